@@ -1,0 +1,24 @@
+"""Feasible sets: where decisions live."""
+
+from dffl.sets.ball import Ball, Ellipsoid
+from dffl.sets.base import Bracket, FeasibleSet, stack
+from dffl.sets.box import Box
+from dffl.sets.entropy import EntropySimplex
+from dffl.sets.knapsack import FractionalKnapsack
+from dffl.sets.polytope import Polytope
+from dffl.sets.simplex import Simplex
+from dffl.sets.topk import TopK
+
+__all__ = [
+    "Ball",
+    "Box",
+    "Bracket",
+    "Ellipsoid",
+    "EntropySimplex",
+    "FeasibleSet",
+    "FractionalKnapsack",
+    "Polytope",
+    "Simplex",
+    "TopK",
+    "stack",
+]

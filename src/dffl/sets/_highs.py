@@ -1,0 +1,183 @@
+"""Warm HiGHS models on the host, found by the fingerprint of their constraints."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import highspy
+import numpy as np
+
+
+class LP(NamedTuple):
+    """The constraints of a polytope."""
+
+    A_ub: np.ndarray
+    b_ub: np.ndarray
+    A_eq: np.ndarray
+    b_eq: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+_TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+# Primal simplex: the fixed basis is feasible for every cost. The rows are scaled already.
+USUAL: dict[str, Any] = {"simplex_strategy": 4, "simplex_scale_strategy": 0, "presolve": "off"} | _TIGHT
+CAUTIOUS: tuple[dict[str, Any], ...] = (
+    {"simplex_strategy": 1},
+    {"simplex_strategy": 1, "simplex_scale_strategy": 2, "presolve": "on"},
+    {"simplex_strategy": 1, "primal_feasibility_tolerance": 1e-7, "dual_feasibility_tolerance": 1e-7},
+)
+
+
+class Model:
+    """A loaded LP whose costs change from call to call.
+
+    Every solve starts from the same feasible basis: warm, yet independent of what was solved before. Costs are
+    scaled to 1, so that HiGHS's absolute tolerances are relative ones.
+    """
+
+    def __init__(self, lp: LP):
+        self.lp = lp
+        self._lock = threading.Lock()
+        d, rows = lp.lower.size, np.concatenate([lp.A_ub, lp.A_eq])
+        # Rows are brought to size 1 by powers of two, which is exact; HiGHS's own scaling doubles the pivots.
+        size = np.abs(rows).max(axis=1, initial=0.0)
+        unit = np.exp2(-np.frexp(size)[1])
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = d, len(rows)
+        model.col_cost_ = np.zeros(d)
+        model.col_lower_, model.col_upper_ = lp.lower, lp.upper
+        right = unit * np.concatenate([lp.b_ub, lp.b_eq])
+        model.row_lower_ = np.where(np.arange(len(rows)) < lp.b_ub.size, -highspy.kHighsInf, right)
+        model.row_upper_ = right
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = np.arange(0, rows.size + 1, d)
+        model.a_matrix_.index_ = np.tile(np.arange(d), len(rows))
+        model.a_matrix_.value_ = (unit[:, None] * rows).ravel()
+        self._highs = highspy.Highs()
+        self._columns = np.arange(d, dtype=np.int32)
+        self._set({"output_flag": False, "solver": "simplex", "threads": 1} | USUAL)
+        self._highs.passModel(model)
+        self._basis: highspy.HighsBasis | None = None
+        self._run(np.zeros(d))
+        self._basis = self._highs.getBasis()
+        self.lower = np.array([self._run(e)[j] for j, e in enumerate(np.eye(d))])
+        self.upper = np.array([self._run(-e)[j] for j, e in enumerate(np.eye(d))])
+
+    def solve(self, costs: np.ndarray) -> np.ndarray:
+        """One vertex for each row of costs; NaN where a cost is not finite."""
+        costs = np.asarray(costs, dtype=np.float64)
+        scale = np.abs(costs).max(axis=-1, keepdims=True)
+        costs = costs / np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
+        with self._lock:
+            unknown = np.full(costs.shape[-1:], np.nan)
+            return np.array([self._run(c) if np.isfinite(c).all() else unknown for c in costs]).reshape(costs.shape)
+
+    def excess(self, w: np.ndarray) -> np.ndarray:
+        """The largest violation of a constraint by each row of w, relative to the constraint's size."""
+        lp, w = self.lp, np.asarray(w, dtype=np.float64)
+        worst = np.full(w.shape[0], -np.inf)
+        # Relative to the polytope's own size, so that a point's answer depends neither on units nor on other points.
+        extent = np.abs([self.lower, self.upper]).max() or 1.0
+        bounds = np.concatenate([lp.lower - w, w - lp.upper], axis=-1) / extent
+        for a, slack in (
+            (lp.A_ub, w @ lp.A_ub.T - lp.b_ub),
+            (lp.A_eq, np.abs(w @ lp.A_eq.T - lp.b_eq)),
+        ):
+            size = np.abs(a).sum(axis=-1) * extent
+            worst = np.maximum(worst, (slack / np.where(size > 0, size, 1.0)).max(axis=-1, initial=-np.inf))
+        return np.maximum(worst, bounds.max(axis=-1))
+
+    def _run(self, cost: np.ndarray) -> np.ndarray:
+        highs = self._highs
+        highs.changeColsCost(cost.size, self._columns, cost)
+        if self._basis is not None:
+            highs.clearSolver()
+            highs.setBasis(self._basis)
+        highs.run()
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            self._retry()
+        return np.asarray(highs.getSolution().col_value)
+
+    def _retry(self) -> None:
+        """Solve again from nothing, more and more cautiously.
+
+        HiGHS's primal simplex gives up on about one cost in a thousand of a covering LP. What follows depends on the
+        costs alone, too, so the answer still does.
+        """
+        kinds = highspy.HighsModelStatus
+        for options in CAUTIOUS:
+            self._set(options)
+            self._highs.clearSolver()
+            self._highs.run()
+            status = self._highs.getModelStatus()
+            self._set(USUAL)
+            if status == kinds.kOptimal:
+                return
+            if status in (kinds.kInfeasible, kinds.kUnbounded):
+                break
+        raise ValueError(_refusal(status))
+
+    def _set(self, options: dict[str, Any]) -> None:
+        for name, value in options.items():
+            self._highs.setOptionValue(name, value)
+
+
+def _refusal(status: highspy.HighsModelStatus) -> str:
+    kinds = highspy.HighsModelStatus
+    if status == kinds.kInfeasible:
+        return "Polytope: it is empty: no point satisfies A_ub w <= b_ub, A_eq w = b_eq and the bounds"
+    if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
+        return "Polytope: it is unbounded: add lower and upper bounds or rows that bound every coordinate"
+    return f"Polytope: HiGHS stopped with status {status.name}"
+
+
+_models: dict[bytes, Model] = {}
+
+
+def register(lp: LP) -> np.ndarray:
+    """Load the LP once in this process and return its fingerprint."""
+    content = hashlib.blake2b(digest_size=16)
+    for array in lp:
+        content.update(repr(array.shape).encode() + array.tobytes())
+    key = content.digest()
+    if key not in _models:
+        _models[key] = Model(lp)
+    return np.frombuffer(key, dtype=np.uint32)
+
+
+def lookup(digest: np.ndarray) -> Model:
+    """The model behind a fingerprint."""
+    key = np.ascontiguousarray(digest, dtype=np.uint32).tobytes()
+    if key not in _models:
+        raise RuntimeError("Polytope: its constraints are not loaded in this process; rebuild it, or pickle it as a whole")
+    return _models[key]
+
+
+def solve(digests: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """Vertices for costs (..., n, d) of the polytopes with these fingerprints (..., 4)."""
+    return _each(Model.solve, digests, costs, keep_last=True)
+
+
+def excess(digests: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Violations for points (..., n, d) of the polytopes with these fingerprints (..., 4)."""
+    return _each(Model.excess, digests, w, keep_last=False)
+
+
+def _each(
+    function: Callable[[Model, np.ndarray], np.ndarray], digests: np.ndarray, values: np.ndarray, keep_last: bool
+) -> np.ndarray:
+    """Apply a model's function to its own rows. The fingerprints' leading axes are the clients'."""
+    digests, values = np.asarray(digests), np.asarray(values)
+    clients = digests.ndim - 1
+    batch = np.broadcast_shapes(digests.shape[:-1], values.shape[:clients])
+    digests = np.broadcast_to(digests, (*batch, digests.shape[-1]))
+    values = np.broadcast_to(values, batch + values.shape[clients:])
+    out = np.empty(values.shape if keep_last else values.shape[:-1], values.dtype)
+    for index in np.ndindex(*batch):
+        rows = values[index].reshape(-1, values.shape[-1])
+        out[index] = function(lookup(digests[index]), rows).reshape(out[index].shape)
+    return out

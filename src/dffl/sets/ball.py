@@ -1,0 +1,101 @@
+"""Balls and ellipsoids: the smooth sets with a closed-form oracle."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from dffl.sets.base import Bracket, FeasibleSet, Parameter, broadcast_batch, frozen, parameter, require
+
+
+class Ball(FeasibleSet):
+    """All points within ``radius`` of ``center``. A zero cost gives the centre."""
+
+    center: Parameter
+    radius: Parameter
+
+    def __init__(self, center: ArrayLike, radius: ArrayLike):
+        m, r = parameter("Ball", "center", center, 1), parameter("Ball", "radius", radius, 0)
+        require("Ball", "radius", r, r >= 0, ">= 0")
+        ranks = {"center": 1, "radius": 0}
+        self.center, self.radius = broadcast_batch("Ball", {"center": m, "radius": r}, ranks)
+
+    @property
+    def dim(self) -> int:
+        return int(self.center.shape[-1])
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return tuple(np.shape(self.radius))
+
+    def _minimise(self, c: Array) -> Array:
+        return self.center - self.radius * unit(c)
+
+    def _excess(self, w: Array) -> Array:
+        size = jnp.maximum(self.radius, jnp.max(jnp.abs(self.center)))
+        excess = jnp.linalg.norm(w - self.center, axis=-1) - self.radius
+        return excess / jnp.where(size > 0, size, 1)
+
+    def _diameter(self) -> Bracket:
+        return Bracket(2 * float(self.radius), 2 * float(self.radius))
+
+    def _curvature(self) -> float:
+        return float(self.radius)
+
+
+class Ellipsoid(FeasibleSet):
+    """{w : (w - center)' Q^-1 (w - center) <= 1} for a positive definite ``shape`` Q. A zero cost gives the centre."""
+
+    center: Parameter
+    shape: Parameter
+    root: Parameter  # Q = root root', so Q u / sqrt(u' Q u) = root unit(root' u)
+
+    def __init__(self, center: ArrayLike, shape: ArrayLike):
+        m, q = parameter("Ellipsoid", "center", center, 1), parameter("Ellipsoid", "shape", shape, 2)
+        d = m.shape[-1]
+        if q.shape[-2:] != (d, d):
+            raise ValueError(f"Ellipsoid: shape must be ({d}, {d}) as center has {d} entries, found {q.shape[-2:]}")
+        skew = q - np.swapaxes(q, -1, -2)
+        level = np.abs(q).max(axis=(-1, -2), keepdims=True)
+        require("Ellipsoid", "shape minus its transpose", skew, np.abs(skew) <= 1e-9 * level, "0 (symmetric)")
+        values = np.linalg.eigvalsh(q)
+        lowest, highest = values[..., 0], values[..., -1]
+        require("Ellipsoid", "shape's lowest eigenvalue", lowest, lowest > 1e-13 * np.abs(highest), "> 0 (positive definite)")
+        self.center, self.shape = broadcast_batch("Ellipsoid", {"center": m, "shape": q}, {"center": 1, "shape": 2})
+        self.root = frozen(np.linalg.cholesky(self.shape))
+
+    @property
+    def dim(self) -> int:
+        return int(self.center.shape[-1])
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return tuple(self.center.shape[:-1])
+
+    def _minimise(self, c: Array) -> Array:
+        return self.center - unit(unit(c) @ self.root) @ self.root.T
+
+    def _excess(self, w: Array) -> Array:
+        y = jnp.linalg.solve(self.root, (w - self.center)[..., None])[..., 0]
+        return jnp.linalg.norm(y, axis=-1) - 1
+
+    def _axes(self) -> np.ndarray:
+        return np.sqrt(np.linalg.eigvalsh(self.shape))
+
+    def _diameter(self) -> Bracket:
+        value = 2 * float(self._axes()[-1])
+        return Bracket(value, value)
+
+    def _curvature(self) -> float:
+        axes = self._axes()
+        return float(axes[-1] ** 2 / axes[0])
+
+
+def unit(x: Array) -> Array:
+    """x / |x|, or zero; scaled first, so that neither tiny nor huge entries overflow when squared."""
+    scale = jnp.max(jnp.abs(x), axis=-1, keepdims=True)
+    x = x / jnp.where(scale > 0, scale, 1)
+    norm = jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True))
+    return x / jnp.where(norm > 0, norm, 1)

@@ -1,0 +1,242 @@
+"""What a feasible set is: an immutable pytree that minimises linear costs.
+
+A new family is one subclass in one file: it says how one set minimises, what it contains and how large it
+is. Batching over costs, stacking over clients, precision and derivatives are handled here, once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+Parameter: TypeAlias = Any
+"""A set's parameter: a NumPy array, and a traced one inside compiled programs."""
+
+
+class Bracket(NamedTuple):
+    """A number that is known to lie between ``lower`` and ``upper``."""
+
+    lower: float
+    upper: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the two ends meet, up to rounding."""
+        return self.upper - self.lower <= 1e-12 * max(1.0, abs(self.upper))
+
+
+class FeasibleSet(eqx.Module):
+    """A compact convex set S in R^dim.
+
+    The parameters are NumPy float64 arrays, cast to the precision of the costs when they are used, so one set
+    serves float32 training and float64 evaluation. They may carry leading client axes (``batch_shape``): such a
+    stack holds one set a client, and the leading axes of the costs must then match it.
+    """
+
+    families: ClassVar[dict[str, type[FeasibleSet]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        FeasibleSet.families[cls.__name__] = cls
+
+    # What a family has to say.
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """The number of decisions d."""
+
+    @property
+    @abstractmethod
+    def batch_shape(self) -> tuple[int, ...]:
+        """The leading client axes: ``()`` for a single set."""
+
+    @abstractmethod
+    def _minimise(self, c: Array) -> Array:
+        """A minimiser of ``c . w`` over this single set, for costs of shape (..., dim)."""
+
+    @abstractmethod
+    def _excess(self, w: Array) -> Array:
+        """How far w violates the constraints, relative to their size; <= 0 inside. (..., dim) to (...)."""
+
+    @abstractmethod
+    def _diameter(self) -> Bracket:
+        """The Euclidean diameter of this single set."""
+
+    def _curvature(self) -> float:
+        """The radius rho of strong convexity of this single set; infinite where there is none."""
+        return math.inf
+
+    # What every family can do.
+
+    def solve(self, c: ArrayLike) -> Array:
+        """The minimiser of ``c . w`` over the set, for costs of shape (..., dim).
+
+        Ties go to the lowest index (a polytope has a rule of its own); the answer is feasible even then. The derivative is
+        zero. Safe under ``jax.jit`` and ``jax.vmap``; computed in the precision of ``c`` (float64 inside
+        ``jax.enable_x64()``).
+        """
+        c = self._checked(c, "costs")
+        # Fresh arrays of one precision: JAX confuses a 0-d float64 parameter that an eager scan has seen in float32.
+        return _solve(self.astype(c.dtype), c)
+
+    def support(self, u: ArrayLike) -> Array:
+        """The support function, the maximum of ``u . w`` over the set, for directions of shape (..., dim)."""
+        u = self._checked(u, "directions")
+        return jnp.sum(u * self.solve(-u), axis=-1)
+
+    def contains(self, w: ArrayLike, tol: float = 1e-6) -> Array:
+        """Whether each w of shape (..., dim) satisfies the constraints within ``tol``, relative to their size."""
+        return self._over_batch(type(self)._excess, self._checked(w, "points")) <= tol
+
+    def diameter(self) -> Bracket:
+        """The largest Euclidean distance between two points of the set, as a certified bracket."""
+        return self._single("diameter")._diameter()
+
+    def curvature(self) -> float:
+        """The radius rho such that the set is an intersection of balls of radius rho; infinite if there is none."""
+        return self._single("curvature")._curvature()
+
+    def spec(self) -> dict[str, Any]:
+        """The constructor's arguments, for saving: ``type(s)(**s.spec())`` is the same set."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def astype(self, dtype: Any) -> Self:
+        """The same set with floating-point parameters of this precision."""
+        return jax.tree.map(lambda a: a.astype(dtype) if jnp.issubdtype(a.dtype, jnp.floating) else a, self)
+
+    def __getitem__(self, index: Any) -> Self:
+        """One set, or some, of a stack along its first client axis."""
+        if not self.batch_shape:
+            raise TypeError(f"{type(self).__name__} is a single set, not a stack")
+        return jax.tree.map(lambda a: frozen(a[index]), self)
+
+    # The plumbing.
+
+    def __repr__(self) -> str:
+        if self.batch_shape:
+            return f"{type(self).__name__}(a stack of shape {self.batch_shape}, dim={self.dim})"
+        return f"{type(self).__name__}({', '.join(f'{k}={_brief(v)}' for k, v in self.spec().items())})"
+
+    def __hash__(self) -> int:
+        # By content, so that a bound method can be compiled: jax.jit(s.solve).
+        leaves, treedef = jax.tree.flatten(self)
+        return hash((treedef, tuple(np.asarray(a).tobytes() for a in leaves)))
+
+    def _checked(self, c: ArrayLike, what: str) -> Array:
+        """``c`` as a floating-point array whose axes fit this set."""
+        try:
+            array = jnp.asarray(c)
+        except (TypeError, ValueError):
+            raise ValueError(f"{type(self).__name__}: {what} must be numbers, found {c!r:.80}") from None
+        if not jnp.issubdtype(array.dtype, jnp.floating):
+            array = array.astype(jnp.result_type(float))
+        batch = self.batch_shape
+        if array.ndim < len(batch) + 1 or array.shape[-1] != self.dim or array.shape[: len(batch)] != batch:
+            wanted = ", ".join(str(n) for n in (*batch, "...", self.dim))
+            raise ValueError(f"{type(self).__name__}: {what} must have shape ({wanted}), found {array.shape}")
+        return array
+
+    def _over_batch(self, function: Callable[[Any, Array], Array], c: Array) -> Array:
+        for _ in self.batch_shape:
+            function = jax.vmap(function)
+        return function(self.astype(c.dtype), c)
+
+    def _single(self, what: str) -> Self:
+        if self.batch_shape:
+            raise ValueError(f"{what}() is of one set; this is a stack of shape {self.batch_shape}: index it first")
+        return self
+
+
+@jax.jit
+def _solve(s: FeasibleSet, c: Array) -> Array:
+    # The oracle is piecewise constant: no gradient passes, so nothing inside it is ever differentiated.
+    return lax.stop_gradient(s._over_batch(type(s)._minimise, lax.stop_gradient(c)))
+
+
+S = TypeVar("S", bound=FeasibleSet)
+
+
+def structure(s: FeasibleSet) -> tuple[Any, ...]:
+    """What two sets must share to be stacked: family, static fields and shapes."""
+    leaves, treedef = jax.tree.flatten(s)
+    return (treedef, tuple((np.shape(a), np.asarray(a).dtype.str) for a in leaves))
+
+
+def stack(sets: Sequence[S]) -> S:
+    """One set whose parameters carry a leading client axis, from single sets of one family and shape."""
+    if len({structure(s) for s in sets}) != 1:
+        raise ValueError("stack() takes sets of one family and shape; group the others first")
+    return jax.tree.map(lambda *a: frozen(np.stack(a)), *sets)
+
+
+def _brief(value: Any) -> str:
+    return f"{value:g}" if np.ndim(value) == 0 else f"array of shape {np.shape(value)}"
+
+
+# Helpers for constructors.
+
+
+def frozen(array: Any) -> Any:
+    """The array, made read-only if it is NumPy's."""
+    if isinstance(array, np.ndarray):
+        array.flags.writeable = False
+    return array
+
+
+def numbers(owner: str, field: str, value: ArrayLike) -> np.ndarray:
+    """A read-only float64 copy of real numbers; text is refused even where it spells a number."""
+    try:
+        if np.asarray(value).dtype.kind in "SUTcmM":
+            raise TypeError
+        return frozen(np.array(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"{owner}: {field} must be numbers, found {value!r:.80}") from None
+
+
+def parameter(owner: str, field: str, value: ArrayLike, ndim: int) -> np.ndarray:
+    """``value`` as a finite, read-only float64 array with at least ``ndim`` axes."""
+    array = numbers(owner, field, value)
+    if array.ndim < ndim:
+        raise ValueError(f"{owner}: {field} must have at least {ndim} axes, found shape {array.shape}")
+    if ndim and 0 in array.shape[array.ndim - ndim :]:
+        raise ValueError(f"{owner}: {field} must not be empty, found shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{owner}: {field} must be finite, found {array[~np.isfinite(array)][0]}")
+    return array
+
+
+def require(owner: str, field: str, array: np.ndarray, holds: np.ndarray, allowed: str) -> None:
+    """Refuse a parameter, showing the first entry for which ``holds`` is false."""
+    if not np.all(holds):
+        found = float(np.broadcast_to(array, holds.shape)[~holds].flat[0])
+        raise ValueError(f"{owner}: {field} must be {allowed}, found {found:g}")
+
+
+def dimension(owner: str, dim: int) -> int:
+    """``dim`` as a positive int."""
+    real = isinstance(dim, (int, float, np.integer, np.floating)) and not isinstance(dim, bool)
+    if not real or not math.isfinite(dim) or int(dim) != dim or dim < 1:
+        raise ValueError(f"{owner}: dim must be a whole number >= 1, found {dim!r:.80}")
+    return int(dim)
+
+
+def broadcast_batch(owner: str, arrays: dict[str, np.ndarray], ranks: dict[str, int]) -> Iterator[np.ndarray]:
+    """The arrays with their leading client axes broadcast against each other."""
+    batches = {name: a.shape[: a.ndim - ranks[name]] for name, a in arrays.items()}
+    try:
+        batch = np.broadcast_shapes(*batches.values())
+    except ValueError:
+        raise ValueError(f"{owner}: leading client axes do not match: {batches}") from None
+    for name, a in arrays.items():
+        yield frozen(np.broadcast_to(a, batch + a.shape[a.ndim - ranks[name] :]).copy())

@@ -1,0 +1,45 @@
+"""The box {l <= w <= u}."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from dffl.sets.base import Bracket, FeasibleSet, Parameter, broadcast_batch, parameter, require
+
+
+class Box(FeasibleSet):
+    """Independent bounds: {lower <= w <= upper}. A cost of zero takes the lower bound."""
+
+    lower: Parameter
+    upper: Parameter
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike):
+        low, up = parameter("Box", "lower", lower, 1), parameter("Box", "upper", upper, 1)
+        if low.shape[-1] != up.shape[-1]:
+            raise ValueError(f"Box: lower and upper must be equally long, found {low.shape[-1]} and {up.shape[-1]}")
+        ranks = {"lower": 1, "upper": 1}
+        self.lower, self.upper = broadcast_batch("Box", {"lower": low, "upper": up}, ranks)
+        require("Box", "upper - lower", self.upper - self.lower, self.upper >= self.lower, ">= 0 (not reversed)")
+
+    @property
+    def dim(self) -> int:
+        return int(self.lower.shape[-1])
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return tuple(self.lower.shape[:-1])
+
+    def _minimise(self, c: Array) -> Array:
+        return jnp.where(c < 0, self.upper, self.lower)
+
+    def _excess(self, w: Array) -> Array:
+        size = jnp.maximum(jnp.abs(self.lower), jnp.abs(self.upper))
+        excess = jnp.maximum(self.lower - w, w - self.upper)
+        return jnp.max(excess / jnp.where(size > 0, size, 1), axis=-1)
+
+    def _diameter(self) -> Bracket:
+        value = float(np.linalg.norm(self.upper - self.lower))
+        return Bracket(value, value)

@@ -1,0 +1,220 @@
+"""The entropy-bound portfolio {w >= 0, sum w = 1, H(w) >= h}."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.scipy.special import entr
+from jax.typing import ArrayLike
+
+from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, frozen, parameter, require
+
+NARROW = 1e-4
+"""Thresholds closer than this to 0 or log d are solved in float64 even in a float32 program."""
+
+
+class EntropySimplex(FeasibleSet):
+    """Portfolios that are spread out enough: {w >= 0, sum w = 1, -sum w log w >= min_entropy}.
+
+    The answer is softmax(-c / b) for the b that meets the threshold. Where the minimal entries alone are spread
+    enough the threshold does not bind, and the answer is uniform on them; so a constant cost gives the uniform point.
+    """
+
+    _dim: int = eqx.field(static=True)
+    min_entropy: Parameter
+    spare: Parameter  # log d - min_entropy: near log d the difference does not survive in float32
+    double: bool = eqx.field(static=True)
+
+    def __init__(self, dim: int, min_entropy: ArrayLike):
+        self._dim = dimension("EntropySimplex", dim)
+        h = parameter("EntropySimplex", "min_entropy", min_entropy, 0)
+        top = math.log(self.dim)
+        # log d as a user computes it may be an ulp above ours: allow that, and no more.
+        allowed = f"in [0, log {self.dim} = {top:.6g}]"
+        require("EntropySimplex", "min_entropy", h, (h >= 0) & (h <= top * (1 + 1e-15)), allowed)
+        self.min_entropy = frozen(np.asarray(np.minimum(h, top)))
+        self.spare = frozen(np.asarray(top - self.min_entropy))
+        self.double = bool(np.any((h < NARROW) | (self.spare < NARROW)))
+
+    @property
+    def dim(self) -> int:
+        return self._dim
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return tuple(np.shape(self.min_entropy))
+
+    def _minimise(self, c: Array) -> Array:
+        if self.double and c.dtype != jnp.float64:
+            with jax.enable_x64(True):
+                s = self.astype(jnp.float64)
+                return gibbs(c.astype(jnp.float64), s.min_entropy, s.spare).w.astype(c.dtype)
+        return gibbs(c, self.min_entropy, self.spare).w
+
+    def _excess(self, w: Array) -> Array:
+        short = self.min_entropy - jnp.sum(entr(jnp.maximum(w, 0)), axis=-1)
+        return jnp.maximum(jnp.maximum(jnp.max(-w, axis=-1), jnp.abs(jnp.sum(w, axis=-1) - 1)), short)
+
+    def _diameter(self) -> Bracket:
+        d, h = self.dim, float(self.min_entropy)
+        if d == 1 or h >= math.log(d):
+            return Bracket(0.0, 0.0)
+        x = _offset(d, h, 1 - 1 / d)
+        p = 1 / d + x
+        within_sphere = math.sqrt(2 * (p**2 + (1 - p) ** 2 / (d - 1)))
+        twice_radius = 2 * x * math.sqrt(d / (d - 1))
+        upper = min(within_sphere, twice_radius)
+        # Attained by the maximiser of w_1 - w_2 and its mirror image (conjectured to be the diameter).
+        with jax.enable_x64(True):
+            w = np.asarray(self.solve(np.eye(d)[1] - np.eye(d)[0]))
+        return Bracket(min(math.sqrt(2) * float(w[0] - w[1]), upper), upper)
+
+    def _curvature(self) -> float:
+        # Below log(d - 1) the set touches the simplex's faces and has flat parts there.
+        d, h = self.dim, float(self.min_entropy)
+        if d == 1 or h >= math.log(d):
+            return 0.0
+        if h <= math.log(d - 1):
+            return math.inf
+        up, down = _offset(d, h, 1 - 1 / d), _offset(d, h, -1 / d)
+        if down <= -1 / d:
+            return math.inf
+        return min(0.5, 1 / d + up) * math.sqrt(d) / 2 * (math.log1p(d * up) - math.log1p(d * down))
+
+
+def largest_share(d: int, h: float) -> float:
+    """p(h): the largest weight that one asset can have, the others being equal, at entropy h."""
+    return 1 / d + _offset(d, h, 1 - 1 / d)
+
+
+def _offset(d: int, h: float, end: float) -> float:
+    """x between 0 and ``end`` at which one weight of 1 / d + x, the others being equal, has entropy h."""
+    spare = math.log(d) - h
+    if spare <= 0 or _lack(d, end) <= spare:
+        return 0.0 if spare <= 0 else end
+    from scipy.optimize import brentq  # slow to import, and needed here alone
+
+    return float(brentq(lambda x: _lack(d, x) - spare, 0.0, end, xtol=1e-300))
+
+
+def _lack(d: int, x: float) -> float:
+    """log d - H of one weight 1 / d + x and d - 1 equal others; exact near x = 0, where H itself would cancel."""
+    one, rest = 1 / d + x, 1 - 1 / d - x
+    return _term(one, d * x, d) + _term(rest, -x * d / (d - 1), d / (d - 1))
+
+
+def _term(share: float, change: float, n: float) -> float:
+    """share log(n share), where n share = 1 + change."""
+    return share * (math.log1p(change) if change > -0.5 else math.log(n * share)) if share > 0 else 0.0
+
+
+class Gibbs(NamedTuple):
+    """The oracle's solution: weights, their logarithms (which do not underflow) and the multiplier b."""
+
+    w: Array
+    log_w: Array
+    b: Array
+
+
+class _Search(NamedTuple):
+    step: Array
+    t: Array
+    low: Array
+    high: Array
+    width: Array
+    error: Array
+    done: Array
+
+
+def gibbs(c: Array, h: Array, spare: Array | None = None) -> Gibbs:
+    """Solve H(softmax(-c / b)) = h for b, row by row: c of shape (..., d), h and ``spare`` = log d - h scalars.
+
+    With z = -(c - min c) / range the weights are softmax(s z), s = range / b, whatever the scale of the costs. The
+    entropy falls in t = log s. Newton's method on log((log d - H) / H), which is close to linear at both ends, keeps
+    a bracket, and a bisection is forced unless every three steps the bracket halves or the error falls tenfold.
+    """
+    d, dtype = c.shape[-1], c.dtype
+    top = jnp.asarray(math.log(d), dtype)
+    eps = float(jnp.finfo(dtype).eps)
+    gap = c - jnp.min(c, axis=-1, keepdims=True)
+    span = jnp.max(gap, axis=-1, keepdims=True)
+    z = -gap / jnp.where(span > 0, span, 1)
+    tiny = float(jnp.finfo(dtype).tiny)
+    # Gaps far below the rounding of the costs are ties: resolving them would take an s that overflows.
+    tied = -z < tiny / eps
+    z = jnp.where(tied, 0, z)
+    ties = jnp.sum(tied, axis=-1, dtype=dtype)
+    # The threshold binds unless the ties alone are spread enough, or only the uniform point is feasible.
+    spare = top - h if spare is None else spare
+    uniform = spare <= 0
+    binding = (jnp.log(ties) < h) & ~uniform
+
+    # Bracket: log d - H <= s^2 / 8 as z has range 1; and the entropy is that of the ties once s * gap underflows.
+    spare = jnp.maximum(spare, tiny)
+    nearest = jnp.min(jnp.where(tied, 1, -z), axis=-1)
+    low = jnp.broadcast_to(0.5 * jnp.log(8 * spare), nearest.shape)
+    high = jnp.maximum(math.log(-math.log(tiny)) - jnp.log(nearest), low + 1)
+    target = jnp.log(spare) - jnp.log(jnp.maximum(h, tiny))
+    # Newton converges quadratically: once a step is this small, the point after it is exact to rounding.
+    tolerance = 2e-6 if dtype == jnp.float64 else 3e-4
+    centre = jnp.mean(z, axis=-1)
+    spread = jnp.mean(z * z, axis=-1) - centre * centre
+    start = 0.5 * (jnp.log(2 * spare) - jnp.log(jnp.maximum(spread, tiny)))
+
+    def residual(t: Array) -> tuple[Array, Array]:
+        """log((log d - H) / H) minus its target, and its derivative in t."""
+        s = jnp.exp(t)
+        sz = s[..., None] * z
+        e = jnp.exp(sz)
+        total = jnp.sum(e, axis=-1)
+        mean = jnp.sum(e * sz, axis=-1) / total
+        square = jnp.sum(e * sz * sz, axis=-1) / total
+        # Near a vertex H is a sum of small positive terms; near the uniform point log d - H is the safe one.
+        entropy = jnp.log1p(total - 1) - mean
+        lack = mean - jnp.log1p(jnp.mean(jnp.expm1(sz), axis=-1))
+        entropy = jnp.where(lack < 0.5 * top, top - lack, entropy)
+        lack = jnp.where(entropy < 0.5 * top, top - entropy, lack)
+        entropy, lack = jnp.maximum(entropy, tiny), jnp.maximum(lack, tiny)
+        slope = (square - mean * mean) * top / (entropy * lack)
+        return jnp.log(lack) - jnp.log(entropy) - target, slope
+
+    def advance(state: _Search) -> _Search:
+        value, slope = residual(state.t)
+        low = jnp.where(value < 0, state.t, state.low)
+        high = jnp.where(value > 0, state.t, state.high)
+        newton = state.t - value / slope
+        width = high - low
+        error = jnp.abs(value)
+        check = state.step % 3 == 2
+        stale = check & (width > 0.5 * state.width) & (error > 0.1 * state.error)
+        inside = (newton > low) & (newton < high)
+        t = jnp.where(inside & ~stale, newton, 0.5 * (low + high))
+        small = jnp.maximum(error, jnp.abs(newton - state.t)) <= tolerance
+        t = jnp.where(small, jnp.where(inside, newton, state.t), t)
+        close = small | (width <= 2 * eps * jnp.maximum(1, jnp.abs(t)))
+        return _Search(
+            step=state.step + 1,
+            t=jnp.where(state.done, state.t, t),
+            low=low,
+            high=high,
+            width=jnp.where(check, width, state.width),
+            error=jnp.where(check, error, state.error),
+            done=state.done | close,
+        )
+
+    never = jnp.full_like(low, jnp.inf)
+    begin = _Search(jnp.zeros((), jnp.int32), jnp.clip(start, low, high), low, high, high - low, never, ~binding)
+    t = lax.while_loop(lambda q: ~jnp.all(q.done) & (q.step < 200), advance, begin).t
+    s = jnp.exp(t)[..., None]
+    # Not binding: uniform on the ties (s = infinity) or everywhere (s = 0), without 0 * infinity.
+    log_binding = jax.nn.log_softmax(s * z, axis=-1)
+    log_ties = jnp.where(tied, -jnp.log(ties)[..., None], -jnp.inf)
+    log_w = jnp.where(binding[..., None], log_binding, jnp.where(uniform, -top, log_ties))
+    b = jnp.where(binding[..., None], span / s, jnp.where(uniform, jnp.inf, 0))[..., 0]
+    return Gibbs(jnp.exp(log_w), log_w, b)

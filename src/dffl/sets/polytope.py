@@ -1,0 +1,147 @@
+"""Any bounded polytope, solved by HiGHS on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from dffl.sets import _highs
+from dffl.sets.base import Bracket, FeasibleSet, Parameter, numbers, parameter, stack
+
+
+class Polytope(FeasibleSet):
+    """{w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}; bounds default to none.
+
+    Each answer is the vertex that HiGHS reaches from one fixed starting basis, so it depends on the costs alone.
+    It is computed by a callback to the host, also inside compiled programs. An empty or unbounded polytope is
+    refused when it is built.
+    """
+
+    _dim: int = eqx.field(static=True)
+    # The constraints stay on the host in full precision; what travels through JAX is their fingerprint. Polytopes
+    # of one dimension can therefore be stacked whatever their numbers of rows.
+    digest: Parameter
+
+    def __init__(
+        self,
+        A_ub: ArrayLike | None = None,
+        b_ub: ArrayLike | None = None,
+        A_eq: ArrayLike | None = None,
+        b_eq: ArrayLike | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ):
+        given = {"A_ub": A_ub, "A_eq": A_eq, "lower": lower, "upper": upper}
+        shapes = {k: numbers("Polytope", k, v).shape for k, v in given.items() if v is not None}
+        for k, shape in shapes.items():
+            if k[0] == "A" and len(shape) != 2:
+                raise ValueError(f"Polytope: {k} must be a matrix, a row a constraint, found shape {shape}")
+            if k[0] != "A" and len(shape) > 1:
+                raise ValueError(f"Polytope: {k} must be a number or a vector, found shape {shape}")
+        widths = {k: shape[-1] for k, shape in shapes.items() if shape}
+        if not widths:
+            raise ValueError("Polytope: give A_ub, A_eq, or lower or upper as a vector, so that its dimension is known")
+        if len(set(widths.values())) > 1 or 0 in widths.values():
+            raise ValueError(f"Polytope: A_ub, A_eq, lower and upper must be equally wide and not empty, found {widths}")
+        d = next(iter(widths.values()))
+        a_ub, ub = _rows("ub", A_ub, b_ub, d)
+        a_eq, eq = _rows("eq", A_eq, b_eq, d)
+        low, high = _bounds("lower", lower, d, -np.inf), _bounds("upper", upper, d, np.inf)
+        for j in np.flatnonzero(low > high):
+            raise ValueError(f"Polytope: lower must be <= upper, found {low[j]:g} and {high[j]:g} at coordinate {j}")
+        lp = _highs.LP(a_ub, ub, a_eq, eq, low, high)
+        self._dim = d
+        self.digest = _highs.register(lp)
+
+    @property
+    def dim(self) -> int:
+        return self._dim
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return tuple(np.shape(self.digest)[:-1])
+
+    @property
+    def constraints(self) -> _highs.LP:
+        """The constraints of this single polytope, in full precision."""
+        return _highs.lookup(np.asarray(self._single("constraints").digest)).lp
+
+    def spec(self) -> dict[str, Any]:
+        lp = self.constraints
+        rows = {k: v for k, v in lp._asdict().items() if k[0] in "Ab" and v.size}
+        return rows | {"lower": lp.lower, "upper": lp.upper}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.batch_shape:
+            return (stack, ([self[i] for i in range(self.batch_shape[0])],))
+        return (_rebuild, (self.spec(),))
+
+    def _minimise(self, c: Array) -> Array:
+        return _on_host(_highs.solve, self.digest, c, c.shape)
+
+    def _excess(self, w: Array) -> Array:
+        return _on_host(_highs.excess, self.digest, w, w.shape[:-1])
+
+    def _diameter(self) -> Bracket:
+        model = _highs.lookup(np.asarray(self.digest))
+        upper = float(np.linalg.norm(model.upper - model.lower))
+        # Power iteration: the two extreme vertices along a direction give the next, longer direction.
+        rng, best = np.random.default_rng(0), 0.0
+        for direction in [*np.eye(self.dim), *rng.normal(size=(self.dim, self.dim))]:
+            length = -1.0
+            while True:
+                ends = model.solve(np.stack([direction, -direction]))
+                direction = ends[1] - ends[0]
+                previous, length = length, float(np.linalg.norm(direction))
+                if length <= previous * (1 + 1e-12):
+                    break
+            best = max(best, length)
+        return Bracket(min(best, upper), upper)
+
+
+def _on_host(function: Callable[..., np.ndarray], digest: Any, values: Array, shape: tuple[int, ...]) -> Array:
+    """Call a function of `_highs` from a compiled program.
+
+    The callback runs on a thread of its own, on which JAX knows no 64-bit numbers: they travel as pairs of 32-bit words.
+    """
+    dtype = np.dtype(values.dtype)
+    pair = (2,) if dtype == np.float64 else ()
+
+    def call(digest: Any, words: Any) -> np.ndarray:
+        floats = np.ascontiguousarray(words).view(dtype)
+        out = function(np.asarray(digest), floats[..., 0] if pair else floats)
+        return (out[..., None] if pair else out).view(np.uint32)
+
+    result = jax.ShapeDtypeStruct(shape + pair, jnp.uint32)
+    words = lax.bitcast_convert_type(values, jnp.uint32)
+    return lax.bitcast_convert_type(jax.pure_callback(call, result, digest, words, vmap_method="expand_dims"), dtype)
+
+
+def _rebuild(spec: dict[str, Any]) -> Polytope:
+    return Polytope(**spec)
+
+
+def _rows(kind: str, a: ArrayLike | None, b: ArrayLike | None, d: int) -> tuple[np.ndarray, np.ndarray]:
+    if (a is None) != (b is None):
+        raise ValueError(f"Polytope: A_{kind} and b_{kind} go together; one of them is missing")
+    if a is None or b is None:
+        return np.zeros((0, d)), np.zeros(0)
+    matrix, vector = parameter("Polytope", f"A_{kind}", a, 2), parameter("Polytope", f"b_{kind}", np.atleast_1d(b), 1)
+    if vector.shape != matrix.shape[:1]:
+        raise ValueError(f"Polytope: b_{kind} must have one entry a row of A_{kind}, found {vector.shape} for {matrix.shape}")
+    return matrix, vector
+
+
+def _bounds(field: str, value: ArrayLike | None, d: int, default: float) -> np.ndarray:
+    array = np.array(np.broadcast_to(default if value is None else numbers("Polytope", field, value), (d,)))
+    wrong = np.isnan(array) | (array == -default)
+    if wrong.any():
+        raise ValueError(f"Polytope: {field} must be numbers or {default}, found {array[wrong][0]}")
+    return array
