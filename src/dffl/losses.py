@@ -1,0 +1,100 @@
+"""How good a predicted cost is, judged by the decision that follows.
+
+Every loss takes predictions and costs of shape (..., d) and gives one value for each leading index. A client that
+maximises is one that minimises the negated costs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.typing import ArrayLike
+
+from dffl.sets import FeasibleSet
+
+
+def spo_plus(
+    c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: ArrayLike = False, w_star: ArrayLike | None = None
+) -> Array:
+    """The SPO+ loss, a convex upper bound on the regret.
+
+    It is the gap between two objectives at the cost 2 c_hat - c, that of the best decision for c and that of the best
+    decision for 2 c_hat - c itself, so it is never negative and is zero at c_hat = c. Its derivative in c_hat is the
+    subgradient 2 (w*(c) - w*(2 c_hat - c)). ``w_star`` may hand in w*(c), so that it is not solved for again.
+    """
+    sign = sense(maximize)
+    c_hat, c = jnp.asarray(c_hat), jnp.asarray(c)
+    w = s.solve(sign * c) if w_star is None else jnp.asarray(w_star)
+    return spo_plus_gap(sign * c_hat, sign * c, w, s)
+
+
+def spo_plus_gap(c_hat: Array, c: Array, w_star: Array, s: FeasibleSet) -> Array:
+    """SPO+ for a client that minimises and whose w*(c) is known: what training evaluates."""
+    return _gap(c_hat, c, w_star, s.solve(2 * c_hat - c))
+
+
+@jax.custom_jvp
+def _gap(c_hat: Array, c: Array, w_star: Array, w_reply: Array) -> Array:
+    return jnp.sum((2 * c_hat - c) * (w_star - w_reply), axis=-1)
+
+
+@_gap.defjvp
+def _gap_jvp(primals: Any, tangents: Any) -> Any:
+    # Danskin: both decisions are held fixed, so nothing is differentiated through an oracle.
+    _, _, w_star, w_reply = primals
+    difference = lax.stop_gradient(w_star - w_reply)
+    return _gap(*primals), jnp.sum((2 * tangents[0] - tangents[1]) * difference, axis=-1)
+
+
+def regret(
+    c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: ArrayLike = False, w_star: ArrayLike | None = None
+) -> Array:
+    """What deciding by c_hat costs more than deciding by c, at the cost c."""
+    sign = sense(maximize)
+    c_hat, c = jnp.asarray(c_hat), jnp.asarray(c)
+    w = s.solve(sign * c) if w_star is None else jnp.asarray(w_star)
+    return jnp.sum(sign * c * (s.solve(sign * c_hat) - w), axis=-1)
+
+
+def optimal_value(c: ArrayLike, s: FeasibleSet, maximize: ArrayLike = False) -> Array:
+    """z*(c), the best objective that any decision reaches."""
+    c = jnp.asarray(c)
+    return jnp.sum(c * s.solve(sense(maximize) * c), axis=-1)
+
+
+def relative_regret(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: ArrayLike = False) -> Array:
+    """The sum of the regrets over the sum of |z*|: one number, or one a client for a stack of sets."""
+    lost, best = _regret_and_value(c_hat, c, s, maximize)
+    axes = tuple(range(len(s.batch_shape), lost.ndim))
+    return ratio(jnp.sum(lost, axis=axes), jnp.sum(jnp.abs(best), axis=axes))
+
+
+def mean_of_regret_ratios(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: ArrayLike = False) -> Array:
+    """The mean over samples of regret / |z*|. Samples with a small |z*| dominate it: prefer `relative_regret`."""
+    lost, best = _regret_and_value(c_hat, c, s, maximize)
+    return jnp.mean(ratio(lost, jnp.abs(best)), axis=tuple(range(len(s.batch_shape), lost.ndim)))
+
+
+def _regret_and_value(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: ArrayLike) -> tuple[Array, Array]:
+    w_star = s.solve(sense(maximize) * jnp.asarray(c))
+    return regret(c_hat, c, s, maximize, w_star), jnp.sum(jnp.asarray(c) * w_star, axis=-1)
+
+
+def mse(c_hat: ArrayLike, c: ArrayLike) -> Array:
+    """The mean squared error over the d costs. It knows no decision, hence no set and no sense."""
+    return jnp.mean((jnp.asarray(c_hat) - jnp.asarray(c)) ** 2, axis=-1)
+
+
+def ratio(top: Array, bottom: Array) -> Array:
+    """top / bottom, where nothing lost of nothing is 0."""
+    return jnp.where(bottom > 0, top / jnp.where(bottom > 0, bottom, 1), jnp.where(top > 0, jnp.inf, 0))
+
+
+def sense(maximize: ArrayLike) -> Array:
+    """-1 where a client maximises, 1 where it minimises. An array of senses stands for the leading axes."""
+    flag = jnp.asarray(maximize)
+    sign = jnp.where(flag, -1, 1)
+    return sign[..., None] if flag.ndim else sign
