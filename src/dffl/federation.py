@@ -1,0 +1,251 @@
+"""Clients and federations: what users hand in, checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from dffl.randomness import Purpose, stream
+from dffl.sets import FeasibleSet, stack
+from dffl.sets.base import structure
+
+
+@dataclass(frozen=True, eq=False)
+class Client:
+    """One decision maker: its name, features x (n, p), costs c (n, d), feasible set and sense.
+
+    ``c_mean`` holds the conditional-mean costs given x where they are known, as in synthetic data.
+    """
+
+    name: str
+    x: np.ndarray
+    c: np.ndarray
+    set: FeasibleSet
+    maximize: bool = False
+    c_mean: np.ndarray | None = None
+    feature_names: tuple[str, ...] | None = None
+    """The columns of x, where it was a data frame: they then have to agree wherever features meet."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"a client's name must be a non-empty text, found {self.name!r}")
+        who = f"client {self.name!r}"
+        if not isinstance(self.set, FeasibleSet):
+            raise ValueError(f"{who}: set must be a feasible set such as dffl.TopK, found {type(self.set).__name__}")
+        if self.set.batch_shape:
+            raise ValueError(f"{who}: set must be a single set, found a stack of shape {self.set.batch_shape}")
+        if not isinstance(self.maximize, bool | np.bool_):
+            raise ValueError(f"{who}: maximize must be True or False, found {self.maximize!r}")
+        if self.feature_names is None and hasattr(self.x, "columns"):
+            object.__setattr__(self, "feature_names", tuple(str(name) for name in self.x.columns))
+        x, c = numbers(who, "x", self.x), numbers(who, "c", self.c)
+        if len(x) != len(c):
+            raise ValueError(f"{who}: x and c must have one row a sample, found {len(x)} and {len(c)} rows")
+        if c.shape[1] != self.set.dim:
+            fix = f"c has {c.shape[1]} columns and its set {self.set.dim} decisions"
+            raise ValueError(f"{who}: c must have a column for each decision of its set, found that {fix}")
+        without_noise = self.c_mean is self.c
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "c", c)
+        object.__setattr__(self, "maximize", bool(self.maximize))
+        if self.c_mean is not None:
+            mean = c if without_noise else numbers(who, "c_mean", self.c_mean)
+            if mean.shape != c.shape:
+                raise ValueError(f"{who}: c_mean must have the shape of c, {c.shape}, found {mean.shape}")
+            object.__setattr__(self, "c_mean", mean)
+
+    def __repr__(self) -> str:
+        sense = ", maximize=True" if self.maximize else ""
+        return f"Client({self.name!r}, n={self.n}, {self.x.shape[1]} features, {self.set!r}{sense})"
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return len(self.x)
+
+    @property
+    def sense(self) -> int:
+        """-1 for a client that maximises, 1 for one that minimises."""
+        return -1 if self.maximize else 1
+
+    @property
+    def w_star(self) -> np.ndarray:
+        """w*(c), the best decision of each sample, solved for once and kept."""
+        if "_w_star" not in self.__dict__:
+            keep_optima([self])
+        return self.__dict__["_w_star"]
+
+    @property
+    def z_star_size(self) -> np.ndarray:
+        """|z*(c)|, the size of the best objective of each sample: what regrets are relative to."""
+        return np.abs(np.sum(self.c * self.w_star, axis=-1))
+
+    @cached_property
+    def expected(self) -> Client | None:
+        """The same client with its conditional-mean costs as costs, where they are known."""
+        if self.c_mean is self.c:
+            return self
+        return None if self.c_mean is None else replace(self, c=self.c_mean)
+
+    def rows(self, index: Any) -> Client:
+        """The same client with some of its samples: a slice, row numbers or a mask."""
+        c = self.c[index]
+        mean = self.c_mean if self.c_mean is None else (c if self.c_mean is self.c else self.c_mean[index])
+        part = replace(self, x=self.x[index], c=c, c_mean=mean)
+        if "_w_star" in self.__dict__:
+            part.__dict__["_w_star"] = self.w_star[index]
+        return part
+
+
+class Federation(Sequence[Client]):
+    """Clients of any sizes and any mix of set families, over the same features and the same d decisions."""
+
+    def __init__(self, clients: Sequence[Client]):
+        self.clients = tuple(clients)
+        if not self.clients:
+            raise ValueError("a federation needs at least one client, found none")
+        first = self.clients[0]
+        self._by_name: dict[str, Client] = {}
+        self.feature_names: tuple[str, ...] | None = None
+        for client in self.clients:
+            if not isinstance(client, Client):
+                raise ValueError(f"a federation is made of dffl.Client, found {type(client).__name__}")
+            if client.name in self._by_name:
+                raise ValueError(f"client {client.name!r}: name must be unique, found it twice")
+            self._by_name[client.name] = client
+            for field, mine, theirs in (
+                ("c", client.c.shape[1], first.c.shape[1]),
+                ("x", client.x.shape[1], first.x.shape[1]),
+            ):
+                if mine != theirs:
+                    like = f"as client {first.name!r} has"
+                    raise ValueError(f"client {client.name!r}: {field} must have {theirs} columns, {like}, found {mine}")
+            self._agree_on_features(client)
+
+    def _agree_on_features(self, client: Client) -> None:
+        """Refuse columns of other names, or in another order, than those of the first client that names them."""
+        if client.feature_names is None:
+            return
+        if self.feature_names is None:
+            self.feature_names = client.feature_names
+        for place, (mine, theirs) in enumerate(zip(client.feature_names, self.feature_names, strict=True)):
+            if mine != theirs:
+                wanted = f"{theirs!r} in column {place}, as other clients have"
+                raise ValueError(f"client {client.name!r}: x must have {wanted}, found {mine!r}; reorder or rename its columns")
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether a client, or a client of this name, is a member."""
+        return key in self._by_name if isinstance(key, str) else key in self.clients
+
+    def __getitem__(self, key: Any) -> Any:
+        """A client by its name or position."""
+        if not isinstance(key, str):
+            return self.clients[key]
+        if key not in self._by_name:
+            raise ValueError(f"no client {key!r} in this federation; it has {_some(self.names)}")
+        return self._by_name[key]
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(self.clients)
+
+    def __repr__(self) -> str:
+        return f"Federation({len(self)} clients, {sum(self.counts)} samples, {self.features} features, {self.dim} decisions)"
+
+    @property
+    def names(self) -> list[str]:
+        """The clients' names, in order."""
+        return [client.name for client in self.clients]
+
+    @property
+    def counts(self) -> list[int]:
+        """The clients' numbers of samples, in order."""
+        return [client.n for client in self.clients]
+
+    @property
+    def features(self) -> int:
+        """The number of features p."""
+        return int(self.clients[0].x.shape[1])
+
+    @property
+    def dim(self) -> int:
+        """The number of decisions d."""
+        return int(self.clients[0].c.shape[1])
+
+    def split(self, fraction: float = 0.2, seed: int = 0) -> tuple[Federation, Federation]:
+        """Training and validation federations: each client holds out this fraction of its samples at random."""
+        keep_optima(self.clients)
+        kept, held = [], []
+        for client in self.clients:
+            out = held_out(client.n, fraction)
+            if not 0 < out < client.n:
+                raise ValueError(
+                    f"client {client.name!r}: x must have samples enough to hold out {fraction:.0%} of them, found {client.n}; "
+                    f"at least {minimum_to_split(fraction)} are needed"
+                )
+            order = stream(seed, Purpose.SPLIT, client.name).permutation(client.n)
+            kept.append(client.rows(np.sort(order[out:])))
+            held.append(client.rows(np.sort(order[:out])))
+        return Federation(kept), Federation(held)
+
+
+def held_out(n: int, fraction: float) -> int:
+    """How many of n samples a split holds out: the whole number nearest to the fraction."""
+    return int(n * fraction + 0.5)
+
+
+def minimum_to_split(fraction: float) -> int:
+    """The fewest samples of which a split leaves some on both sides."""
+    return next(n for n in range(2, 10**6) if 0 < held_out(n, fraction) < n)
+
+
+def keep_optima(clients: Sequence[Client]) -> None:
+    """Solve for w*(c) of every client that lacks it, all clients of one shape at once, in float64."""
+    groups: dict[Any, list[Client]] = {}
+    for client in clients:
+        if "_w_star" not in client.__dict__:
+            groups.setdefault((structure(client.set), client.c.shape), []).append(client)
+    with jax.enable_x64(True):
+        for members in groups.values():
+            for start in range(0, len(members), 64):  # bounds the memory that a solve takes
+                part = members[start : start + 64]
+                costs = np.stack([client.sense * client.c for client in part])
+                solved = np.asarray(stack([client.set for client in part]).solve(costs))
+                for client, w in zip(part, solved, strict=True):
+                    client.__dict__["_w_star"] = w
+
+
+def numbers(who: str, field: str, value: Any) -> np.ndarray:
+    """``value`` as a finite float64 table with at least one row and one column."""
+    names = list(value.columns) if hasattr(value, "columns") else None
+    if names is not None:
+        for name, kind in zip(names, value.dtypes, strict=True):
+            if kind.kind not in "biuf":
+                raise ValueError(f"{who}: {field} must be numbers, found column {name!r} of type {kind}")
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{who}: {field} must be numbers ({error})") from None
+    if array.ndim != 2:
+        raise ValueError(f"{who}: {field} must be a table with a row a sample, found {array.ndim} axes")
+    if 0 in array.shape:
+        raise ValueError(f"{who}: {field} must have at least one row and one column, found shape {array.shape}")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        where = f"row {row}, column {column if names is None else repr(names[column])}"
+        raise ValueError(f"{who}: {field} must be finite, found {array[row, column]} in {where}")
+    array.flags.writeable = False
+    return array
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,174 @@
+"""Predictors: from features to costs, in raw units, with everything that was learned inside.
+
+A predictor carries its own normalisers, so that what is saved is what decides. Networks see standardised features and
+answer in scaled costs; the predictor translates on both sides.
+"""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+NetworkFactory = Callable[[Array, int, int], eqx.Module]
+"""Builds a network from a random key, the number of features p and the number of costs d."""
+
+
+class Normaliser(eqx.Module):
+    """A client's units: features are standardised, costs are divided by their mean absolute value."""
+
+    x_mean: np.ndarray
+    x_scale: np.ndarray
+    c_scale: np.ndarray
+
+    @classmethod
+    def fit(cls, x: np.ndarray, c: np.ndarray, features: bool = True, costs: bool = True) -> Self:
+        """The units of these rows; a constant feature and all-zero costs keep a scale of 1."""
+        mean, scale = np.zeros(x.shape[-1]), np.ones(x.shape[-1])
+        if features:
+            mean, scale = x.mean(axis=0), x.std(axis=0)
+            # Rounding leaves a constant column with a spread of some ulps, which must not be blown up to 1.
+            scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
+        size = float(np.abs(c).mean()) if costs else 1.0
+        return cls(mean, scale, np.asarray(size if size > 0 else 1.0))
+
+    @classmethod
+    def pool(cls, parts: Sequence[Normaliser], counts: Sequence[int]) -> Self:
+        """The units of all the rows behind some normalisers together: for a client that took no part."""
+        share = np.asarray(counts, float) / np.sum(counts)
+        means = np.stack([n.x_mean for n in parts])
+        mean = share @ means
+        variance = share @ (np.stack([n.x_scale for n in parts]) ** 2 + (means - mean) ** 2)
+        return cls(mean, np.sqrt(variance), np.asarray(share @ np.array([float(n.c_scale) for n in parts])))
+
+    def features(self, x: Any) -> Any:
+        """Standardised features."""
+        return (x - self.x_mean) / self.x_scale
+
+
+class Network(eqx.Module):
+    """Fully connected layers with ReLU between them, by default p -> 64 -> d; Glorot-uniform weights, zero biases."""
+
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+
+    def __init__(self, key: Array, inputs: int, outputs: int, hidden: Sequence[int] = (64,)):
+        sizes = (inputs, *hidden, outputs)
+        shapes = list(itertools.pairwise(sizes))
+        keys = jax.random.split(key, len(shapes))
+        glorot = jax.nn.initializers.glorot_uniform()
+        self.weights = tuple(glorot(k, shape) for k, shape in zip(keys, shapes, strict=True))
+        self.biases = tuple(jnp.zeros(shape[1]) for shape in shapes)
+
+    def __call__(self, x: Array) -> Array:
+        *inner, last = zip(self.weights, self.biases, strict=True)
+        for weight, bias in inner:  # x @ weight, not weight @ x: a batch then needs no transposes
+            x = jax.nn.relu(x @ weight + bias)
+        return x @ last[0] + last[1]
+
+
+def clip_norm(y: Array, tau: Any) -> tuple[Array, Array]:
+    """y shrunk to Euclidean norm tau where it is longer, and the norm that it had."""
+    norm = jnp.sqrt(jnp.sum(y * y, axis=-1) + jnp.finfo(y.dtype).tiny)
+    return y * jnp.minimum(1, tau / norm)[..., None], norm
+
+
+class Predictor(eqx.Module):
+    """From raw features (..., p) to raw costs (..., d)."""
+
+    kinds: ClassVar[dict[str, type[Predictor]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Predictor.kinds[cls.__name__] = cls
+
+    @abstractmethod
+    def __call__(self, x: Array) -> Array: ...
+
+
+class NetworkPredictor(Predictor):
+    """A network with a client's units around it; its output is clipped to norm tau in scaled units."""
+
+    network: eqx.Module
+    normaliser: Normaliser
+    tau: np.ndarray
+
+    def __call__(self, x: Array) -> Array:
+        z = self.normaliser.features(x)
+        network: Any = self.network
+        y = jax.vmap(network)(z.reshape(-1, z.shape[-1]))
+        return clip_norm(y, self.tau)[0].reshape(*z.shape[:-1], -1) * self.normaliser.c_scale
+
+
+class ConstantPredictor(Predictor):
+    """The same costs, whatever the features."""
+
+    costs: np.ndarray
+
+    def __call__(self, x: Array) -> Array:
+        return jnp.broadcast_to(self.costs, (*x.shape[:-1], *self.costs.shape))
+
+
+class MixedPredictor(Predictor):
+    """(1 - weight) own + weight shared: a mix of two predictors' outputs."""
+
+    own: Predictor
+    shared: Predictor
+    weight: np.ndarray
+
+    def __call__(self, x: Array) -> Array:
+        return (1 - self.weight) * self.own(x) + self.weight * self.shared(x)
+
+
+class Template:
+    """The form of a network whose trainable numbers are one flat vector.
+
+    Training, averaging and sending all speak of that vector; only here is it a network again.
+    """
+
+    def __init__(self, network: eqx.Module):
+        arrays, self._rest = eqx.partition(network, eqx.is_inexact_array)
+        leaves, self._treedef = jax.tree.flatten(arrays)
+        self._shapes = tuple(leaf.shape for leaf in leaves)
+        self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
+        self.size = int(self._ends[-1])
+        rest_leaves, rest_treedef = jax.tree.flatten(self._rest)
+        self._key: Any = (self._treedef, self._shapes, rest_treedef, tuple(rest_leaves))
+        try:
+            hash(self._key)
+        except TypeError:  # a network that holds arrays which do not train is equal to itself only
+            self._key = id(self)
+
+    def vector(self, network: eqx.Module) -> Array:
+        """The trainable numbers of a network of this form."""
+        return self.join(jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
+
+    def network(self, vector: Array) -> Any:
+        """The network that has these trainable numbers."""
+        return self.assemble(self.cut(vector))
+
+    def cut(self, vector: Array) -> list[Array]:
+        """The vector as the network's arrays."""
+        starts = [0, *self._ends[:-1]]
+        return [vector[a:b].reshape(shape) for a, b, shape in zip(starts, self._ends, self._shapes, strict=True)]
+
+    def join(self, arrays: list[Array]) -> Array:
+        """The network's arrays as a vector: the inverse of `cut`."""
+        return jnp.concatenate([array.reshape(-1) for array in arrays])
+
+    def assemble(self, arrays: list[Array]) -> Any:
+        """The network that has these arrays."""
+        return eqx.combine(jax.tree.unflatten(self._treedef, arrays), self._rest)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Template) and self._key == other._key

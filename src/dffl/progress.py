@@ -1,0 +1,51 @@
+"""A progress bar with the time left, shown only when a job takes long enough to wonder."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, Self
+
+DELAY = 1.0
+"""Seconds of work before the bar appears."""
+
+
+class Progress:
+    """Counts work against what is expected. ``show=None`` shows a bar where a person is watching a terminal."""
+
+    def __init__(self, show: bool | None = None):
+        self.show = sys.stderr.isatty() if show is None else show
+        self.total, self.done = 0.0, 0.0
+        self._label, self._started = "", time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def expect(self, units: float) -> None:
+        """Say how much work there will be, in all."""
+        self.total = units
+
+    def advance(self, units: float, label: str) -> None:
+        """Say that some work is done, and what is under way."""
+        self.done += units
+        self._label = label
+        if self.show and self._bar is None and time.monotonic() - self._started > DELAY:
+            self._open()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=min(self.done, self.total), total=self.total or None, description=label)
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description:<22}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+        clocks = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        self._bar = Progress(*columns, *clocks, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(self._label, total=self.total or None)
+        self._bar.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,43 @@
+"""Every random number of a run, from one seed, in any order.
+
+A stream is named by what it is for, by the client's name and by a counter, never by what was drawn before. So the
+loop engine, the vectorised engine and a client on its own machine draw the same numbers, whoever else takes part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import IntEnum
+from functools import lru_cache
+
+import numpy as np
+
+
+class Purpose(IntEnum):
+    """What a stream is for. The values are part of what a seed means: never renumber them."""
+
+    SHUFFLE = 1
+    TUNE = 2
+    SPLIT = 3
+    SAMPLE_CLIENTS = 4
+    INITIALISE = 5
+    SYNTHETIC_PROBLEM = 6
+    SYNTHETIC_ROWS = 7
+
+
+def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:
+    """The generator for this purpose, client and counter."""
+    philox = np.random.Philox(key=[seed, _name_key(client)], counter=[0, 0, counter, int(purpose)])
+    return np.random.Generator(philox)
+
+
+@lru_cache(maxsize=65536)
+def _name_key(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+def checked_seed(seed: int) -> int:
+    """``seed`` as an int that a stream takes."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, found {seed!r}")
+    return int(seed)
