@@ -1,0 +1,89 @@
+"""`finetune`: the shared model, trained on at each client for a number of epochs that the client chooses.
+
+The number is chosen by SPO+ loss on held-out samples, with models of the 80/20 split. Then the federated model of all the
+data is trained that long on all of the client's data: reusing the held-out samples is worth more than the choice itself.
+``finetune_refit=False`` leaves that last step out. Among equally good numbers the smallest is chosen.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from dffl.randomness import Purpose
+from dffl.training.engine import Chunk, rounds_of
+from dffl.training.fedavg import fedavg_work, train_federated
+from dffl.training.methods import Work, method
+from dffl.training.run import Outcome, Part, Run
+from dffl.training.settings import Settings
+
+
+class Tuned(NamedTuple):
+    """One vector for each client, and the epochs behind it."""
+
+    vectors: np.ndarray
+    epochs: np.ndarray
+
+
+def choose_epochs(run: Run, part: Part) -> Tuned:
+    """Fine-tune on this part with stops at every candidate number, and keep each client's best on validation."""
+    engine, candidates = run.engine(part), run.settings.finetune_epochs
+    shared = run.trained(train_federated, part)
+    vectors = np.empty((len(run.federation), engine.template.size), engine.dtype)
+    epochs = np.empty(len(run.federation), int)
+    for chunk in engine.chunks():
+        stops = _tune(run, part, chunk, shared, candidates)
+        with engine.precision():
+            models = jnp.stack(stops, axis=1)
+        losses, _ = engine.validate(chunk, models, np.eye(len(candidates)))
+        best = np.argmin(losses, axis=1)
+        epochs[chunk.members] = np.array(candidates)[best]
+        vectors[chunk.members] = np.asarray(models)[np.arange(len(best)), best]
+    return Tuned(vectors, epochs)
+
+
+def refit(run: Run, part: Part) -> Tuned:
+    """Fine-tune the model of all the data for as long as each client chose on the split."""
+    engine, chosen = run.engine(part), run.trained(choose_epochs, "split").epochs
+    shared = run.trained(train_federated, part)
+    vectors = np.broadcast_to(shared, (len(run.federation), shared.size)).copy()
+    for count in sorted(set(chosen.tolist()) - {0}):
+        for chunk in engine.chunks(np.flatnonzero(chosen == count)):
+            tuned = _tune(run, part, chunk, shared, (count,))[-1]
+            vectors[chunk.members] = np.asarray(tuned)[: len(chunk.members)]
+    return Tuned(vectors, chosen)
+
+
+def _tune(run: Run, part: Part, chunk: Chunk, shared: np.ndarray, stops: tuple[int, ...]) -> list[jnp.ndarray]:
+    """The chunk's vectors at each stop of one training that starts from the shared vector."""
+    engine, most = run.engine(part), run.settings.local_epochs
+    current, states = engine.start(chunk, shared)
+    reached, done, calls = [], 0, 0
+    for stop in stops:
+        for first, count in rounds_of(stop - done, most):
+            current, states, seen = engine.update(chunk, current, states, done + first, count, Purpose.TUNE)
+            run.history.add(f"finetune/{part}", calls, chunk.members, seen)
+            run.advance(chunk.members, count, "finetune", part)
+            calls += 1
+        reached.append(current)
+        done = stop
+    return reached
+
+
+def _work(settings: Settings) -> Work:
+    longest = settings.finetune_epochs[-1]
+    work = fedavg_work(settings, "split") | {"finetune/split": (1 - settings.validation_fraction) * longest}
+    if settings.finetune_refit:
+        work |= fedavg_work(settings) | {"finetune/all": 0.5 * longest}  # how long is known only afterwards
+    return work
+
+
+@method("finetune", work=_work, splits=True)
+def finetune(run: Run) -> Outcome:
+    """The shared model, trained on at each client."""
+    part: Part = "all" if run.settings.finetune_refit else "split"
+    tuned = run.trained(refit, "all") if run.settings.finetune_refit else run.trained(choose_epochs, "split")
+    newcomer = run.common(run.trained(train_federated, part), part)[1]
+    return Outcome(run.personal(tuned.vectors, part), newcomer, {"epochs": tuned.epochs.tolist()})

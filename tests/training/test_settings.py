@@ -1,0 +1,62 @@
+"""Settings are refused before any training starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dffl
+from tests.federations import client
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"rounds": 0}, "rounds must be a whole number >= 1, found 0"),
+        ({"local_epochs": 0}, "local_epochs must be a whole number >= 1, found 0"),
+        ({"batch_size": 2.5}, "batch_size must be a whole number >= 1, found 2.5"),
+        ({"client_fraction": 0}, r"client_fraction must be in \(0, 1\], found 0"),
+        ({"client_fraction": 1.5}, r"client_fraction must be in \(0, 1\], found 1.5"),
+        ({"learning_rate": -1}, "learning_rate must be > 0 and finite, found -1"),
+        ({"tau": "big"}, "tau must be > 0 and finite, found 'big'"),
+        ({"seed": -3}, "seed must be a whole number from 0"),
+        ({"validation_fraction": 1.0}, r"validation_fraction must be in \(0, 1\), found 1.0"),
+        ({"finetune_epochs": (3, 3)}, "finetune_epochs must be increasing whole numbers"),
+        ({"finetune_epochs": (-1, 3)}, "finetune_epochs must be a whole number >= 0, found -1"),
+        ({"dtype": "float16"}, "dtype must be one of float32, float64, found 'float16'"),
+        ({"engine": "warp"}, "engine must be one of vector, loop, found 'warp'"),
+        ({"round": 5}, "unknown setting 'round'; did you mean 'rounds'?"),
+        ({"method": "fedavgg"}, "unknown method 'fedavgg'; did you mean 'fedavg'?"),
+        ({"method": "oracle-interp-spo"}, "method 'oracle-interp-spo' chooses on a separate validation federation"),
+    ],
+)
+def test_a_bad_setting_is_named_with_what_is_allowed(setting: dict[str, object], message: str) -> None:
+    fed = dffl.Federation([client("a", dffl.TopK(5, 2))])
+    with pytest.raises(ValueError, match=message):
+        dffl.fit(fed, **setting)  # type: ignore[arg-type]
+
+
+def test_the_grid_of_weights_has_both_ends() -> None:
+    np.testing.assert_allclose(dffl.Settings().lambdas, np.arange(21) / 20)
+    np.testing.assert_allclose(dffl.Settings(lambda_step=0.3).lambdas, [0, 0.3, 0.6, 1.0])
+    np.testing.assert_allclose(dffl.Settings(lambda_step=1.0).lambdas, [0, 1])
+
+
+def test_validation_must_fit_the_federation_and_be_of_use() -> None:
+    fed = dffl.Federation([client("a", dffl.TopK(5, 2)), client("b", dffl.TopK(5, 2))])
+    with pytest.raises(ValueError, match="validation: client 'b' is missing"):
+        dffl.fit(fed, "oracle-interp-spo", validation=dffl.Federation([fed[0]]))
+    with pytest.raises(ValueError, match="validation: client 'c' is not in the federation"):
+        dffl.fit(fed, "oracle-interp-spo", validation=dffl.Federation([client("c", dffl.TopK(5, 2))]))
+    with pytest.raises(ValueError, match="validation is not used by interp-spo; oracle-interp-spo"):
+        dffl.fit(fed, "interp-spo", validation=fed)
+    with pytest.raises(ValueError, match=r"federation must be a dffl.Federation, found list"):
+        dffl.fit([fed[0]])  # type: ignore[arg-type]
+
+
+def test_too_few_samples_are_refused_by_the_methods_that_split_alone() -> None:
+    fed = dffl.Federation([client("rich", dffl.TopK(5, 2)), client("poor", dffl.TopK(5, 2), n=1)])
+    for method in ("interp-spo", "interp-mse", "finetune"):
+        with pytest.raises(ValueError, match="client 'poor': x must have samples enough"):
+            dffl.fit(fed, method)
+    assert dffl.fit(fed, "fedavg", rounds=1).decide("poor", np.zeros(3)).sum() == 2
