@@ -1,0 +1,1 @@
+"""Where federations come from."""
