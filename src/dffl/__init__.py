@@ -1,0 +1,80 @@
+"""Decision-focused federated learning.
+
+Everything that users rely on is here; it is imported on first use, so that ``import dffl`` and the command line are quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from dffl.comparing import compare as compare
+    from dffl.comparing import fit_all as fit_all
+    from dffl.comparing import summarise as summarise
+    from dffl.comparing import tabulate as tabulate
+    from dffl.data import synthetic as synthetic
+    from dffl.federation import Client as Client
+    from dffl.federation import Federation as Federation
+    from dffl.fitting import Fit as Fit
+    from dffl.fitting import fit as fit
+    from dffl.losses import mean_of_regret_ratios as mean_of_regret_ratios
+    from dffl.losses import mse as mse
+    from dffl.losses import optimal_value as optimal_value
+    from dffl.losses import regret as regret
+    from dffl.losses import relative_regret as relative_regret
+    from dffl.losses import spo_plus as spo_plus
+    from dffl.predictor import ConstantPredictor as ConstantPredictor
+    from dffl.predictor import MixedPredictor as MixedPredictor
+    from dffl.predictor import Network as Network
+    from dffl.predictor import NetworkPredictor as NetworkPredictor
+    from dffl.predictor import Predictor as Predictor
+    from dffl.sets import Ball as Ball
+    from dffl.sets import Box as Box
+    from dffl.sets import Bracket as Bracket
+    from dffl.sets import Ellipsoid as Ellipsoid
+    from dffl.sets import EntropySimplex as EntropySimplex
+    from dffl.sets import FeasibleSet as FeasibleSet
+    from dffl.sets import FractionalKnapsack as FractionalKnapsack
+    from dffl.sets import Polytope as Polytope
+    from dffl.sets import Simplex as Simplex
+    from dffl.sets import TopK as TopK
+    from dffl.storage import load as load
+    from dffl.training import DivergenceError as DivergenceError
+    from dffl.training import Outcome as Outcome
+    from dffl.training import Run as Run
+    from dffl.training import Settings as Settings
+    from dffl.training import method as method
+
+_HOMES = {
+    "comparing": ("compare", "fit_all", "summarise", "tabulate"),
+    "data": ("synthetic",),
+    "federation": ("Client", "Federation"),
+    "fitting": ("Fit", "fit"),
+    "losses": ("mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "spo_plus"),
+    "predictor": ("ConstantPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
+    "sets": (
+        "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "Polytope",
+        "Simplex", "TopK",
+    ),
+    "storage": ("load",),
+    "training": ("DivergenceError", "Outcome", "Run", "Settings", "method"),
+}  # fmt: skip
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dffl' has no attribute {name!r}")
+    home = import_module(f"dffl.{_HOME[name]}")
+    value = import_module("dffl.data.synthetic") if name == "synthetic" else getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

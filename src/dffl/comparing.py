@@ -1,0 +1,130 @@
+"""`dffl.compare`: several methods on one federation, client by client, against staying local."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dffl.federation import Federation, keep_optima
+from dffl.fitting import Fit, checked, prepare, same_shape, wrap
+from dffl.progress import Progress
+from dffl.training import Settings
+
+CHANGES = ("change", "change_low", "change_high")
+DEFAULT_METHODS = ("mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "finetune")
+
+
+def compare(
+    federation: Federation,
+    methods: Sequence[str] = DEFAULT_METHODS,
+    *,
+    test: Federation,
+    validation: Federation | None = None,
+    harm_tolerance: float = 0.01,
+    confidence: float = 0.95,
+    progress: bool | None = None,
+    **settings: Any,
+) -> pd.DataFrame:
+    """Fit several methods and evaluate each on a test federation: a row a client and method.
+
+    By default: mean-cost, local, fedavg, interp-mse, interp-spo and finetune.
+
+    ``change`` is the relative regret minus that of `local`, which is always fitted on all the data, with a paired
+    ``confidence`` interval over the test samples (``change_low``, ``change_high``); ``verdict`` is what the interval says:
+    better, worse or unclear. A client is ``harmed`` by a method if its regret exceeds the local one by more than
+    ``harm_tolerance`` of it, unclear or not. ``lambda`` is the weight of the shared model that an interpolation chose
+    (0: the own model, 1: the shared one, both of the 80 % split), ``epochs`` the number that `finetune` chose. The other
+    columns are those of `Fit.evaluate`.
+    """
+    judged(federation, test)
+    fits = fit_all(federation, methods, validation=validation, progress=progress, **settings)
+    return tabulate(fits, test, harm_tolerance, confidence)
+
+
+def judged(federation: Federation, test: Federation) -> None:
+    """Refuse, before anything trains, a test federation that `compare` could not judge by."""
+    if not isinstance(federation, Federation):
+        raise ValueError(f"federation must be a dffl.Federation, found {type(federation).__name__}")
+    same_shape(test, federation)
+    names = set(federation.names)
+    for client in test:
+        if client.name not in names:
+            raise ValueError(
+                f"test: client {client.name!r} took no part, so it has no local model to be compared with; "
+                "use dffl.fit(...).evaluate for newcomers"
+            )
+
+
+def fit_all(
+    federation: Federation,
+    methods: Sequence[str] = DEFAULT_METHODS,
+    *,
+    validation: Federation | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> dict[str, Fit]:
+    """Fits of several methods, `local` among them, that share whatever training they have in common."""
+    if isinstance(methods, str):
+        raise ValueError(f"methods must be a list of names, found the text {methods!r}")
+    names = list(dict.fromkeys([*methods, "local"]))
+    chosen, made = checked(names, Settings.of(**settings), validation)
+    with Progress(progress) as bar:
+        run = prepare(federation, chosen, made, validation, bar)
+        return {one.name: wrap(run, one, one.fit(run)) for one in chosen}
+
+
+def tabulate(fits: dict[str, Fit], test: Federation, harm_tolerance: float = 0.01, confidence: float = 0.95) -> pd.DataFrame:
+    """The table of `compare` for fits that are already there."""
+    if not harm_tolerance >= 0:
+        raise ValueError(f"harm_tolerance must be >= 0, found {harm_tolerance!r}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
+    for one in fits.values():
+        one.check(test)
+    keep_optima(test.clients)
+    rows = []
+    for client in test:
+        lost = {name: one.regrets(client) for name, one in fits.items()}
+        size = float(client.z_star_size.mean())
+        allowed = (1 + harm_tolerance) * lost["local"].mean() + 1e-12 * size
+        for name, one in fits.items():
+            middle, margin = _paired(lost[name] - lost["local"], confidence)
+            change = np.array([middle, middle - margin, middle + margin]) / (size if size > 0 else 1.0)
+            row = one.row(client, lost[name]) | dict(zip(CHANGES, change.tolist(), strict=True))
+            rows.append(row | {"verdict": _verdict(change), "harmed": bool(lost[name].mean() > allowed)})
+    order = {name: place for place, name in enumerate(fits)}
+    return pd.DataFrame(rows).sort_values("method", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+
+
+def _verdict(change: np.ndarray) -> str:
+    """What the interval says."""
+    return "better" if change[2] < 0 else "worse" if change[1] > 0 else "unclear"
+
+
+def _paired(differences: np.ndarray, confidence: float) -> tuple[float, float]:
+    """The mean and half the width of its Student interval; unbounded for a single sample."""
+    n = len(differences)
+    if n < 2:
+        return float(differences.mean()), np.inf
+    from scipy.special import stdtrit  # slow to import, and needed here alone
+
+    quantile = float(stdtrit(n - 1, 0.5 + confidence / 2))
+    return float(differences.mean()), quantile * float(differences.std(ddof=1)) / np.sqrt(n)
+
+
+def summarise(table: pd.DataFrame) -> pd.DataFrame:
+    """A row a method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
+
+    ``better`` and ``worse`` count the clients whose interval of change lies wholly below or above zero.
+    """
+    grouped = table.groupby("method", sort=False)
+    regrets = grouped["relative_regret"]
+    quantiles = {"median": 0.5, "p75": 0.75, "p90": 0.9}
+    columns = {"mean": regrets.mean()} | {name: regrets.quantile(q) for name, q in quantiles.items()}
+    counts = {"harmed": grouped["harmed"].sum(), "clients": grouped.size()}
+    for verdict in ("better", "worse"):
+        counts[verdict] = (table["verdict"] == verdict).groupby(table["method"], sort=False).sum()
+    return pd.DataFrame(columns | {"max": regrets.max()} | counts)
