@@ -1,0 +1,5 @@
+"""``python -m dffl``."""
+
+from dffl.cli import main
+
+main()

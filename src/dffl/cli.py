@@ -1,0 +1,135 @@
+"""The command line. Heavy imports wait until a command runs, so that ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import dffl
+
+app = typer.Typer(
+    help="Decision-focused federated learning: train together on the decisions that follow, while the data stay home.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Exit(IntEnum):
+    """How a command ends; see the docs on exit codes."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    BAD_INPUT = 3
+    DIVERGED = 4
+    MISSING_EXTRA = 5
+    INTERRUPTED = 130
+
+
+Seed = Annotated[int, typer.Option(help="Fixes everything that is random.")]
+Json = Annotated[bool, typer.Option("--json", help="Print for programs instead of people.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")]
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    """Decision-focused federated learning."""
+    if version:
+        typer.echo(f"dffl {dffl.__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def demo(
+    seed: Seed = 0,
+    rounds: Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")] = 50,
+    figure: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("dffl-demo.png"),
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train 20 knapsack clients with every method and show who gains.
+
+    Ten clients have 500 samples and ten have 50; prices move differently for each and budgets differ. Takes under a minute.
+
+    Example: dffl demo --seed 1 --figure demo.png
+    """
+    with answering():
+        if not json_:
+            _require_folder(figure)
+        from rich.console import Console
+
+        from dffl import demo as demonstration
+
+        federation, table, seconds = demonstration.run(seed, progress=False if quiet else None, rounds=rounds)
+        if json_:
+            typer.echo(json.dumps(demonstration.as_json(table, seconds)))
+            return
+        # A pipe has no width of its own: give the table the room that it needs.
+        console = Console(width=None if sys.stdout.isatty() else 130)
+        demonstration.show(federation, table, console)
+        demonstration.draw(table, figure)
+        console.print(f"\n{seconds:.0f} s. Picture: {figure}", highlight=False)
+
+
+@app.command()
+def bench(
+    peers: Annotated[bool, typer.Option(help="Measure PyEPO, PyTorch and Flower too (extra: dffl\\[peers]).")] = False,
+    only: Annotated[str, typer.Option(help="Only the measurements whose name contains this text.")] = "",
+    quick: Annotated[bool, typer.Option(help="Shorter repeats and smaller federations.")] = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure speed and memory on this machine, beside the figures that we aim at.
+
+    Example: dffl bench --only knapsack
+    """
+    with answering():
+        from dffl.bench import run
+
+        results = run(peers=peers, only=only, quick=quick, progress=False if quiet else None)
+        if json_:
+            typer.echo(json.dumps(results.as_json()))
+        else:
+            results.show()
+
+
+def _require_folder(path: Path) -> None:
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"--figure must name a file in a folder that exists, found {str(path)!r}")
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Turn what goes wrong into one clear line and an exit code of its own."""
+    code: Exit
+    try:
+        yield
+        return
+    except (typer.Exit, SystemExit):
+        raise
+    except KeyboardInterrupt:
+        line, code = "interrupted", Exit.INTERRUPTED
+    except ValueError as error:
+        line, code = str(error), Exit.BAD_INPUT
+    except OSError as error:
+        line, code = str(error), Exit.FAILED
+    except Exception as error:
+        if type(error).__name__ != "DivergenceError":  # named, not imported: it would load JAX for --help
+            raise
+        line, code = str(error), Exit.DIVERGED
+    typer.echo(f"dffl: {line}", err=True)
+    raise typer.Exit(code)
+
+
+def main() -> Any:
+    """The entry point of the command ``dffl``."""
+    return app()
