@@ -1,0 +1,38 @@
+"""Three sites buy electricity for some hours of the day: who gains by federating?"""
+
+import numpy as np
+
+import dffl
+
+HOURS, WEATHER = 24, 6
+rng = np.random.default_rng(0)
+price_model = rng.normal(size=(WEATHER, HOURS))
+
+
+def site(name: str, days: int, hours_to_buy: float, taste: float) -> dffl.Client:
+    """Weather x, prices c and the site's own constraint: buy so many of 24 hours."""
+    x = rng.normal(size=(days, WEATHER))
+    own = price_model + taste * rng.normal(size=price_model.shape)
+    prices = 60 + 4 * x @ own + 3 * rng.normal(size=(days, HOURS))
+    return dffl.Client(name, x, prices, dffl.TopK(HOURS, hours_to_buy))
+
+
+sites = [
+    site("mill", 380, 6, 0.0),
+    site("bakery", 240, 10.5, 0.0),
+    site("laundry", 240, 4, 1.0),
+]
+
+# Each site trains on its first days and is judged on its last 200.
+train = dffl.Federation([one.rows(slice(None, -200)) for one in sites])
+test = dffl.Federation([one.rows(slice(-200, None)) for one in sites])
+
+methods = ["mean-cost", "local", "fedavg", "interp-spo", "finetune"]
+fits = dffl.fit_all(train, methods, rounds=20)
+table = dffl.tabulate(fits, test)
+print(table[["client", "method", "relative_regret", "verdict"]].round(4).to_string())
+print(dffl.summarise(table).round(4).to_string())
+
+tomorrow = test["bakery"].x[0]
+decision = fits["finetune"].decide("bakery", tomorrow)
+print("tomorrow the bakery buys the hours", np.flatnonzero(decision > 0))
