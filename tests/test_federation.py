@@ -104,6 +104,8 @@ def test_columns_that_are_named_must_agree_between_clients() -> None:
     assert fed.split(0.5)[0].feature_names == ("p", "q", "r")
     with pytest.raises(ValueError, match=r"client 'b': x must have 'q' in column 1, as other clients have, found 'r'; reorder"):
         dffl.Federation([frame_client("a", "pqr"), frame_client("b", "prq")])
+    numbered = dffl.Client("d", pd.DataFrame(np.ones((2, 3))), np.ones((2, 2)), dffl.TopK(2, 1))
+    assert numbered.feature_names is None
     unnamed = dffl.Client("c", np.ones((2, 3)), np.ones((2, 2)), dffl.TopK(2, 1))
     assert len(dffl.Federation([unnamed, frame_client("a", "pqr")])) == 2
 

@@ -70,7 +70,7 @@ def fit_all(
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
     names = list(dict.fromkeys([*methods, "local"]))
-    chosen, made = checked(names, Settings.of(**settings), validation)
+    chosen, made = checked(names, validation), Settings.of(**settings)
     with Progress(progress) as bar:
         run = prepare(federation, chosen, made, validation, bar)
         return {one.name: wrap(run, one, one.fit(run)) for one in chosen}

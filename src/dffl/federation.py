@@ -41,8 +41,9 @@ class Client:
             raise ValueError(f"{who}: set must be a single set, found a stack of shape {self.set.batch_shape}")
         if not isinstance(self.maximize, bool | np.bool_):
             raise ValueError(f"{who}: maximize must be True or False, found {self.maximize!r}")
-        if self.feature_names is None and hasattr(self.x, "columns"):
-            object.__setattr__(self, "feature_names", tuple(str(name) for name in self.x.columns))
+        columns = tuple(getattr(self.x, "columns", ()))
+        if self.feature_names is None and columns and all(isinstance(name, str) for name in columns):
+            object.__setattr__(self, "feature_names", columns)  # numbered columns are not names
         x, c = numbers(who, "x", self.x), numbers(who, "c", self.c)
         if len(x) != len(c):
             raise ValueError(f"{who}: x and c must have one row a sample, found {len(x)} and {len(c)} rows")

@@ -181,13 +181,13 @@ def fit(
     ``validation`` is the separate federation that the oracle methods choose by. ``progress`` switches the bar on or off;
     by default it shows in a terminal.
     """
-    chosen, made = checked([method], Settings.of(**settings), validation)
+    chosen, made = checked([method], validation), Settings.of(**settings)
     with Progress(progress) as bar:
         run = prepare(federation, chosen, made, validation, bar)
         return wrap(run, chosen[0], chosen[0].fit(run))
 
 
-def checked(methods: Iterable[str], settings: Settings, validation: Federation | None) -> tuple[list[Method], Settings]:
+def checked(methods: Iterable[str], validation: Federation | None) -> list[Method]:
     """The methods by name; a missing or useless validation federation is refused."""
     chosen = [named(name) for name in methods]
     for one in chosen:
@@ -196,7 +196,7 @@ def checked(methods: Iterable[str], settings: Settings, validation: Federation |
     if validation is not None and chosen and not any(one.validates for one in chosen):
         names = ", ".join(one.name for one in chosen)
         raise ValueError(f"validation is not used by {names}; oracle-interp-spo and oracle-interp-mse take it")
-    return chosen, settings
+    return chosen
 
 
 def prepare(
