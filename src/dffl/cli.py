@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import dffl
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = typer.Typer(
     help="Decision-focused federated learning: train together on the decisions that follow, while the data stay home.",
@@ -31,7 +34,6 @@ class Exit(IntEnum):
     USAGE = 2
     BAD_INPUT = 3
     DIVERGED = 4
-    MISSING_EXTRA = 5
     INTERRUPTED = 130
 
 
@@ -65,16 +67,13 @@ def demo(
     with answering():
         if not json_:
             _require_folder(figure)
-        from rich.console import Console
-
         from dffl import demo as demonstration
 
         federation, table, seconds = demonstration.run(seed, progress=False if quiet else None, rounds=rounds)
         if json_:
             typer.echo(json.dumps(demonstration.as_json(table, seconds)))
             return
-        # A pipe has no width of its own: give the table the room that it needs.
-        console = Console(width=None if sys.stdout.isatty() else 130)
+        console = _console()
         demonstration.show(federation, table, console)
         demonstration.draw(table, figure)
         console.print(f"\n{seconds:.0f} s. Picture: {figure}", highlight=False)
@@ -99,7 +98,14 @@ def bench(
         if json_:
             typer.echo(json.dumps(results.as_json()))
         else:
-            results.show()
+            results.show(_console())
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    # A pipe has no width of its own: give tables the room that they need.
+    return Console(width=None if sys.stdout.isatty() else 130)
 
 
 def _require_folder(path: Path) -> None:

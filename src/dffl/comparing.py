@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.federation import Federation, keep_optima
-from dffl.fitting import Fit, checked, prepare, same_shape, wrap
+from dffl.fitting import Fit, checked, prepare, require_federation, same_shape, wrap
 from dffl.progress import Progress
 from dffl.training import Settings
 
@@ -46,8 +46,7 @@ def compare(
 
 def judged(federation: Federation, test: Federation) -> None:
     """Refuse, before anything trains, a test federation that `compare` could not judge by."""
-    if not isinstance(federation, Federation):
-        raise ValueError(f"federation must be a dffl.Federation, found {type(federation).__name__}")
+    require_federation("federation", federation)
     same_shape(test, federation)
     names = set(federation.names)
     for client in test:

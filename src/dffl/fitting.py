@@ -155,10 +155,15 @@ class Fit:
             self._member(client)
 
 
+def require_federation(name: str, value: Any) -> None:
+    """Refuse what is not a federation."""
+    if not isinstance(value, Federation):
+        raise ValueError(f"{name} must be a dffl.Federation, found {type(value).__name__}")
+
+
 def same_shape(test: Federation, like: Federation | Fit) -> None:
     """Refuse a test federation of other features or decisions."""
-    if not isinstance(test, Federation):
-        raise ValueError(f"test must be a dffl.Federation, found {type(test).__name__}")
+    require_federation("test", test)
     for name in ("features", "dim"):
         mine, theirs = getattr(test, name), getattr(like, name)
         if mine != theirs:
@@ -203,8 +208,7 @@ def prepare(
     federation: Federation, methods: list[Method], settings: Settings, validation: Federation | None, bar: Progress
 ) -> Run:
     """A run for these methods, with everything that can be refused refused now."""
-    if not isinstance(federation, Federation):
-        raise ValueError(f"federation must be a dffl.Federation, found {type(federation).__name__}")
+    require_federation("federation", federation)
     keep_compiled_programs()
     run = Run(federation, settings, validation, bar)
     work: dict[str, float] = {}

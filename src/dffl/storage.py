@@ -24,7 +24,7 @@ import pandas as pd
 
 import dffl
 from dffl.fitting import Fit, Member
-from dffl.predictor import Network, NetworkFactory, Normaliser, Predictor, Template
+from dffl.predictor import NetworkFactory, Normaliser, Predictor, Template
 from dffl.sets import FeasibleSet
 from dffl.training import Settings
 
@@ -194,18 +194,13 @@ class _Reader:
             with jax.enable_x64(vector.dtype == np.float64):
                 if self._template is None:
                     key = jax.random.key(0)
-                    factory = self._settings.network or _default(self._settings.hidden)
-                    self._template = Template(factory(key, self._features, self._dim))
+                    self._template = Template(self._settings.factory(key, self._features, self._dim))
                 if self._template.size != vector.size:
                     raise ValueError(
                         f"its network has {vector.size} numbers, the given factory makes one of {self._template.size}"
                     )
                 self._networks[number] = self._template.network(jnp.asarray(vector))
         return self._networks[number]
-
-
-def _default(hidden: int) -> NetworkFactory:
-    return lambda key, p, d: Network(key, p, d, (hidden,))
 
 
 def _known(kinds: dict[str, Any], name: str, what: str) -> Any:

@@ -144,7 +144,7 @@ class Results:
             rows.append(row | {"details": one.details, "error": one.error or None})
         return {"measurements": rows}
 
-    def show(self) -> None:
+    def show(self, console: Console) -> None:
         """For people."""
         table = Table(title="Measured on this machine, each in a process of its own", title_justify="left")
         for heading, side in (("measurement", "left"), ("value", "right"), ("unit", "left"), ("aim", "right"), ("", "left")):
@@ -152,12 +152,8 @@ class Results:
         for one in self.results:
             m = one.measurement
             aim = "" if m.aim is None else f"{'>=' if m.higher_is_better else '<='} {m.aim:,g}"
-            ratio = self.ratio(one)
-            note = (
-                {True: "reached", False: "missed", None: ""}[one.met]
-                if not m.peer_of
-                else (f"ours is {ratio:,.1f}x" if ratio else "")
-            )
+            ratio = self.ratio(one)  # a peer has a ratio and no aim
+            note = f"ours is {ratio:,.1f}x" if ratio else {True: "reached", False: "missed", None: ""}[one.met]
             value = "-" if one.value is None else (f"{one.value:,.0f}" if one.value >= 1000 else f"{one.value:.3g}")
             table.add_row(m.name, value, m.unit, aim, one.error or note)
-        Console(width=None if sys.stdout.isatty() else 130).print(table)
+        console.print(table)

@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from dffl.checks import require_whole
 from dffl.federation import Client, Federation
 from dffl.randomness import Purpose, checked_seed, stream
 from dffl.sets import EntropySimplex, FeasibleSet, FractionalKnapsack
@@ -101,9 +102,7 @@ class _Recipe:
         if self.split not in SPLITS:
             raise ValueError(f"split must be one of {', '.join(SPLITS)}, found {self.split!r}")
         for field, least in (("clients", 1), ("dim", 2), ("features", 1), ("degree", 1)):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"{field} must be a whole number >= {least}, found {value!r}")
+            require_whole(field, getattr(self, field), least)
         if not 0 <= self.noise <= 1:
             raise ValueError(f"noise must be in [0, 1], found {self.noise!r}")
         for field in ("eta_obj", "eta_constr"):

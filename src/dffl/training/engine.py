@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from dffl.federation import Federation, keep_optima
-from dffl.predictor import Network, Normaliser, Template
+from dffl.predictor import Normaliser, Template
 from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
@@ -187,9 +187,7 @@ def initial_network(federation: Federation, settings: Settings) -> Any:
     seed = stream(settings.seed, Purpose.INITIALISE).integers(2**31)
     key = jax.random.key(int(seed))
     p, d = federation.features, federation.dim
-    if settings.network is None:
-        return Network(key, p, d, (settings.hidden,))
-    network: Any = settings.network(key, p, d)
+    network: Any = settings.factory(key, p, d)
     shape = jax.eval_shape(network, jax.ShapeDtypeStruct((p,), jnp.float32)).shape
     if shape != (d,):
         raise ValueError(f"network must map a vector of {p} features to a vector of {d} costs, found output shape {shape}")

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dffl.predictor import NetworkFactory
+from dffl.checks import require_whole
+from dffl.predictor import Network, NetworkFactory
 from dffl.randomness import checked_seed
 
 
@@ -58,7 +59,7 @@ class Settings:
     def __post_init__(self) -> None:
         checked_seed(self.seed)
         for name in ("rounds", "local_epochs", "batch_size", "hidden", "chunk_size"):
-            _whole(name, getattr(self, name), least=1)
+            require_whole(name, getattr(self, name), least=1)
         for name in ("learning_rate", "gradient_clip", "tau"):
             _number(name, getattr(self, name), 0.0, np.inf, "> 0 and finite")
         _number("client_fraction", self.client_fraction, 0.0, 1.0, "in (0, 1]", closed=True)
@@ -66,7 +67,7 @@ class Settings:
         _number("lambda_step", self.lambda_step, 0.0, 1.0, "in (0, 1]", closed=True)
         epochs = tuple(self.finetune_epochs)
         for count in epochs:
-            _whole("finetune_epochs", count, least=0)
+            require_whole("finetune_epochs", count, least=0)
         if not epochs or list(epochs) != sorted(set(epochs)):
             raise ValueError(f"finetune_epochs must be increasing whole numbers, found {self.finetune_epochs!r}")
         object.__setattr__(self, "finetune_epochs", epochs)
@@ -86,15 +87,15 @@ class Settings:
         return cls(**values)
 
     @property
+    def factory(self) -> NetworkFactory:
+        """What builds the network: the user's own, or the default one of this width."""
+        return self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)))
+
+    @property
     def lambdas(self) -> np.ndarray:
         """The grid of interpolation weights, with both ends."""
         inner = np.arange(1, round(1 / self.lambda_step)) * self.lambda_step
         return np.round(np.concatenate([[0.0], inner[inner < 1 - 1e-9], [1.0]]), 12)
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be a whole number >= {least}, found {value!r}")
 
 
 def _number(name: str, value: Any, low: float, high: float, allowed: str, closed: bool = False) -> None:
