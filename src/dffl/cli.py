@@ -101,6 +101,50 @@ def bench(
             results.show(_console())
 
 
+@app.command()
+def paper(
+    out: Annotated[
+        Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper, or dffl-paper-quick.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option(help="A faithful small version: 32 configurations, one seed; under three minutes.")
+    ] = False,
+    protocol: Annotated[
+        bool, typer.Option(help="Compare what the paper's silence allows, instead of the study itself.")
+    ] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")] = None,
+    ray: Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")] = "",
+    show: Annotated[
+        bool, typer.Option(help="Run nothing: tables and figures of what is finished, even of a run under way.")
+    ] = False,
+    figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reproduce the paper's synthetic study: every table and figure, beside the paper's own numbers.
+
+    The whole grid is 2,560 configurations and takes hours; stop it at any time, and the same command goes on where it was.
+
+    Example: dffl paper --quick
+
+    Example: dffl paper --only problem=knapsack --only degree=2,4 --out knapsack
+    """
+    with answering():
+        from dffl.studies import command
+
+        options = command.Options(out, quick, protocol, only or [], workers, ray or None, show, figures)
+        outcome = command.paper(options, progress=False if quiet else None)
+        if json_:
+            typer.echo(json.dumps(outcome.as_json()))
+        else:
+            outcome.show(_console())
+        if outcome.failed:
+            raise typer.Exit(Exit.FAILED)
+
+
 def _console() -> Console:
     from rich.console import Console
 

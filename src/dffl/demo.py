@@ -14,16 +14,7 @@ from rich.text import Text
 from dffl.comparing import DEFAULT_METHODS, compare, summarise
 from dffl.data import synthetic
 from dffl.federation import Federation
-
-COLOURS = {
-    "mean-cost": "#999999",
-    "local": "#0072B2",
-    "fedavg": "#D55E00",
-    "interp-mse": "#CC79A7",
-    "interp-spo": "#009E73",
-    "finetune": "#E69F00",
-}
-"""One colour for a method, the same in every figure (Okabe and Ito's palette, safe for the colour-blind)."""
+from dffl.palette import COLOURS
 
 
 def run(seed: int = 0, progress: bool | None = None, **settings: Any) -> tuple[Federation, pd.DataFrame, float]:

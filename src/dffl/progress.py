@@ -8,6 +8,8 @@ from typing import Any, Self
 
 DELAY = 1.0
 """Seconds of work before the bar appears."""
+SPEED_PERIOD = 120.0
+"""Seconds over which the speed is averaged, for the time left."""
 
 
 class Progress:
@@ -20,9 +22,9 @@ class Progress:
         self._bar: Any = None
         self._task: Any = None
 
-    def expect(self, units: float) -> None:
-        """Say how much work there will be, in all."""
-        self.total = units
+    def expect(self, units: float, done: float = 0.0) -> None:
+        """Say how much work there will be, in all, and how much of it an earlier run has done."""
+        self.total, self.done = units, done
 
     def advance(self, units: float, label: str) -> None:
         """Say that some work is done, and what is under way."""
@@ -39,8 +41,10 @@ class Progress:
 
         columns = (TextColumn("{task.description:<22}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
         clocks = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-        self._bar = Progress(*columns, *clocks, console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task(self._label, total=self.total or None)
+        self._bar = Progress(
+            *columns, *clocks, console=Console(stderr=True), transient=True, speed_estimate_period=SPEED_PERIOD
+        )
+        self._task = self._bar.add_task(self._label, total=self.total or None, completed=self.done)
         self._bar.start()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,67 @@
+"""Jobs on a Ray cluster (extra: dffl[ray])."""
+
+from __future__ import annotations
+
+import re
+import socket
+from typing import Any
+
+from dffl.studies.job import Failed, run_job
+from dffl.studies.store import Finished
+from dffl.studies.study import Job, Study
+
+PATIENCE = 10.0
+"""Seconds to wait for a cluster to answer."""
+
+
+class RayWorkers:
+    """One job for each core of the cluster. Its nodes need dffl of this version; rows come back to this process."""
+
+    def __init__(self, study: Study, address: str):
+        try:
+            import ray
+        except ImportError:
+            raise ValueError("--ray needs the extra: pip install 'dffl[ray]'") from None
+        self._ray, self.study = ray, study
+        _connect(ray, address)
+        self.slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        # Ray starts a process again after a lost node; a job that kills its process is given up after one more try.
+        self._remote = ray.remote(num_cpus=1, max_retries=1)(run_job)
+        self._running: dict[Any, Job] = {}
+
+    def submit(self, job: Job) -> None:
+        """Hand a job to the cluster."""
+        self._running[self._remote.remote(self.study.task, {**self.study.protocol, **job.parameters})] = job
+
+    def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
+        """What has ended, waiting at most so long for the first."""
+        done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
+        results = []
+        for reference in done:
+            job = self._running.pop(reference)
+            try:
+                results.append((job, self._ray.get(reference)))
+            except self._ray.exceptions.RayError as error:
+                line = str(error).strip().splitlines()[0]
+                results.append((job, Failed(f"{type(error).__name__}: {line}", str(error))))
+        return results
+
+    def close(self) -> None:
+        """Cancel what still runs and leave the cluster."""
+        for reference in self._running:
+            self._ray.cancel(reference, force=True)
+        self._ray.shutdown()
+
+
+def _connect(ray: Any, address: str) -> None:
+    """Join the cluster, or say in one line that it does not answer."""
+    found = re.fullmatch(r"(?:ray://)?([^\s:/]+):(\d+)", address)
+    if found is None and address != "auto":
+        raise ValueError(f"--ray must be 'auto' or HOST:PORT, found {address!r}")
+    try:
+        if found is not None:  # Ray itself waits for minutes where nobody listens
+            socket.create_connection((found[1], int(found[2])), PATIENCE).close()
+        ray.init(address=address, logging_level="ERROR", log_to_driver=False)
+    except (OSError, OverflowError, RuntimeError) as error:  # Ray's ConnectionError is an OSError
+        why = str(error).strip().splitlines()[0]
+        raise ValueError(f"--ray {address}: no Ray cluster answers there ({why}); start one with 'ray start --head'") from None

@@ -1,0 +1,136 @@
+"""What `dffl paper` does: run what is missing, then write and show tables and figures of what is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+
+from dffl.studies import paper as paper_study
+from dffl.studies import protocol
+from dffl.studies.published import CORE_HOURS
+from dffl.studies.render import to_rich, write_tables
+from dffl.studies.runner import run
+from dffl.studies.store import Store
+from dffl.studies.study import Job, Study
+from dffl.studies.tables import Table, all_tables
+
+SHOWN = ("readings", "table1", "interpolation", "noise", "distances")
+"""The tables that the terminal shows; all are written."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for."""
+
+    out: Path | None
+    quick: bool
+    protocol: bool
+    only: list[str]
+    workers: int | None
+    ray: str | None
+    show: bool
+    figures: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What there is to show."""
+
+    folder: Path
+    study: Study
+    finished: int
+    failed: list[tuple[Job, str]]
+    damaged: list[Path]
+    tables: list[Table]
+    figures: list[Path]
+    cost: pd.DataFrame
+
+    def show(self, console: Console) -> None:
+        """Print the main tables and where everything is, for people."""
+        shown = [table for table in self.tables if table.name in SHOWN]
+        for table in shown:
+            console.print(to_rich(table))
+            console.print()
+        for job, why in self.failed[:10]:
+            console.print(f"failed: {job}: {why}", style="red", highlight=False, markup=False)
+        for path in self.damaged:
+            console.print(f"{path} was cut short: its configuration was run again", style="yellow", highlight=False)
+        console.print(self._closing(), highlight=False, markup=False)
+
+    def _closing(self) -> str:
+        total = len(self.study.jobs)
+        lines = [f"{self.finished} of {total} configurations, {len(self.failed)} failed; {self._hours()}."]
+        if self.finished < total:
+            lines.append("Run the same command again for the rest." + (" Failures are in failed/." if self.failed else ""))
+        lines.append(f"Rows, {len(self.tables)} tables{' and the figures' if self.figures else ''}: {self.folder}")
+        return "\n".join(lines)
+
+    def _hours(self) -> str:
+        used = self.cost["cpu_seconds"].sum() / 3600
+        spent = f"{used:.2f} core-hours" if used >= 0.1 else f"{60 * used:.1f} core-minutes"
+        return f"{spent} (the paper's 2,560: {CORE_HOURS:.0f} core-hours)"
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        tables = {
+            table.name: [
+                {
+                    **dict(zip(table.labels, cell.row, strict=True)),
+                    "statistic": cell.column,
+                    "ours": cell.ours._asdict(),
+                    "paper": cell.paper._asdict() if cell.paper else None,
+                }
+                for cell in table.cells
+            ]
+            for table in self.tables
+        }
+        failed = [{**job.parameters, "why": why} for job, why in self.failed]
+        core_hours = float(self.cost["cpu_seconds"].sum()) / 3600
+        counts = {"configurations": len(self.study.jobs), "finished": self.finished, "core_hours": round(core_hours, 4)}
+        return _without_nan({**counts, "failed": failed, "folder": str(self.folder), "tables": tables})
+
+
+def paper(options: Options, progress: bool | None = None) -> Outcome:
+    """Run the study, or look at it, and write its tables and figures into its folder."""
+    if options.quick and options.protocol:
+        raise ValueError("--quick and --protocol are two studies; ask for one of them")
+    if options.show and (options.workers or options.ray):
+        raise ValueError("--show runs nothing; leave --workers and --ray out")
+    whole = protocol.study() if options.protocol else paper_study.quick() if options.quick else paper_study.study()
+    study, folder = whole.only(options.only), options.out or Path(f"dffl-{whole.name}")
+    store = Store(folder)
+    failed: list[tuple[Job, str]] = []
+    if options.show:
+        store.describe()
+        rows = store.rows()
+    else:
+        report = run(study, folder, workers=options.workers, ray=options.ray, progress=progress)
+        rows, failed = report.rows, report.failed
+    finished = len(study.jobs) - len(store.missing(study))
+    if rows.empty:
+        raise ValueError(
+            f"{folder}: no configuration is finished yet" + (f"; the first failed: {failed[0][1]}" if failed else "")
+        )
+    rows = rows[rows["job"].isin({job.key for job in study.jobs})]
+    tables = protocol.tables(rows) if options.protocol else all_tables(rows)
+    write_tables(tables, folder / "tables")
+    drawn = []
+    if options.figures and not options.protocol:
+        from dffl.studies.figures import draw_all  # Matplotlib, only where pictures are wanted
+
+        drawn = draw_all(rows, folder / "figures")
+    jobs = store.jobs()
+    return Outcome(folder, study, finished, failed, store.damaged, tables, drawn, jobs[jobs["job"].isin(rows["job"].unique())])
+
+
+def _without_nan(value: Any) -> Any:
+    """NaN is not JSON."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and value != value else value

@@ -1,0 +1,62 @@
+"""The figures of a study, drawn from its rows.
+
+A figure is a function of the rows in a file of its own; a new one also takes a line in `DRAWINGS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from dffl.studies.figures.boxes import draw_boxes
+from dffl.studies.figures.means import draw_means
+from dffl.studies.figures.oracles import draw_oracles
+from dffl.studies.figures.slopes import draw_slopes
+from dffl.studies.figures.style import Draw, in_print
+from dffl.studies.figures.toy import ToyNumbers, draw_toy, toy_numbers
+from dffl.studies.figures.weights import draw_weights
+from dffl.studies.figures.winners import draw_winners
+from dffl.studies.store import write_whole
+
+__all__ = ["DRAWINGS", "ToyNumbers", "draw_all", "toy_numbers"]
+
+DRAWINGS: dict[str, Draw] = {
+    "toy": draw_toy,
+    "boxes-knapsack": partial(draw_boxes, problem="knapsack"),
+    "boxes-portfolio": partial(draw_boxes, problem="portfolio"),
+    "means": draw_means,
+    "winners": draw_winners,
+    "weights": draw_weights,
+    "oracles": draw_oracles,
+    "slopes-knapsack-balanced": partial(draw_slopes, problem="knapsack", imbalanced=False),
+    "slopes-knapsack-imbalanced": partial(draw_slopes, problem="knapsack", imbalanced=True),
+    "slopes-portfolio-balanced": partial(draw_slopes, problem="portfolio", imbalanced=False),
+    "slopes-portfolio-imbalanced": partial(draw_slopes, problem="portfolio", imbalanced=True),
+}
+"""Every figure by its file's name. A function answers None where the rows hold nothing that it could draw."""
+
+
+def draw_all(rows: pd.DataFrame, folder: Path, formats: Sequence[str] = ("png", "pdf"), resolution: int = 200) -> list[Path]:
+    """Write every figure that the rows allow, in each format; the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, draw in DRAWINGS.items():
+        figure = draw(rows)
+        if figure is None:
+            continue
+        for kind in formats:
+            path = folder / f"{name}.{kind}"
+            write_whole(path, partial(_save, figure, kind, resolution))
+            written.append(path)
+    return written
+
+
+def _save(figure: Figure, kind: str, resolution: int, path: Path) -> None:
+    # Without a date the same rows give the same file.
+    metadata = {"CreationDate": None} if kind == "pdf" else None
+    with in_print():
+        figure.savefig(path, format=kind, dpi=resolution, metadata=metadata)

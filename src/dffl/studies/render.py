@@ -1,0 +1,122 @@
+"""Tables as Markdown, CSV, LaTeX and for the terminal: the paper's value, ours and the difference in rows below each other."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+from rich.table import Table as RichTable
+
+from dffl.studies.published import Value
+from dffl.studies.store import write_text
+from dffl.studies.tables import Cell, Table
+
+
+def write_tables(tables: list[Table], folder: Path) -> list[Path]:
+    """Write each table in three forms, and return the files."""
+    written = []
+    folder.mkdir(parents=True, exist_ok=True)
+    for table in tables:
+        for ending, write in ((".md", to_markdown), (".csv", to_csv), (".tex", to_latex)):
+            path = folder / f"{table.name}{ending}"
+            write_text(path, write(table))
+            written.append(path)
+    return written
+
+
+def to_markdown(table: Table) -> str:
+    """A pipe table with its title and note."""
+    headings, body = _grid(table)
+    lines = [f"**{table.title}**", "", _piped(headings), _piped(["---"] * len(headings))]
+    return "\n".join([*lines, *(_piped(line) for line in body), "", table.note, ""])
+
+
+def to_csv(table: Table) -> str:
+    """A line a cell, with full precision: for programs."""
+    records = []
+    for cell in table.cells:
+        paper = cell.paper or Value(float("nan"), float("nan"))
+        numbers = (cell.ours.mean, cell.ours.sd, paper.mean, paper.sd, cell.ours.mean - paper.mean)
+        records.append((*cell.row, cell.column, *numbers))
+    columns = [*table.labels, "statistic", "ours", "ours_sd", "paper", "paper_sd", "difference"]
+    buffer = io.StringIO()
+    pd.DataFrame(records, columns=columns).to_csv(buffer, index=False, float_format="%.6g")
+    return buffer.getvalue()
+
+
+def to_latex(table: Table) -> str:
+    """A booktabs tabular in a table float."""
+    headings, body = _grid(table, plus_minus=r"$\pm$")
+    labels = len(table.labels) + 1
+    rows = [" & ".join(_escaped(text) for text in line) + r" \\" for line in body]
+    heading = " & ".join(_escaped(text) for text in headings) + r" \\"
+    lines = [r"\begin{table}[t]", r"\centering", r"\small", rf"\caption{{{_escaped(table.title)}. {_escaped(table.note)}}}"]
+    lines += [
+        rf"\label{{tab:{table.name}}}",
+        rf"\begin{{tabular}}{{{'l' * labels}{'r' * (len(headings) - labels)}}}",
+        r"\toprule",
+    ]
+    lines += [heading, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def to_rich(table: Table) -> RichTable:
+    """For the terminal."""
+    headings, body = _grid(table)
+    out = RichTable(title=table.title, title_justify="left", caption=table.note, caption_justify="left")
+    for number, heading in enumerate(headings):
+        label = number <= len(table.labels)
+        out.add_column(heading, justify="left" if label else "right", no_wrap=True, min_width=9 if label and heading else None)
+    for number, line in enumerate(body):
+        last = number + 1 == len(body) or body[number + 1][len(table.labels)] in ("paper", "ours alone")
+        out.add_row(*line, end_section=last, style="dim" if line[len(table.labels)] == "paper" else "")
+    return out
+
+
+def _grid(table: Table, plus_minus: str = "±") -> tuple[list[str], list[list[str]]]:
+    columns = list(dict.fromkeys(cell.column for cell in table.cells))
+    headings = [*table.labels, "", *columns]
+    body = []
+    for label in dict.fromkeys(cell.row for cell in table.cells):
+        cells = {cell.column: cell for cell in table.cells if cell.row == label}
+        for place, (who, texts) in enumerate(_lines(cells, columns, plus_minus)):
+            shown = label if place == 0 else ("",) * len(label)
+            body.append([*shown, who, *texts])
+    return headings, body
+
+
+def _lines(cells: dict[str, Cell], columns: list[str], plus_minus: str) -> Iterator[tuple[str, list[str]]]:
+    found = [cells.get(column) for column in columns]
+    compared = any(cell is not None and cell.paper is not None for cell in found)
+    if compared:
+        yield "paper", [_value(cell.paper if cell else None, plus_minus) for cell in found]
+    yield "ours" if compared else "ours alone", [_value(cell.ours if cell else None, plus_minus) for cell in found]
+    if compared:
+        yield "difference", [_difference(cell) for cell in found]
+
+
+def _value(value: Value | None, plus_minus: str) -> str:
+    if value is None:
+        return ""
+    return _number(value.mean) + (f" {plus_minus} {_number(value.sd)}" if value.sd == value.sd else "")
+
+
+def _difference(cell: Cell | None) -> str:
+    if cell is None or cell.paper is None:
+        return ""
+    change = cell.ours.mean - cell.paper.mean
+    return f"{change:+.2f} ({100 * change / cell.paper.mean:+.0f} %)"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _piped(texts: list[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", r"\%").replace("_", r"\_").replace("+-", r"$\pm$")

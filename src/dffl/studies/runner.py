@@ -1,0 +1,142 @@
+"""Run a study: whatever is missing in its folder, on this machine or on a cluster, until it is all there."""
+
+from __future__ import annotations
+
+import errno
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+
+from dffl.checks import require_whole
+from dffl.progress import Progress
+from dffl.studies.cluster import RayWorkers
+from dffl.studies.job import Failed
+from dffl.studies.store import Finished, Store
+from dffl.studies.study import Job, Study
+from dffl.studies.workers import LocalWorkers, available_cores
+
+TICK = 0.5
+"""Seconds between looks at the workers: the longest that Ctrl-C waits."""
+
+
+class Workers(Protocol):
+    """Something that runs jobs: some at a time, each to its end."""
+
+    slots: int
+
+    def submit(self, job: Job) -> None: ...
+    def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a run ended."""
+
+    rows: pd.DataFrame
+    """All rows of the folder."""
+    jobs: int
+    """How many jobs the study has."""
+    resumed: int
+    """How many were there already."""
+    failed: list[tuple[Job, str]]
+    """The jobs without rows, and why."""
+    damaged: list[Path]
+    """Files that were cut short; their jobs were run again."""
+
+
+def run(
+    study: Study,
+    folder: str | PathLike[str],
+    *,
+    workers: int | None = None,
+    ray: str | None = None,
+    progress: bool | None = None,
+) -> Report:
+    """Run the jobs of a study that its folder lacks, and return all its rows.
+
+    Each job runs in a process with one core: ``workers`` of them on this machine (default: one a core), or all the cores of
+    the Ray cluster at ``ray``. A finished job is on disk at once. Whatever stops a run (Ctrl-C, a kill, a full disk), calling
+    again goes on from there, and the rows at the end are the same. A job that fails is reported and does not stop the others.
+    """
+    if workers is not None:
+        require_whole("workers", workers, least=1)
+    store = Store(Path(folder))
+    with store.locked(), _terminated_like_interrupted():
+        store.prepare(study)
+        missing = store.missing(study)
+        failed = _run_jobs(study, store, missing, workers, ray, progress) if missing else []
+        with _disk(store):
+            store.pack(list(study.jobs))
+    return Report(store.rows(), len(study.jobs), len(study.jobs) - len(missing), failed, store.damaged)
+
+
+def _run_jobs(
+    study: Study, store: Store, missing: list[Job], workers: int | None, ray: str | None, progress: bool | None
+) -> list[tuple[Job, str]]:
+    count = min(workers or len(available_cores()), len(missing))
+    pool: Workers = RayWorkers(study, ray) if ray else LocalWorkers(study, count)
+    failed: list[tuple[Job, str]] = []
+    waiting, under_way = iter(missing), 0
+    with Progress(progress) as bar:
+        whole, left = (sum(study.weight(job.parameters) for job in jobs) for jobs in (study.jobs, missing))
+        bar.expect(whole, done=whole - left)
+        done = len(study.jobs) - len(missing)
+        try:
+            while True:
+                while under_way < pool.slots and (job := next(waiting, None)) is not None:
+                    pool.submit(job)
+                    under_way += 1
+                if not under_way:
+                    break
+                for job, result in pool.finished(TICK):
+                    under_way -= 1
+                    done += 1
+                    with _disk(store):
+                        if isinstance(result, Failed):
+                            failed.append((job, result.line))
+                            store.fail(job, result.trace)
+                        else:
+                            store.write(job, result)
+                    note = f", {len(failed)} failed" if failed else ""
+                    bar.advance(study.weight(job.parameters), f"{study.name}: {done} of {len(study.jobs)}{note}")
+        finally:
+            pool.close()
+    return failed
+
+
+@contextmanager
+def _disk(store: Store) -> Iterator[None]:
+    """Say what a full disk means for the rows."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise OSError(
+            error.errno, f"{store.folder}: the disk is full; finished rows are safe, make room and run the same command again"
+        ) from None
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM end a run as Ctrl-C does."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not the main thread: leave signals alone
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

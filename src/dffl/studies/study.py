@@ -1,0 +1,103 @@
+"""What a study is: a grid of jobs, one function that turns a job into tidy rows, and the protocol that they share."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+Parameters = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One point of the grid: its parameters, which become columns of its rows."""
+
+    parameters: Parameters
+
+    @property
+    def key(self) -> str:
+        """A name that depends on the parameters alone, so that a resumed run knows the job again."""
+        return hashlib.blake2b(json.dumps(self.parameters, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.parameters.items())
+
+
+@dataclass(frozen=True)
+class Study:
+    """A name, a task, its jobs, and the protocol: what is the same for all jobs and decides what the numbers mean.
+
+    ``task(**protocol, **job)`` returns a data frame. It runs in a process of its own, so it must be a function of a module
+    (or of a script's top level), and it must not depend on what ran before it.
+    """
+
+    name: str
+    task: Callable[..., pd.DataFrame]
+    jobs: Sequence[Job]
+    protocol: Parameters = field(default_factory=dict)
+    weight: Callable[[Parameters], float] = lambda parameters: 1.0
+    """How long a job takes beside others: what the progress bar counts."""
+
+    def __post_init__(self) -> None:
+        if not self.jobs:
+            raise ValueError(f"study {self.name!r} needs at least one job, found none")
+        if len({job.key for job in self.jobs}) < len(self.jobs):
+            raise ValueError(f"study {self.name!r}: jobs must differ, found two alike")
+        names = {tuple(job.parameters) for job in self.jobs}
+        if len(names) > 1:
+            raise ValueError(f"study {self.name!r}: all jobs must have the same parameters, found {names}")
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of a job's parameters."""
+        return list(self.jobs[0].parameters)
+
+    def only(self, filters: Iterable[str]) -> Study:
+        """The jobs that pass every filter, each a text such as ``degree=2,4``."""
+        jobs = list(self.jobs)
+        for text in filters:
+            name, _, wanted = text.partition("=")
+            if name not in self.parameters or not wanted:
+                known = ", ".join(self.parameters)
+                raise ValueError(f"--only must be NAME=VALUE[,VALUE...] with NAME one of {known}, found {text!r}")
+            allowed = {shown(job.parameters[name]) for job in self.jobs}
+            values = {_number_text(value) for value in wanted.split(",")}
+            if unknown := values - allowed:
+                raise ValueError(f"--only {name}: must be among {', '.join(sorted(allowed))}, found {min(unknown)}")
+            jobs = [job for job in jobs if shown(job.parameters[name]) in values]
+        if not jobs:
+            raise ValueError("--only leaves no configuration; loosen a filter")
+        return replace(self, jobs=jobs)
+
+
+def grid(**axes: Sequence[Any]) -> list[Job]:
+    """A job for each combination of the values; the last axis varies fastest."""
+    return [Job(dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
+
+
+def shown(value: Any) -> str:
+    """A parameter as a person writes it."""
+    return _number_text(str(value))
+
+
+def _number_text(text: str) -> str:
+    """``1``, ``1.0`` and ``true`` as one text each."""
+    text = text.strip().lower()
+    try:
+        return f"{float(text):g}"
+    except ValueError:
+        return text
+
+
+def first_difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
+    """The first name whose values differ, with both; None if there is none."""
+    for name in [*mine, *(name for name in theirs if name not in mine)]:
+        if mine.get(name) != theirs.get(name):
+            return f"{name} = {theirs.get(name)!r} there and {mine.get(name)!r} here"
+    return None

@@ -1,0 +1,93 @@
+"""Jobs on this machine: processes with one core each.
+
+Every worker is a pool of one, so that a worker that dies (out of memory, killed) takes one job with it and no other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from dffl.studies.job import Failed, run_job
+from dffl.studies.store import Finished
+from dffl.studies.study import Job, Study
+
+
+def available_cores() -> list[int]:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+class LocalWorkers:
+    """Some processes, each on a core of its own where there are enough."""
+
+    def __init__(self, study: Study, count: int):
+        self.study, self.slots = study, count
+        self._pools: list[ProcessPoolExecutor | None] = [None] * count
+        self._running: dict[Future[Any], tuple[int, Job]] = {}
+
+    def submit(self, job: Job) -> None:
+        """Start a job in a free worker."""
+        busy = {place for place, _ in self._running.values()}
+        place = next(place for place in range(self.slots) if place not in busy)
+        future = self._pool(place).submit(run_job, self.study.task, {**self.study.protocol, **job.parameters})
+        self._running[future] = (place, job)
+
+    def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
+        """What has ended, waiting at most so long for the first."""
+        done, _ = wait(self._running, timeout, FIRST_COMPLETED)
+        results = []
+        for future in done:
+            place, job = self._running.pop(future)
+            try:
+                results.append((job, future.result()))
+            except BrokenProcessPool as error:
+                self._pools[place] = None  # a fresh worker for the next job
+                line = "its worker died: out of memory, or killed"
+                results.append((job, Failed(line, f"{line} ({error})")))
+            except Exception as error:  # the rows could not travel, say
+                results.append((job, Failed(f"{type(error).__name__}: {error}", repr(error))))
+        return results
+
+    def close(self) -> None:
+        """Stop every worker, busy or not."""
+        for pool in self._pools:
+            if pool is None:
+                continue
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _pool(self, place: int) -> ProcessPoolExecutor:
+        pool = self._pools[place]
+        if pool is None:
+            cores = available_cores()
+            arguments = (os.getpid(), cores[place % len(cores)])
+            context = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads half alive
+            pool = ProcessPoolExecutor(1, context, _start_worker, arguments)
+            self._pools[place] = pool
+        return pool
+
+
+def _start_worker(parent: int, core: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us
+    if hasattr(os, "sched_setaffinity"):
+        with contextlib.suppress(OSError):  # a core that has gone away is no reason to stop
+            os.sched_setaffinity(0, {core})
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: int) -> None:
+    """Die with the parent, even one that was killed and could say nothing."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

@@ -1,0 +1,58 @@
+"""Tasks for the runner's tests: functions of a module, as workers in other processes need them."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dffl.studies import Study, grid
+
+
+def noisy_rows(*, scale: float, number: int, letter: str, pause: float = 0.0) -> pd.DataFrame:
+    """Rows that depend on the parameters alone, after a while."""
+    time.sleep(pause)
+    values = scale * np.random.default_rng([number, ord(letter)]).normal(size=3)
+    return pd.DataFrame({"line": range(3), "value": values})
+
+
+def troubled(*, number: int) -> pd.DataFrame:
+    """Job 1 fails, job 2 kills its process, job 3 returns what is no table; the others are well."""
+    if number == 1:
+        raise ValueError("number 1 is not to be had\nsecond line")
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"value": 0.0} if number == 3 else pd.DataFrame({"value": [float(number)]})  # type: ignore[return-value]
+
+
+def healed(*, number: int) -> pd.DataFrame:
+    """The same jobs, all well."""
+    return pd.DataFrame({"value": [float(number)]})
+
+
+def where(*, number: int) -> pd.DataFrame:
+    """How the worker is set up."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return pd.DataFrame({"cores": [cores], "flags": [os.environ.get("XLA_FLAGS")]})
+
+
+def node(*, number: int) -> pd.DataFrame:
+    """On which node of a Ray cluster a job ran; slow enough that both nodes have some."""
+    import ray
+
+    time.sleep(0.5)
+    return pd.DataFrame({"node": [ray.get_runtime_context().get_node_id()], "flags": [os.environ.get("XLA_FLAGS")]})
+
+
+def slow_study(pause: float = 0.05, count: int = 12) -> Study:
+    jobs = grid(number=range(count), letter="ab")
+    return Study("slow", noisy_rows, jobs, {"scale": 2.0, "pause": pause})
+
+
+if __name__ == "__main__":  # what the tests kill
+    from dffl.studies import run
+
+    run(slow_study(float(sys.argv[2])), Path(sys.argv[1]), workers=2, progress=False)
