@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench format clean
+.PHONY: help demo test test-slow lint docs bench paper paper-quick format clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -30,6 +30,12 @@ docs: $(VENV)/dev.stamp  ## build the site into site/
 
 bench: $(VENV)/demo.stamp  ## measure speed and memory on this machine
 	$(BIN)/dffl bench
+
+paper-quick: $(VENV)/demo.stamp  ## a small, faithful version of the paper's synthetic study (three minutes)
+	$(BIN)/dffl paper --quick
+
+paper: $(VENV)/demo.stamp  ## the whole synthetic study (hours; stop it and go on as you like)
+	$(BIN)/dffl paper
 
 format: $(VENV)/dev.stamp  ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix src tests examples

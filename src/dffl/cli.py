@@ -166,8 +166,8 @@ def answering() -> Iterator[None]:
         return
     except (typer.Exit, SystemExit):
         raise
-    except KeyboardInterrupt:
-        line, code = "interrupted", Exit.INTERRUPTED
+    except KeyboardInterrupt as error:
+        line, code = str(error) or "interrupted", Exit.INTERRUPTED
     except ValueError as error:
         line, code = str(error), Exit.BAD_INPUT
     except OSError as error:

@@ -16,6 +16,7 @@ if __name__ == "__main__":
         cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
         run(tasks.slow_study(0.05, count=6), folder / "rows", ray=cluster.address, progress=False)
+        run(tasks.fits_study(), folder / "fits", ray=cluster.address, progress=False)
         nodes = run(Study("nodes", tasks.node, grid(number=range(8))), folder / "nodes", ray=cluster.address, progress=False)
         troubled = run(
             Study("troubled", tasks.troubled, grid(number=range(5))), folder / "bad", ray=cluster.address, progress=False

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dffl.studies import Study, grid
+from dffl.studies import Study, grid, paper
 
 
 def noisy_rows(*, scale: float, number: int, letter: str, pause: float = 0.0) -> pd.DataFrame:
@@ -50,6 +50,14 @@ def node(*, number: int) -> pd.DataFrame:
 def slow_study(pause: float = 0.05, count: int = 12) -> Study:
     jobs = grid(number=range(count), letter="ab")
     return Study("slow", noisy_rows, jobs, {"scale": 2.0, "pause": pause})
+
+
+def fits_study() -> Study:
+    """Two small configurations of the paper's, with real fits."""
+    jobs = [job for job in paper.quick().jobs if job.parameters["eta_obj"] == job.parameters["eta_constr"] == 0]
+    settings = {"rounds": 2, "local_epochs": 2}
+    protocol = {"methods": ["local", "fedavg"], "test_samples": 30, "validation_samples": 0, "settings": settings}
+    return Study("fits", paper.fit_configuration, jobs, protocol)
 
 
 if __name__ == "__main__":  # what the tests kill

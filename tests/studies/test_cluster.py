@@ -29,8 +29,10 @@ def test_two_nodes_give_the_rows_of_one_machine(tmp_path):
     assert found["well"] == [0, 4]
     assert found["failed"]["1"] == "ValueError: number 1 is not to be had"
     assert sorted(found["failed"]) == ["1", "2", "3"]
-    alone = run(tasks.slow_study(0.05, count=6), tmp_path / "alone", workers=2, progress=False).rows
-    pd.testing.assert_frame_equal(Store(tmp_path / "rows").rows(), alone)
+    for name, study in (("rows", tasks.slow_study(0.05, count=6)), ("fits", tasks.fits_study())):
+        alone = run(study, tmp_path / f"{name}-alone", workers=2, progress=False)
+        assert not alone.failed
+        pd.testing.assert_frame_equal(Store(tmp_path / name).rows(), alone.rows)
 
 
 def test_an_address_that_does_not_answer_is_one_clear_line(monkeypatch, tmp_path):

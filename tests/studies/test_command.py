@@ -1,6 +1,11 @@
 """`dffl paper`, as a user calls it."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -74,3 +79,16 @@ def test_a_folder_of_another_study_is_refused(finished):
     answer = call("--out", finished)
     assert answer.exit_code == 3
     assert "holds the rows of another protocol (study = 'paper-quick' there and 'paper' here)" in answer.stderr
+
+
+def test_interrupted_it_says_how_far_it_came(tmp_path):
+    command = [sys.executable, "-m", "dffl", "paper", "--quick", "--out", str(tmp_path / "out"), "--workers", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while not (tmp_path / "out" / "study.json").exists():
+            time.sleep(0.05)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+        errors = process.stderr.read()
+    assert process.returncode == 130
+    assert errors.count("\n") == 1
+    assert "of 32 configurations are finished in" in errors

@@ -40,12 +40,12 @@ def fabricate(
                     "job": job, "noise": 0.0, "seed": seed, "imbalanced": imbalanced, "degree": degree, "eta_obj": obj,
                     "eta_constr": constr, "problem": problem, "method": method, "client": client,
                     "n": (500 if client < 3 else 50) if imbalanced else 100, "saturated": saturated,
-                    "relative_regret": 0.0 if saturated else LEVELS[problem] * rng.uniform(0.5, 1.5),
+                    "mean_ratio": 0.0 if saturated else LEVELS[problem] * rng.uniform(0.5, 1.5),
                     "lambda": rng.uniform() if "interp" in method else np.nan, "epochs": np.nan,
                     "expected_relative_regret": np.nan,
                 }
             )  # fmt: skip
-    return pd.DataFrame(rows).astype({"relative_regret": "float32", "lambda": "float32"})
+    return pd.DataFrame(rows).astype({"mean_ratio": "float32", "lambda": "float32"})
 
 
 def render(figures) -> None:
@@ -138,7 +138,7 @@ def test_without_quiet_rows_only_the_toy_is_drawn(rows):
 
 def test_winner_shares_sum_to_one_and_ties_are_shared():
     rows = fabricate(problems=("knapsack",), seeds=(0,), balances=(False,))
-    shares = winner_shares(rows, PAPER_FOUR)
+    shares = winner_shares(percent(rows), PAPER_FOUR)
     assert len(shares) == 16
     assert np.allclose(shares.sum(axis=1), 1)
     tied = shares.xs(1.0, level="eta_constr").xs(1, level="client")
@@ -149,8 +149,8 @@ def test_winner_shares_sum_to_one_and_ties_are_shared():
 
 def test_two_methods_with_the_same_regret_share_the_win():
     rows = fabricate(problems=("portfolio",), seeds=(0,), balances=(False,), etas=(0.0,))
-    rows.loc[rows["method"].isin(["local", "interp-spo"]), "relative_regret"] = 0.001
-    shares = winner_shares(rows, PAPER_FOUR)
+    rows.loc[rows["method"].isin(["local", "interp-spo"]), "mean_ratio"] = 0.001
+    shares = winner_shares(percent(rows), PAPER_FOUR)
     assert (shares[["local", "interp-spo"]] == 0.5).all(axis=None)
     assert (shares[["fedavg", "interp-mse"]] == 0).all(axis=None)
 
@@ -158,13 +158,13 @@ def test_two_methods_with_the_same_regret_share_the_win():
 def test_a_client_without_one_of_the_methods_is_in_no_contest():
     rows = fabricate(problems=("portfolio",), seeds=(0,), balances=(False,), etas=(0.0,))
     rows = rows[~((rows["client"] == 2) & (rows["method"] == "fedavg"))]
-    assert list(winner_shares(rows, PAPER_FOUR).index.get_level_values("client")) == [1, 3, 4]
+    assert list(winner_shares(percent(rows), PAPER_FOUR).index.get_level_values("client")) == [1, 3, 4]
 
 
 def test_the_federated_share_weighs_seeds_equally():
     rows = fabricate(problems=("portfolio",), seeds=(0, 1), balances=(False,), etas=(0.0,), methods=("local", "fedavg"))
-    rows["relative_regret"] = np.where(rows["method"] == "local", 0.2, 0.1)
-    rows.loc[(rows["method"] == "fedavg") & (rows["seed"] == 1), "relative_regret"] = 0.3
+    rows["mean_ratio"] = np.where(rows["method"] == "local", 0.2, 0.1)
+    rows.loc[(rows["method"] == "fedavg") & (rows["seed"] == 1), "mean_ratio"] = 0.3
     rows = rows[~((rows["seed"] == 1) & (rows["client"] > 1))]  # the second seed has one client only
     assert federated_share(over_degrees(percent(rows))) == 0.5
 
@@ -173,7 +173,7 @@ def test_the_ends_of_a_slope_are_means_over_degrees_and_seeds():
     rows = fabricate(problems=("portfolio",), degrees=(2, 4), balances=(True,), etas=(0.0,))
     ends = client_ends(percent(rows)).set_index("client")
     own = rows[(rows["client"] == 3) & (rows["method"] == "fedavg")]
-    assert ends.loc[3, "fedavg"] == pytest.approx(100 * own["relative_regret"].astype(float).mean())
+    assert ends.loc[3, "fedavg"] == pytest.approx(100 * own["mean_ratio"].astype(float).mean())
     assert list(ends["group"]) == ["data-rich", "data-rich", "data-poor", "data-poor"]
 
 

@@ -99,4 +99,4 @@ def test_every_variant_changes_something():
     base = paper.PROTOCOL["settings"]
     for name, variant in protocol.VARIANTS.items():
         differs = {k: v for k, v in variant.settings.items() if base.get(k) != v}
-        assert (name == "chosen") == (not differs and not variant.federation and not variant.noise)
+        assert (name == "chosen") == (not differs and not variant.federation and not variant.noise and variant.turned == 1)

@@ -95,6 +95,12 @@ def test_markdown_csv_and_latex_say_the_same():
     assert counts == {8}
 
 
+def test_without_the_paper_there_is_no_column_for_whose_numbers():
+    table = tables.saturation(tables.percent(made_up()))
+    assert render.to_markdown(table).splitlines()[2] == "| heterogeneity | saturated | local regret of these | of the others |"
+    assert render.to_rich(table).row_count == 1
+
+
 def test_the_published_cells_are_consistent():
     assert len(AGGREGATE) == 12
     assert len(BY_SIZE) == 16
@@ -110,8 +116,8 @@ def test_the_distance_of_the_paper_to_itself_is_zero():
         for group, n in (("balanced", 100), ("data-rich", 500), ("data-poor", 50)):
             for method in tables.PAPER_FOUR:
                 value = protocol.published_mean(problem, group, method).mean / 100
-                rows.append(("chosen", problem, group != "balanced", n, method, value, 2 * value))
-    columns = ["variant", "problem", "imbalanced", "n", "method", "relative_regret", "mean_ratio"]
+                rows.append(("chosen", "job", problem, group != "balanced", n, method, value, 2 * value))
+    columns = ["variant", "job", "problem", "imbalanced", "n", "method", "relative_regret", "mean_ratio"]
     distances = protocol.tables(pd.DataFrame(rows, columns=columns))[0]
     by_reading = {cell.row[2]: cell.ours.mean for cell in distances.cells if cell.column == "all cells"}
     assert by_reading["in total"] == pytest.approx(0, abs=1e-9)

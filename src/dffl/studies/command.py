@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from rich.console import Console
 
 from dffl.studies import paper as paper_study
 from dffl.studies import protocol
-from dffl.studies.published import CORE_HOURS
+from dffl.studies.cost import cost_line
 from dffl.studies.render import to_rich, write_tables
 from dffl.studies.runner import run
 from dffl.studies.store import Store
@@ -47,7 +46,8 @@ class Outcome:
     damaged: list[Path]
     tables: list[Table]
     figures: list[Path]
-    cost: pd.DataFrame
+    cost: str
+    core_hours: float
 
     def show(self, console: Console) -> None:
         """Print the main tables and where everything is, for people."""
@@ -63,16 +63,11 @@ class Outcome:
 
     def _closing(self) -> str:
         total = len(self.study.jobs)
-        lines = [f"{self.finished} of {total} configurations, {len(self.failed)} failed; {self._hours()}."]
+        lines = [f"{self.finished} of {total} configurations, {len(self.failed)} failed; {self.cost}."]
         if self.finished < total:
             lines.append("Run the same command again for the rest." + (" Failures are in failed/." if self.failed else ""))
         lines.append(f"Rows, {len(self.tables)} tables{' and the figures' if self.figures else ''}: {self.folder}")
         return "\n".join(lines)
-
-    def _hours(self) -> str:
-        used = self.cost["cpu_seconds"].sum() / 3600
-        spent = f"{used:.2f} core-hours" if used >= 0.1 else f"{60 * used:.1f} core-minutes"
-        return f"{spent} (the paper's 2,560: {CORE_HOURS:.0f} core-hours)"
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -89,8 +84,7 @@ class Outcome:
             for table in self.tables
         }
         failed = [{**job.parameters, "why": why} for job, why in self.failed]
-        core_hours = float(self.cost["cpu_seconds"].sum()) / 3600
-        counts = {"configurations": len(self.study.jobs), "finished": self.finished, "core_hours": round(core_hours, 4)}
+        counts = {"configurations": len(self.study.jobs), "finished": self.finished, "core_hours": round(self.core_hours, 4)}
         return _without_nan({**counts, "failed": failed, "folder": str(self.folder), "tables": tables})
 
 
@@ -108,7 +102,13 @@ def paper(options: Options, progress: bool | None = None) -> Outcome:
         store.describe()
         rows = store.rows()
     else:
-        report = run(study, folder, workers=options.workers, ray=options.ray, progress=progress)
+        try:
+            report = run(study, folder, workers=options.workers, ray=options.ray, progress=progress)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"interrupted; {len(study.jobs) - len(store.missing(study))} of {len(study.jobs)} configurations are finished "
+                f"in {folder}, and the same command goes on from there"
+            ) from None
         rows, failed = report.rows, report.failed
     finished = len(study.jobs) - len(store.missing(study))
     if rows.empty:
@@ -124,7 +124,10 @@ def paper(options: Options, progress: bool | None = None) -> Outcome:
 
         drawn = draw_all(rows, folder / "figures")
     jobs = store.jobs()
-    return Outcome(folder, study, finished, failed, store.damaged, tables, drawn, jobs[jobs["job"].isin(rows["job"].unique())])
+    jobs = jobs[jobs["job"].isin(rows["job"].unique())]
+    cost = cost_line(jobs, rows, None if options.protocol else study.protocol["settings"])
+    hours = float(jobs["cpu_seconds"].sum()) / 3600
+    return Outcome(folder, study, finished, failed, store.damaged, tables, drawn, cost, hours)
 
 
 def _without_nan(value: Any) -> Any:

@@ -26,6 +26,8 @@ class Variant:
     settings: dict[str, Any] = field(default_factory=dict)
     federation: dict[str, dict[str, Any]] = field(default_factory=dict)
     noise: float = 0.0
+    turned: float = 1.0
+    """How many times as far the clients' rotations turn."""
     judged_by: str = ""
     """``expected_`` where noise is in the training costs but regrets are at the conditional-mean costs."""
 
@@ -40,6 +42,9 @@ VARIANTS = {
     "ten-rounds": Variant("T = 10 rounds, local models 50 epochs as in the authors' later code", {"rounds": 10}),
     "small-batches": Variant("batches of 16", {"batch_size": 16}),
     "minimise": Variant("portfolios that minimise the generating polynomial", federation={"portfolio": {"maximize": False}}),
+    "angles": Variant("rotations 1.41 times as far: the norm of a rotation's angles is eta_obj", turned=1.41),
+    "largest-angle": Variant("rotations 1.78 times as far: a rotation's largest angle is about eta_obj", turned=1.78),
+    "angles-small-batches": Variant("both: rotations 1.41 times as far, batches of 16", {"batch_size": 16}, turned=1.41),
     "noise": Variant("noise as worded, judged at realised costs", noise=1.0),
     "noise-expected": Variant("noise as worded, judged at conditional-mean costs", noise=1.0, judged_by="expected_"),
 }
@@ -59,7 +64,7 @@ def fit_variant(*, variant: str, test_samples: int, settings: dict[str, Any], **
     """The rows of one configuration under one variant; the paper's four methods and ours."""
     changed = VARIANTS[variant]
     return paper.fit_configuration(
-        **job,
+        **(job | {"eta_obj": changed.turned * job["eta_obj"]}),
         noise=changed.noise,
         methods=[*PAPER_FOUR, "finetune"],
         test_samples=test_samples,
@@ -107,11 +112,12 @@ def _means(rows: pd.DataFrame, reading: str) -> Table:
 
 
 def _readings(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    found = []
+    """Each variant that is finished, under both readings. Half a variant is another design, and would mislead."""
+    found, whole = [], rows.groupby("variant")["job"].nunique().max()
     for name, variant in VARIANTS.items():
         trained = name.removesuffix("-expected") if variant.judged_by else name
         part = rows[rows["variant"] == trained]
-        found += [(name, reading, part) for reading in READINGS if len(part)]
+        found += [(name, reading, part) for reading in READINGS if part["job"].nunique() == whole]
     return found
 
 

@@ -49,7 +49,7 @@ def to_csv(table: Table) -> str:
 def to_latex(table: Table) -> str:
     """A booktabs tabular in a table float."""
     headings, body = _grid(table, plus_minus=r"$\pm$")
-    labels = len(table.labels) + 1
+    labels = len(headings) - len({cell.column for cell in table.cells})
     rows = [" & ".join(_escaped(text) for text in line) + r" \\" for line in body]
     heading = " & ".join(_escaped(text) for text in headings) + r" \\"
     lines = [r"\begin{table}[t]", r"\centering", r"\small", rf"\caption{{{_escaped(table.title)}. {_escaped(table.note)}}}"]
@@ -66,24 +66,27 @@ def to_rich(table: Table) -> RichTable:
     """For the terminal."""
     headings, body = _grid(table)
     out = RichTable(title=table.title, title_justify="left", caption=table.note, caption_justify="left")
+    labels = len(headings) - len({cell.column for cell in table.cells})
     for number, heading in enumerate(headings):
-        label = number <= len(table.labels)
+        label = number < labels
         out.add_column(heading, justify="left" if label else "right", no_wrap=True, min_width=9 if label and heading else None)
-    for number, line in enumerate(body):
-        last = number + 1 == len(body) or body[number + 1][len(table.labels)] in ("paper", "ours alone")
-        out.add_row(*line, end_section=last, style="dim" if line[len(table.labels)] == "paper" else "")
+    for line, after in zip(body, [*body[1:], None], strict=True):
+        last = after is None or bool(after[0])  # the next line starts a new row of the table
+        out.add_row(*line, end_section=last, style="dim" if "paper" in line[:labels] else "")
     return out
 
 
 def _grid(table: Table, plus_minus: str = "±") -> tuple[list[str], list[list[str]]]:
+    """Headings and lines. Where nothing stands beside the paper, nobody has to be told whose numbers these are."""
     columns = list(dict.fromkeys(cell.column for cell in table.cells))
-    headings = [*table.labels, "", *columns]
+    compared = any(cell.paper for cell in table.cells)
+    headings = [*table.labels, *([""] if compared else []), *columns]
     body = []
     for label in dict.fromkeys(cell.row for cell in table.cells):
         cells = {cell.column: cell for cell in table.cells if cell.row == label}
         for place, (who, texts) in enumerate(_lines(cells, columns, plus_minus)):
             shown = label if place == 0 else ("",) * len(label)
-            body.append([*shown, who, *texts])
+            body.append([*shown, *([who] if compared else []), *texts])
     return headings, body
 
 

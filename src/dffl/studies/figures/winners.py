@@ -28,8 +28,8 @@ from dffl.studies.figures.style import (
 from dffl.studies.tables import NAMES, PAPER_FOUR
 
 CONTESTS = {"the paper's four methods": PAPER_FOUR, "with fine-tuning": (*PAPER_FOUR, "finetune")}
-TIE = 1e-9
-"""Relative regrets (fractions of the best possible value) that differ by less are equal."""
+TIE = 1e-7
+"""Relative regrets, in percent, that differ by less are equal."""
 WRITTEN_FROM = 0.08
 """Thinner slices have no room for their number."""
 
@@ -72,9 +72,7 @@ def winner_shares(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
     """
     keys = ["problem", "eta_obj", "eta_constr", "job", "client"]
     part = rows[rows["method"].isin(methods)]
-    regret = part.assign(own=part["relative_regret"].astype(float)).pivot_table(
-        index=keys, columns="method", values="own", observed=True
-    )
+    regret = part.pivot_table(index=keys, columns="method", values="regret", observed=True)
     regret = regret.reindex(columns=list(methods)).dropna()
     wins = regret.le(regret.min(axis=1) + TIE, axis=0).astype(float)
     return wins.div(wins.sum(axis=1), axis=0)

@@ -1,0 +1,28 @@
+"""A study of one's own: when does federating pay, by the number of samples?"""
+
+import dffl
+from dffl.studies import Study, grid, run
+
+
+def fit(samples, seed, rounds):
+    """One job: from its parameters (and the protocol's) to rows."""
+    federation = dffl.synthetic.knapsack(seed, clients=5, samples=samples)
+    test = dffl.synthetic.knapsack(seed, "test", clients=5, samples=200)
+    table = dffl.compare(
+        federation, ["local", "fedavg"], test=test, rounds=rounds, progress=False
+    )
+    return table[["client", "method", "relative_regret", "harmed"]]
+
+
+study = Study(
+    name="samples",
+    task=fit,
+    jobs=grid(samples=[20, 80], seed=[0, 1]),
+    protocol={"rounds": 10},  # the same for all jobs; a folder holds one protocol
+)
+
+if __name__ == "__main__":  # workers are processes that import this file
+    report = run(study, "samples-study")  # call it again: what is done is kept
+    means = report.rows.groupby(["samples", "method"])["relative_regret"].mean()
+    print((100 * means).unstack().round(2))
+    print(f"{len(report.failed)} of {report.jobs} jobs failed")
