@@ -104,7 +104,7 @@ def bench(
 @app.command()
 def paper(
     out: Annotated[
-        Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper, or dffl-paper-quick.")
+        Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper (-quick, -protocol).")
     ] = None,
     quick: Annotated[
         bool, typer.Option(help="A faithful small version: 32 configurations, one seed; under three minutes.")

@@ -19,7 +19,7 @@ if __name__ == "__main__":
         run(tasks.fits_study(), folder / "fits", ray=cluster.address, progress=False)
         nodes = run(Study("nodes", tasks.node, grid(number=range(8))), folder / "nodes", ray=cluster.address, progress=False)
         troubled = run(
-            Study("troubled", tasks.troubled, grid(number=range(5))), folder / "bad", ray=cluster.address, progress=False
+            Study("troubled", tasks.troubled, grid(number=range(4))), folder / "bad", ray=cluster.address, progress=False
         )
         found = {
             "nodes": sorted(nodes.rows["node"].unique()),

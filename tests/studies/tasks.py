@@ -20,12 +20,15 @@ def noisy_rows(*, scale: float, number: int, letter: str, pause: float = 0.0) ->
 
 
 def troubled(*, number: int) -> pd.DataFrame:
-    """Job 1 fails, job 2 kills its process, job 3 returns what is no table; the others are well."""
+    """Job 1 fails, 2 kills its process, 3 to 6 return what cannot be kept; the others are well."""
     if number == 1:
         raise ValueError("number 1 is not to be had\nsecond line")
     if number == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    return {"value": 0.0} if number == 3 else pd.DataFrame({"value": [float(number)]})  # type: ignore[return-value]
+    if number == 4:
+        sys.exit(0)
+    odd = {3: {"value": 0.0}, 5: pd.DataFrame({"value": []}), 6: pd.DataFrame({"number": [6]})}
+    return odd.get(number, pd.DataFrame({"value": [float(number)]}))
 
 
 def healed(*, number: int) -> pd.DataFrame:
@@ -47,7 +50,7 @@ def node(*, number: int) -> pd.DataFrame:
     return pd.DataFrame({"node": [ray.get_runtime_context().get_node_id()], "flags": [os.environ.get("XLA_FLAGS")]})
 
 
-def slow_study(pause: float = 0.05, count: int = 12) -> Study:
+def slow_study(pause: float, count: int = 30) -> Study:
     jobs = grid(number=range(count), letter="ab")
     return Study("slow", noisy_rows, jobs, {"scale": 2.0, "pause": pause})
 

@@ -53,6 +53,14 @@ def test_show_and_json_run_nothing(finished):
     assert (finished / "rows.parquet").stat().st_mtime_ns == before
 
 
+def test_show_of_what_is_not_finished_writes_nothing(finished):
+    before = sorted(finished.rglob("*"))
+    answer = call("--quick", "--show", "--out", finished, "--only", "problem=portfolio")
+    assert answer.exit_code == 3
+    assert "no configuration of these is finished yet" in answer.stderr
+    assert sorted(finished.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -72,11 +80,12 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, argumen
     assert answer.stderr.startswith("dffl: ")
     assert answer.stderr.count("\n") == 1
     assert message in answer.stderr
-    assert not [path for path in tmp_path.rglob("*") if path.suffix in (".parquet", ".md", ".tmp")]
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_of_another_study_is_refused(finished):
-    answer = call("--out", finished)
+@pytest.mark.parametrize("how", [[], ["--show"]])
+def test_a_folder_of_another_study_is_refused(finished, how):
+    answer = call("--out", finished, *how)
     assert answer.exit_code == 3
     assert "holds the rows of another protocol (study = 'paper-quick' there and 'paper' here)" in answer.stderr
 
@@ -84,7 +93,7 @@ def test_a_folder_of_another_study_is_refused(finished):
 def test_interrupted_it_says_how_far_it_came(tmp_path):
     command = [sys.executable, "-m", "dffl", "paper", "--quick", "--out", str(tmp_path / "out"), "--workers", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        while not (tmp_path / "out" / "study.json").exists():
+        while not (tmp_path / "out" / "study.json").exists() and process.poll() is None:
             time.sleep(0.05)
         time.sleep(1)
         os.killpg(process.pid, signal.SIGINT)

@@ -11,8 +11,8 @@ import pytest
 from dffl.palette import COLOURS
 from dffl.studies.figures import DRAWINGS, draw_all, toy_numbers
 from dffl.studies.figures.boxes import federated_share
-from dffl.studies.figures.sizes import with_group
 from dffl.studies.figures.slopes import client_ends
+from dffl.studies.figures.style import grouped
 from dffl.studies.figures.winners import winner_shares
 from dffl.studies.tables import PAPER_FOUR, over_degrees, percent
 
@@ -178,7 +178,7 @@ def test_the_ends_of_a_slope_are_means_over_degrees_and_seeds():
 
 
 def test_groups_of_clients():
-    grouped = with_group(fabricate(etas=(0.0,)))
-    assert set(grouped.loc[~grouped["imbalanced"], "group"]) == {"balanced"}
-    assert set(grouped.loc[grouped["n"] == 500, "group"]) == {"data-rich"}
-    assert set(grouped.loc[grouped["n"] == 50, "group"]) == {"data-poor"}
+    rows = grouped(fabricate(etas=(0.0,)))
+    assert set(rows.loc[~rows["imbalanced"], "group"]) == {"balanced"}
+    assert set(rows.loc[rows["n"] == 500, "group"]) == {"data-rich"}
+    assert set(rows.loc[rows["n"] == 50, "group"]) == {"data-poor"}

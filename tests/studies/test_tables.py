@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.studies import paper, protocol, render, tables
+from dffl.studies import Job, Study, paper, protocol, render, tables
 from dffl.studies.published import AGGREGATE, BY_SIZE
 
 
@@ -118,7 +118,8 @@ def test_the_distance_of_the_paper_to_itself_is_zero():
                 value = protocol.published_mean(problem, group, method).mean / 100
                 rows.append(("chosen", "job", problem, group != "balanced", n, method, value, 2 * value))
     columns = ["variant", "job", "problem", "imbalanced", "n", "method", "relative_regret", "mean_ratio"]
-    distances = protocol.tables(pd.DataFrame(rows, columns=columns))[0]
+    one = Study("one", paper.fit_configuration, [Job({"variant": "chosen"})])
+    distances = protocol.tables(pd.DataFrame(rows, columns=columns), one)[0]
     by_reading = {cell.row[2]: cell.ours.mean for cell in distances.cells if cell.column == "all cells"}
     assert by_reading["in total"] == pytest.approx(0, abs=1e-9)
     assert by_reading["per sample"] == pytest.approx(100 * np.log(2))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 from typing import Any
 
-from dffl.studies.job import Failed, run_job
+from dffl.studies.job import Failed, one_line, run_job
 from dffl.studies.store import Finished
 from dffl.studies.study import Job, Study
 
@@ -35,33 +36,42 @@ class RayWorkers:
 
     def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
         """What has ended, waiting at most so long for the first."""
-        done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
+        try:
+            done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
+        except self._ray.exceptions.RayError as error:
+            raise OSError(f"the Ray cluster is gone ({one_line(error)}); finished rows are safe") from None
         results = []
         for reference in done:
             job = self._running.pop(reference)
             try:
                 results.append((job, self._ray.get(reference)))
             except self._ray.exceptions.RayError as error:
-                line = str(error).strip().splitlines()[0]
-                results.append((job, Failed(f"{type(error).__name__}: {line}", str(error))))
+                results.append((job, Failed(one_line(error), str(error))))
         return results
 
     def close(self) -> None:
         """Cancel what still runs and leave the cluster."""
-        for reference in self._running:
-            self._ray.cancel(reference, force=True)
+        with contextlib.suppress(self._ray.exceptions.RayError):  # a cluster that is gone has nothing to cancel
+            for reference in self._running:
+                self._ray.cancel(reference, force=True)
         self._ray.shutdown()
+
+
+def endpoint(address: str) -> tuple[str, int] | None:
+    """The host and port of a cluster's address; None for ``auto``."""
+    found = re.fullmatch(r"(?:ray://)?([^\s:/]+):(\d+)", address)
+    if found is None and address != "auto":
+        raise ValueError(f"--ray must be 'auto' or HOST:PORT, found {address!r}")
+    return None if found is None else (found[1], int(found[2]))
 
 
 def _connect(ray: Any, address: str) -> None:
     """Join the cluster, or say in one line that it does not answer."""
-    found = re.fullmatch(r"(?:ray://)?([^\s:/]+):(\d+)", address)
-    if found is None and address != "auto":
-        raise ValueError(f"--ray must be 'auto' or HOST:PORT, found {address!r}")
+    found = endpoint(address)
     try:
         if found is not None:  # Ray itself waits for minutes where nobody listens
-            socket.create_connection((found[1], int(found[2])), PATIENCE).close()
+            socket.create_connection(found, PATIENCE).close()
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
     except (OSError, OverflowError, RuntimeError) as error:  # Ray's ConnectionError is an OSError
-        why = str(error).strip().splitlines()[0]
+        why = one_line(error)
         raise ValueError(f"--ray {address}: no Ray cluster answers there ({why}); start one with 'ray start --head'") from None

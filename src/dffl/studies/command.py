@@ -58,7 +58,7 @@ class Outcome:
         for job, why in self.failed[:10]:
             console.print(f"failed: {job}: {why}", style="red", highlight=False, markup=False)
         for path in self.damaged:
-            console.print(f"{path} was cut short: its configuration was run again", style="yellow", highlight=False)
+            console.print(f"{path} was cut short: its configuration has to be run again, and is by the next run", markup=False)
         console.print(self._closing(), highlight=False, markup=False)
 
     def _closing(self) -> str:
@@ -97,10 +97,10 @@ def paper(options: Options, progress: bool | None = None) -> Outcome:
     whole = protocol.study() if options.protocol else paper_study.quick() if options.quick else paper_study.study()
     study, folder = whole.only(options.only), options.out or Path(f"dffl-{whole.name}")
     store = Store(folder)
-    failed: list[tuple[Job, str]] = []
+    keys = {job.key: job for job in study.jobs}
     if options.show:
-        store.describe()
-        rows = store.rows()
+        store.check(whole)
+        failed = [(keys[key], "see failed/") for key in sorted(store.failures() & set(keys))]
     else:
         try:
             report = run(study, folder, workers=options.workers, ray=options.ray, progress=progress)
@@ -109,14 +109,13 @@ def paper(options: Options, progress: bool | None = None) -> Outcome:
                 f"interrupted; {len(study.jobs) - len(store.missing(study))} of {len(study.jobs)} configurations are finished "
                 f"in {folder}, and the same command goes on from there"
             ) from None
-        rows, failed = report.rows, report.failed
-    finished = len(study.jobs) - len(store.missing(study))
+        failed, store.damaged = report.failed, report.damaged
+    rows = store.rows()
+    rows = rows[rows["job"].isin(keys)]
     if rows.empty:
-        raise ValueError(
-            f"{folder}: no configuration is finished yet" + (f"; the first failed: {failed[0][1]}" if failed else "")
-        )
-    rows = rows[rows["job"].isin({job.key for job in study.jobs})]
-    tables = protocol.tables(rows) if options.protocol else all_tables(rows)
+        first = f"; {failed[0][0]} failed: {failed[0][1]}" if failed else ""
+        raise ValueError(f"{folder}: no configuration of these is finished yet{first}")
+    tables = protocol.tables(rows, study) if options.protocol else all_tables(rows)
     write_tables(tables, folder / "tables")
     drawn = []
     if options.figures and not options.protocol:
@@ -125,6 +124,7 @@ def paper(options: Options, progress: bool | None = None) -> Outcome:
         drawn = draw_all(rows, folder / "figures")
     jobs = store.jobs()
     jobs = jobs[jobs["job"].isin(rows["job"].unique())]
+    finished = rows["job"].nunique()
     cost = cost_line(jobs, rows, None if options.protocol else study.protocol["settings"])
     hours = float(jobs["cpu_seconds"].sum()) / 3600
     return Outcome(folder, study, finished, failed, store.damaged, tables, drawn, cost, hours)

@@ -25,5 +25,7 @@ def cost_line(jobs: pd.DataFrame, rows: pd.DataFrame, settings: dict[str, Any] |
     """One line for people. Settings are those of all the fits; None where fits differ, which then have no common speed."""
     seconds = float(jobs["cpu_seconds"].sum())
     spent = f"{seconds / 3600:.2f} core-hours" if seconds >= 360 else f"{seconds / 60:.1f} core-minutes"
-    speed = f", {samples_trained(rows, settings) / seconds:,.0f} training samples a second and core" if settings else ""
+    speed = (
+        f", {samples_trained(rows, settings) / max(seconds, 1e-9):,.0f} training samples a second and core" if settings else ""
+    )
     return f"{spent}{speed} (the paper's 2,560: {CORE_HOURS:.0f} core-hours)"

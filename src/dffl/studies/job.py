@@ -27,12 +27,22 @@ class Failed:
 
 def run_job(task: Callable[..., pd.DataFrame], arguments: dict[str, Any]) -> Finished | Failed:
     """The rows of one job and what they cost, or why there are none."""
-    os.environ["XLA_FLAGS"] = ONE_THREAD  # read when JAX first computes, in the task
+    flags = os.environ.get("XLA_FLAGS", "")
+    if ONE_THREAD not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {ONE_THREAD}".strip()  # read when JAX first computes, in the task
     started, used = time.perf_counter(), time.process_time()
     try:
         rows = task(**arguments)
         if not isinstance(rows, pd.DataFrame):
             raise TypeError(f"a study's task must return a pandas.DataFrame, found {type(rows).__name__}")
-    except Exception as error:
-        return Failed(f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", traceback.format_exc())
+        if rows.empty:
+            raise ValueError("a study's task must return at least one row, found none")
+    except (Exception, SystemExit) as error:
+        return Failed(one_line(error), traceback.format_exc())
     return Finished(rows, time.perf_counter() - started, time.process_time() - used)
+
+
+def one_line(error: BaseException) -> str:
+    """An error's kind and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

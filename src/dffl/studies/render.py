@@ -42,7 +42,7 @@ def to_csv(table: Table) -> str:
         records.append((*cell.row, cell.column, *numbers))
     columns = [*table.labels, "statistic", "ours", "ours_sd", "paper", "paper_sd", "difference"]
     buffer = io.StringIO()
-    pd.DataFrame(records, columns=columns).to_csv(buffer, index=False, float_format="%.6g")
+    pd.DataFrame(records, columns=columns).to_csv(buffer, index=False, float_format="%.6g", lineterminator="\n")
     return buffer.getvalue()
 
 
@@ -101,7 +101,7 @@ def _lines(cells: dict[str, Cell], columns: list[str], plus_minus: str) -> Itera
 
 
 def _value(value: Value | None, plus_minus: str) -> str:
-    if value is None:
+    if value is None or value.mean != value.mean:
         return ""
     return _number(value.mean) + (f" {plus_minus} {_number(value.sd)}" if value.sd == value.sd else "")
 

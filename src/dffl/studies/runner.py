@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import signal
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,11 +13,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
+import pyarrow as pa
 
 from dffl.checks import require_whole
 from dffl.progress import Progress
-from dffl.studies.cluster import RayWorkers
-from dffl.studies.job import Failed
+from dffl.studies.cluster import RayWorkers, endpoint
+from dffl.studies.job import Failed, one_line
 from dffl.studies.store import Finished, Store
 from dffl.studies.study import Job, Study
 from dffl.studies.workers import LocalWorkers, available_cores
@@ -40,7 +42,7 @@ class Report:
     """How a run ended."""
 
     rows: pd.DataFrame
-    """All rows of the folder."""
+    """All rows of the folder, those of an earlier and wider grid too."""
     jobs: int
     """How many jobs the study has."""
     resumed: int
@@ -59,7 +61,7 @@ def run(
     ray: str | None = None,
     progress: bool | None = None,
 ) -> Report:
-    """Run the jobs of a study that its folder lacks, and return all its rows.
+    """Run the jobs of a study that its folder lacks, and return all rows of the folder.
 
     Each job runs in a process with one core: ``workers`` of them on this machine (default: one a core), or all the cores of
     the Ray cluster at ``ray``. A finished job is on disk at once. Whatever stops a run (Ctrl-C, a kill, a full disk), calling
@@ -67,7 +69,11 @@ def run(
     """
     if workers is not None:
         require_whole("workers", workers, least=1)
-    store = Store(Path(folder))
+    if workers is not None and ray is not None:
+        raise ValueError("workers and ray exclude each other: a cluster gives all its cores")
+    if ray is not None:
+        endpoint(ray)  # refuse nonsense before anything is written
+    store = Store(folder)
     with store.locked(), _terminated_like_interrupted():
         store.prepare(study)
         missing = store.missing(study)
@@ -99,16 +105,25 @@ def _run_jobs(
                     under_way -= 1
                     done += 1
                     with _disk(store):
-                        if isinstance(result, Failed):
-                            failed.append((job, result.line))
-                            store.fail(job, result.trace)
-                        else:
-                            store.write(job, result)
+                        if (failure := _kept(store, job, result)) is not None:
+                            failed.append((job, failure.line))
+                            store.fail(job, failure.trace)
                     note = f", {len(failed)} failed" if failed else ""
                     bar.advance(study.weight(job.parameters), f"{study.name}: {done} of {len(study.jobs)}{note}")
         finally:
             pool.close()
     return failed
+
+
+def _kept(store: Store, job: Job, result: Finished | Failed) -> Failed | None:
+    """Keep a job's rows. Rows that no file can hold are that job's failure, not the study's."""
+    if isinstance(result, Failed):
+        return result
+    try:
+        store.write(job, result)
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        return Failed(one_line(error), traceback.format_exc())
+    return None
 
 
 @contextmanager

@@ -40,10 +40,10 @@ class Finished(NamedTuple):
 
 
 class Store:
-    """The folder of one study."""
+    """The folder of one study. One run writes; anybody may read at any moment."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: str | os.PathLike[str]):
+        self.folder = Path(folder)
         self.damaged: list[Path] = []
         """Parts that could not be read, and whose jobs therefore count as not done."""
 
@@ -53,7 +53,7 @@ class Store:
         """What study.json says."""
         path = self.folder / "study.json"
         try:
-            described = json.loads(path.read_text())
+            described = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise ValueError(f"{self.folder}: holds no study (no study.json there); run one first") from None
         except (OSError, ValueError) as error:
@@ -62,72 +62,83 @@ class Store:
             raise ValueError(f"{path}: format must be {FORMAT}, found {described.get('format')!r}; choose another folder")
         return dict(described)
 
+    def check(self, study: Study) -> None:
+        """Refuse a folder with the rows of another study or protocol."""
+        described = self.describe()
+        mine = {"study": study.name, **as_json(study.protocol)}
+        theirs = {"study": described.get("study"), **described.get("protocol", {})}
+        if difference := first_difference(mine, theirs):
+            raise ValueError(f"{self.folder}: holds the rows of another protocol ({difference}); choose another folder")
+
     def prepare(self, study: Study) -> None:
-        """Make the folder this study's own, or see that it is; refuse the rows of another study, protocol or version."""
+        """Make the folder this study's own, or see that it is. For the run that holds the lock."""
         if (self.folder / "study.json").exists():
-            described = self.describe()
-            mine = {"study": study.name, **as_json(study.protocol)}
-            theirs = {"study": described.get("study"), **described.get("protocol", {})}
-            if difference := first_difference(mine, theirs):
-                raise ValueError(f"{self.folder}: holds the rows of another protocol ({difference}); choose another folder")
-            if described.get("dffl") != dffl.__version__ and self.missing(study):
+            self.check(study)
+            version = self.describe().get("dffl")
+            if version != dffl.__version__ and self.missing(study):
                 raise ValueError(
-                    f"{self.folder}: holds unfinished rows of dffl {described.get('dffl')}, and this is {dffl.__version__}; "
+                    f"{self.folder}: holds unfinished rows of dffl {version}, and this is {dffl.__version__}; "
                     "finish them with that version, or choose another folder"
                 )
+            for left in self.folder.rglob(".*.tmp"):  # of a run that was killed while it wrote
+                left.unlink(missing_ok=True)
             return
-        if self.folder.is_dir() and any(not path.name.startswith(".") for path in self.folder.iterdir()):
+        if any(not path.name.startswith(".") for path in self.folder.iterdir()):
             raise ValueError(f"{self.folder}: is not empty and holds no study; choose another folder")
         described = {"format": FORMAT, "study": study.name, "dffl": dffl.__version__, "protocol": as_json(study.protocol)}
-        text = json.dumps(described | {"machine": machine()}, indent=2)
-        write_text(self.folder / "study.json", text + "\n")
+        write_text(self.folder / "study.json", json.dumps(described | {"machine": machine()}, indent=2) + "\n")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second run out of this folder while this one writes. The lock dies with the process."""
+        """Keep a second run out of this folder while this one writes, where the system has locks. It dies with the process."""
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder}: must be a folder, found a file")
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             import fcntl
-        except ImportError:  # not a Unix: go on without
+        except ImportError:  # not a Unix
             yield
             return
-        lock = self.folder / ".lock"
-        with lock.open("w") as file:
+        # The file stays: if it went, a third run could lock a new one while a second still holds the old.
+        with (self.folder / ".lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                if error.errno not in (errno.EAGAIN, errno.EACCES):
-                    raise
-                raise ValueError(
-                    f"{self.folder}: another run is writing there; wait for it, or choose another folder"
-                ) from None
-            try:
-                yield
-            finally:
-                lock.unlink(missing_ok=True)
+                if error.errno in (errno.EAGAIN, errno.EACCES):
+                    taken = f"{self.folder}: another run is writing there; wait for it, or choose another folder"
+                    raise ValueError(taken) from None
+                # A file system without locks is no reason not to run.
+            yield
 
-    # Reading
+    # Reading. Parts are looked at before what is packed: a run that packs in between moves rows only that way.
 
     def missing(self, study: Study) -> list[Job]:
         """The study's jobs that are not done."""
-        done = self._packed_keys() | {path.stem for path in self._parts()}
+        done = {path.stem for path in self._parts()}
+        done |= self._packed_keys()
         return [job for job in study.jobs if job.key not in done]
 
     def rows(self) -> pd.DataFrame:
         """The rows of every job that is done, at any moment of a run."""
+        parts = {path.stem: part for path in self._parts() if (part := self._read_part(path)) is not None}
         packed = self._read(self.folder / "rows.parquet")
         frames = [] if packed is None else [packed]
-        frames += [part for path in self._parts() if (part := self._read_part(path)) is not None]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        known = set() if packed is None else set(packed["job"].unique())
+        frames += [part for key, part in parts.items() if key not in known]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"job": pd.Series(dtype=str)})
 
     def jobs(self) -> pd.DataFrame:
         """A row a finished job: key, seconds, cpu_seconds."""
+        found = [{"job": path.stem} | cost for path in self._parts() if (cost := _cost(path)) is not None]
         packed = self._read(self.folder / "jobs.parquet")
-        found = [{"job": path.stem} | _cost(path) for path in self._parts()]
         frames = [frame for frame in (packed, pd.DataFrame(found)) if frame is not None and len(frame)]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["job", "seconds", "cpu_seconds"])
+        if not frames:
+            return pd.DataFrame({"job": pd.Series(dtype=str), "seconds": [], "cpu_seconds": []})
+        return pd.concat(frames, ignore_index=True).drop_duplicates("job", ignore_index=True)
+
+    def failures(self) -> set[str]:
+        """The keys of the jobs that failed when they were last tried."""
+        return {path.stem for path in (self.folder / "failed").glob("*.txt")}
 
     # Writing
 
@@ -146,43 +157,44 @@ class Store:
         write_text(self.folder / "failed" / f"{job.key}.txt", f"{job}\n\n{trace}")
 
     def pack(self, order: list[Job]) -> None:
-        """Gather everything in rows.parquet and jobs.parquet, in the order of the grid, and drop the parts."""
-        parts = self._parts()
-        if not parts:
-            return
-        rows, jobs = self.rows(), self.jobs()
+        """Gather everything in rows.parquet and jobs.parquet, and drop the parts.
+
+        Rows stand in the order of the grid as soon as the grid has all the folder's jobs; a part of it only adds to the end.
+        """
         place = {job.key: number for number, job in enumerate(order)}
-        keys = rows["job"].map(place).fillna(len(place))  # jobs of an earlier, wider grid stay, at the end
-        rows = rows.iloc[keys.argsort(kind="stable")].reset_index(drop=True)
-        jobs = jobs.iloc[jobs["job"].map(place).fillna(len(place)).argsort(kind="stable")].reset_index(drop=True)
-        # jobs.parquet first: rows.parquet says which jobs are done, and must not be ahead of it.
-        write_whole(self.folder / "jobs.parquet", lambda path: jobs.to_parquet(path, index=False))
-        write_whole(self.folder / "rows.parquet", lambda path: _write_compact(rows, path))
-        for path in parts:
-            if path not in self.damaged:
-                path.unlink()
-        with contextlib.suppress(OSError):
-            (self.folder / "parts").rmdir()
-        with contextlib.suppress(OSError):
-            (self.folder / "failed").rmdir()
+        rows, jobs = self.rows(), self.jobs()
+        if set(rows["job"].unique()) <= set(place):
+            rows, jobs = _ordered(rows, place), _ordered(jobs, place)
+        packed = self._read(self.folder / "rows.parquet", columns=["job"])
+        if packed is None or not packed["job"].equals(rows["job"]):
+            # jobs.parquet first: rows.parquet says which jobs are done, and must not be ahead of it.
+            write_whole(self.folder / "jobs.parquet", lambda path: jobs.to_parquet(path, index=False))
+            write_whole(self.folder / "rows.parquet", lambda path: _write_compact(rows, path))
+        for path in (self.folder / "parts").glob("*.parquet"):
+            path.unlink()
+        for name in ("parts", "failed"):
+            with contextlib.suppress(OSError):  # not there, or not empty
+                (self.folder / name).rmdir()
 
     # Inside
 
     def _parts(self) -> list[Path]:
-        packed = self._packed_keys()
-        return [
-            path for path in sorted((self.folder / "parts").glob("*.parquet")) if path.stem not in packed and self._whole(path)
-        ]
+        return [path for path in sorted((self.folder / "parts").glob("*.parquet")) if self._whole(path)]
 
     def _whole(self, path: Path) -> bool:
         """Whether a part can be read: its footer is written last, so a part without one was cut short."""
         try:
             pq.read_metadata(path)
+        except FileNotFoundError:  # the run that we are watching has just packed it
+            return False
         except (OSError, pa.ArrowException):
-            if path not in self.damaged:
-                self.damaged.append(path)
+            self._note_damaged(path)
             return False
         return True
+
+    def _note_damaged(self, path: Path) -> None:
+        if path not in self.damaged:
+            self.damaged.append(path)
 
     def _packed_keys(self) -> set[str]:
         packed = self._read(self.folder / "rows.parquet", columns=["job"])
@@ -199,7 +211,10 @@ class Store:
     def _read_part(self, path: Path) -> pd.DataFrame | None:
         try:
             return pd.read_parquet(path)
-        except FileNotFoundError:  # the run that we are watching has just packed it
+        except FileNotFoundError:
+            return None
+        except (OSError, pa.ArrowException):
+            self._note_damaged(path)
             return None
 
 
@@ -210,10 +225,11 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     temporary = Path(name)
     try:
         write(temporary)
-        with temporary.open("rb") as file:
+        with temporary.open("r+b") as file:
             os.fsync(file.fileno())
         temporary.chmod(0o644)
         temporary.replace(path)
+        _sync_folder(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -221,7 +237,17 @@ def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
-    write_whole(path, lambda where: where.write_text(text))
+    write_whole(path, lambda where: where.write_text(text, encoding="utf-8", newline="\n"))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let a power cut not undo a move, on systems that can open a folder."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def as_json(values: dict[str, Any]) -> dict[str, Any]:
@@ -241,14 +267,21 @@ def machine() -> dict[str, Any]:
 
 
 def _table(job: Job, rows: pd.DataFrame) -> pa.Table:
-    for name in (clash := set(rows.columns) & {"job", *job.parameters}):
-        raise ValueError(f"the task's rows must not have a column {name!r}, which is a parameter ({sorted(clash)})")
+    if clash := sorted(set(rows.columns) & {"job", *job.parameters}):
+        raise ValueError(f"the task's rows must not have a column {clash[0]!r}, which is a parameter")
     columns = {"job": job.key, **job.parameters}
     return pa.Table.from_pandas(pd.concat([pd.DataFrame(columns, index=rows.index), rows], axis=1), preserve_index=False)
 
 
-def _cost(path: Path) -> dict[str, float]:
-    stored = pq.read_schema(path).metadata
+def _ordered(table: pd.DataFrame, place: dict[str, int]) -> pd.DataFrame:
+    return table.iloc[table["job"].map(place).argsort(kind="stable")].reset_index(drop=True)
+
+
+def _cost(path: Path) -> dict[str, float] | None:
+    try:
+        stored = pq.read_schema(path).metadata
+    except FileNotFoundError:  # just packed
+        return None
     return {name: float(stored[name.encode()]) for name in ("seconds", "cpu_seconds")}
 
 

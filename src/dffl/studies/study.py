@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 Parameters = dict[str, Any]
@@ -47,6 +48,11 @@ class Study:
     def __post_init__(self) -> None:
         if not self.jobs:
             raise ValueError(f"study {self.name!r} needs at least one job, found none")
+        for job in self.jobs:
+            for name, value in job.parameters.items():
+                if not isinstance(value, str | bool | int | float | None):
+                    kind = type(value).__name__
+                    raise ValueError(f"study {self.name!r}: {name} must be a text, a number, true, false or none, found {kind}")
         if len({job.key for job in self.jobs}) < len(self.jobs):
             raise ValueError(f"study {self.name!r}: jobs must differ, found two alike")
         names = {tuple(job.parameters) for job in self.jobs}
@@ -78,7 +84,8 @@ class Study:
 
 def grid(**axes: Sequence[Any]) -> list[Job]:
     """A job for each combination of the values; the last axis varies fastest."""
-    return [Job(dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
+    plain = [[value.item() if isinstance(value, np.generic) else value for value in values] for values in axes.values()]
+    return [Job(dict(zip(axes, values, strict=True))) for values in itertools.product(*plain)]
 
 
 def shown(value: Any) -> str:
@@ -87,10 +94,10 @@ def shown(value: Any) -> str:
 
 
 def _number_text(text: str) -> str:
-    """``1``, ``1.0`` and ``true`` as one text each."""
+    """A text that is the same for ``1`` and ``1.0``, and for ``True`` and ``true``."""
     text = text.strip().lower()
     try:
-        return f"{float(text):g}"
+        return repr(float(text)).removesuffix(".0")
     except ValueError:
         return text
 

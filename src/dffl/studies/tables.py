@@ -30,6 +30,8 @@ PAPER_FOUR = ("local", "fedavg", "interp-mse", "interp-spo")
 ORACLES = ("oracle-interp-mse", "oracle-interp-spo")
 BEYOND = ("finetune", "mean-cost")
 GROUPS = ("data-rich", "data-poor")
+BALANCED_SAMPLES = 100
+"""What a client of a balanced configuration trains on; in an imbalanced one it is 500 or 50."""
 HARM_TOLERANCE = 0.01
 """A client is harmed by a method if its regret exceeds its local one by more than this share of it."""
 
@@ -66,7 +68,15 @@ def percent(rows: pd.DataFrame, column: str = READING) -> pd.DataFrame:
     out = rows.assign(regret=100.0 * rows[column].astype(float))
     local = out.loc[out["method"] == "local"].set_index(keys)["regret"]
     own = local.reindex(pd.MultiIndex.from_frame(out[keys])).to_numpy()
-    return out.assign(harmed=out["regret"] > (1 + HARM_TOLERANCE) * own + 1e-9)
+    harmed = (out["regret"] > (1 + HARM_TOLERANCE) * own + 1e-9).astype(float)
+    return out.assign(harmed=harmed.where(~np.isnan(own)))  # without a local model nobody can tell
+
+
+def client_group(rows: pd.DataFrame) -> pd.Series:
+    """Each row's group: balanced, or in an imbalanced configuration data-rich or data-poor."""
+    rich = rows["n"] > BALANCED_SAMPLES
+    names = np.where(~rows["imbalanced"].to_numpy(bool), "balanced", np.where(rich, *GROUPS))
+    return pd.Series(names, rows.index, name="group")
 
 
 def over_degrees(rows: pd.DataFrame) -> pd.DataFrame:
@@ -105,8 +115,8 @@ def readings(rows: pd.DataFrame) -> Table:
     note = (
         "Mean relative regret in percent over clients and configurations without noise (+- inter-seed sd), and the share of "
         "clients and configurations worse off than with their local model by more than 1 % of its regret. The paper does not "
-        "say what a client's relative regret is: per sample, the mean of regret / |z*|; in total, the sum of regrets over the "
-        "sum of |z*|."
+        "say what a client's relative regret is: per sample, the mean of regret over the size of the best value; in total, the "
+        "sum of regrets over the sum of those sizes."
     )
     return Table("readings", "Does it reproduce the paper? Mean relative regret (%)", ("problem", "method"), cells, note)
 
@@ -250,4 +260,4 @@ def _present(rows: pd.DataFrame, methods: Sequence[str]) -> list[str]:
 def _sized(rows: pd.DataFrame) -> pd.DataFrame:
     """Each client of the imbalanced configurations with its group."""
     rows = over_degrees(rows[rows["imbalanced"]])
-    return rows.assign(group=np.where(rows["n"] > rows["n"].min(), *GROUPS))
+    return rows.assign(group=client_group(rows))

@@ -10,12 +10,11 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from dffl.studies.job import Failed, run_job
+from dffl.studies.job import Failed, one_line, run_job
 from dffl.studies.store import Finished
 from dffl.studies.study import Job, Study
 
@@ -39,7 +38,12 @@ class LocalWorkers:
         """Start a job in a free worker."""
         busy = {place for place, _ in self._running.values()}
         place = next(place for place in range(self.slots) if place not in busy)
-        future = self._pool(place).submit(run_job, self.study.task, {**self.study.protocol, **job.parameters})
+        arguments = {**self.study.protocol, **job.parameters}
+        try:
+            future = self._pool(place).submit(run_job, self.study.task, arguments)
+        except BrokenProcessPool:  # it died while it was idle
+            self._pools[place] = None
+            future = self._pool(place).submit(run_job, self.study.task, arguments)
         self._running[future] = (place, job)
 
     def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
@@ -52,10 +56,10 @@ class LocalWorkers:
                 results.append((job, future.result()))
             except BrokenProcessPool as error:
                 self._pools[place] = None  # a fresh worker for the next job
-                line = "its worker died: out of memory, or killed"
+                line = "its worker died: out of memory, killed, or unable to import the task"
                 results.append((job, Failed(line, f"{line} ({error})")))
             except Exception as error:  # the rows could not travel, say
-                results.append((job, Failed(f"{type(error).__name__}: {error}", repr(error))))
+                results.append((job, Failed(one_line(error), repr(error))))
         return results
 
     def close(self) -> None:
@@ -71,23 +75,24 @@ class LocalWorkers:
         pool = self._pools[place]
         if pool is None:
             cores = available_cores()
-            arguments = (os.getpid(), cores[place % len(cores)])
+            arguments = (cores[(place + os.getpid()) % len(cores)],)  # two runs side by side should not start on one core
             context = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads half alive
             pool = ProcessPoolExecutor(1, context, _start_worker, arguments)
             self._pools[place] = pool
         return pool
 
 
-def _start_worker(parent: int, core: int) -> None:
+def _start_worker(core: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us
     if hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):  # a core that has gone away is no reason to stop
             os.sched_setaffinity(0, {core})
-    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    threading.Thread(target=_follow, daemon=True).start()
 
 
-def _follow(parent: int) -> None:
+def _follow() -> None:
     """Die with the parent, even one that was killed and could say nothing."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

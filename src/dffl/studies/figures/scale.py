@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
+from dffl.studies.figures.style import level_name
+
 COARSE = np.array([0.01, 0.1, 1, 10, 100])
 MIDDLE = np.array([0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100])
 FINE = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
@@ -29,6 +31,6 @@ def logarithmic(axes: Axes, values: np.ndarray) -> str:
         axes.set_ylim(low, high)
     found = [ticks[(ticks >= low) & (ticks <= high)] for ticks in (COARSE, MIDDLE, FINE)]
     ticks = [*([0.0] if zero else []), *next((some for some in found if len(some) >= 3), found[-1])]
-    axes.set_yticks(ticks, [f"{tick:g}".replace("0.", ".") for tick in ticks])
+    axes.set_yticks(ticks, [level_name(tick) for tick in ticks])
     axes.minorticks_off()
     return reading

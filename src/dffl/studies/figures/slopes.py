@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from dffl.studies.figures.scale import logarithmic
-from dffl.studies.figures.sizes import GROUPS, SIZE_COLOURS, SIZE_INKS, with_group
+from dffl.studies.figures.sizes import GROUPS, SIZE_COLOURS, SIZE_INKS
 from dffl.studies.figures.style import (
     PROBLEMS,
     REGRET,
@@ -16,6 +16,7 @@ from dffl.studies.figures.style import (
     WIDE,
     blank,
     drawing,
+    grouped,
     legend_above,
     level_name,
     levels_in,
@@ -60,7 +61,7 @@ def client_ends(rows: pd.DataFrame) -> pd.DataFrame:
     keys = ["eta_obj", "eta_constr", "client", "group"]
     if not set(ENDS) <= set(rows["method"].unique()):
         return pd.DataFrame(columns=[*keys, *ENDS])
-    clients = with_group(over_degrees(rows))
+    clients = grouped(over_degrees(rows))
     wide = clients.pivot_table(index=keys, columns="method", values="regret", observed=True)
     return wide.dropna().reset_index()
 

@@ -12,10 +12,10 @@ from matplotlib.artist import Artist
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from dffl.studies.tables import NAMES, percent
+from dffl.studies.tables import NAMES, client_group, percent
 
-WIDE, NARROW = 7.0, 3.4
-"""Inches: across a page, and in one of two columns. Figures are drawn at the size that they are printed at."""
+WIDE = 7.0
+"""Inches across a page. Figures are drawn at the size that they are printed at."""
 
 PRINT: Any = {
     "font.size": 8,
@@ -107,6 +107,11 @@ def ink_on(colour: str | tuple[float, float, float, float]) -> str:
     return "white" if luminance < 0.21 else "black"
 
 
+def grouped(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with ``group``: balanced, data-rich or data-poor."""
+    return rows.assign(group=client_group(rows))
+
+
 def methods_in(rows: pd.DataFrame, wanted: Iterable[str] = NAMES) -> list[str]:
     """Those of the wanted methods that have rows."""
     found = set(rows["method"].unique())
@@ -126,4 +131,4 @@ def levels_in(rows: pd.DataFrame, axis: str) -> list[float]:
 
 def level_name(level: float) -> str:
     """A level as an axis writes it: .25 and not 0.25, which saves the width that small panels lack."""
-    return f"{level:g}".replace("0.", ".")
+    return f"{level:g}".removeprefix("0") or "0"

@@ -10,13 +10,14 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from dffl.palette import COLOURS
-from dffl.studies.figures.sizes import GROUPS, with_group
+from dffl.studies.figures.sizes import GROUPS
 from dffl.studies.figures.style import (
     PROBLEMS,
     SHORT_ETAS,
     WIDE,
     blank,
     drawing,
+    grouped,
     ink_on,
     level_name,
     levels_in,
@@ -30,7 +31,7 @@ METHOD = "interp-spo"
 @drawing
 def draw_weights(rows: pd.DataFrame) -> Figure | None:
     """Annotated heat maps: a row a problem, a column a group of clients."""
-    rows = with_group(rows[(rows["method"] == METHOD) & rows["lambda"].notna()])
+    rows = grouped(rows[(rows["method"] == METHOD) & rows["lambda"].notna()])
     problems, groups = problems_in(rows), [group for group in GROUPS if (rows["group"] == group).any()]
     if not problems:
         return None
