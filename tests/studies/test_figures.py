@@ -14,7 +14,7 @@ from dffl.studies.figures.boxes import federated_share
 from dffl.studies.figures.slopes import client_ends
 from dffl.studies.figures.style import grouped
 from dffl.studies.figures.winners import winner_shares
-from dffl.studies.tables import PAPER_FOUR, over_degrees, percent
+from dffl.studies.tables import PAPER_FOUR, READING, over_degrees, percent
 
 OF_ROWS = {name: draw for name, draw in DRAWINGS.items() if name != "toy"}
 LEVELS = {"knapsack": 0.01, "portfolio": 0.1}
@@ -40,12 +40,11 @@ def fabricate(
                     "job": job, "noise": 0.0, "seed": seed, "imbalanced": imbalanced, "degree": degree, "eta_obj": obj,
                     "eta_constr": constr, "problem": problem, "method": method, "client": client,
                     "n": (500 if client < 3 else 50) if imbalanced else 100, "saturated": saturated,
-                    "mean_ratio": 0.0 if saturated else LEVELS[problem] * rng.uniform(0.5, 1.5),
+                    READING: 0.0 if saturated else LEVELS[problem] * rng.uniform(0.5, 1.5),
                     "lambda": rng.uniform() if "interp" in method else np.nan, "epochs": np.nan,
-                    "expected_relative_regret": np.nan,
                 }
             )  # fmt: skip
-    return pd.DataFrame(rows).astype({"mean_ratio": "float32", "lambda": "float32"})
+    return pd.DataFrame(rows).astype({READING: "float32", "lambda": "float32"})
 
 
 def render(figures) -> None:
@@ -149,7 +148,7 @@ def test_winner_shares_sum_to_one_and_ties_are_shared():
 
 def test_two_methods_with_the_same_regret_share_the_win():
     rows = fabricate(problems=("portfolio",), seeds=(0,), balances=(False,), etas=(0.0,))
-    rows.loc[rows["method"].isin(["local", "interp-spo"]), "mean_ratio"] = 0.001
+    rows.loc[rows["method"].isin(["local", "interp-spo"]), READING] = 0.001
     shares = winner_shares(percent(rows), PAPER_FOUR)
     assert (shares[["local", "interp-spo"]] == 0.5).all(axis=None)
     assert (shares[["fedavg", "interp-mse"]] == 0).all(axis=None)
@@ -163,8 +162,8 @@ def test_a_client_without_one_of_the_methods_is_in_no_contest():
 
 def test_the_federated_share_weighs_seeds_equally():
     rows = fabricate(problems=("portfolio",), seeds=(0, 1), balances=(False,), etas=(0.0,), methods=("local", "fedavg"))
-    rows["mean_ratio"] = np.where(rows["method"] == "local", 0.2, 0.1)
-    rows.loc[(rows["method"] == "fedavg") & (rows["seed"] == 1), "mean_ratio"] = 0.3
+    rows[READING] = np.where(rows["method"] == "local", 0.2, 0.1)
+    rows.loc[(rows["method"] == "fedavg") & (rows["seed"] == 1), READING] = 0.3
     rows = rows[~((rows["seed"] == 1) & (rows["client"] > 1))]  # the second seed has one client only
     assert federated_share(over_degrees(percent(rows))) == 0.5
 
@@ -173,7 +172,7 @@ def test_the_ends_of_a_slope_are_means_over_degrees_and_seeds():
     rows = fabricate(problems=("portfolio",), degrees=(2, 4), balances=(True,), etas=(0.0,))
     ends = client_ends(percent(rows)).set_index("client")
     own = rows[(rows["client"] == 3) & (rows["method"] == "fedavg")]
-    assert ends.loc[3, "fedavg"] == pytest.approx(100 * own["mean_ratio"].astype(float).mean())
+    assert ends.loc[3, "fedavg"] == pytest.approx(100 * own[READING].astype(float).mean())
     assert list(ends["group"]) == ["data-rich", "data-rich", "data-poor", "data-poor"]
 
 

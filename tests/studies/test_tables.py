@@ -54,11 +54,17 @@ def test_groups_weights_and_saturation_by_hand():
     assert found(summary, ("knapsack", "data-rich"), "mean").ours.mean == pytest.approx(0.70)  # .5 + .15 + .05
     assert found(summary, ("portfolio", "data-poor"), "mean lambda").ours.mean == pytest.approx(0.35)
     assert found(summary, ("portfolio", "data-poor"), "mean lambda").paper == (0.89, 0.02)
-    sized = tables.by_size(rows)
+    sized = tables.by_size(made_up(), tables.READING)
     assert found(sized, ("knapsack", "data-poor", "Local"), "median").ours.mean == pytest.approx(1.40)
     assert found(tables.saturation(rows), ("eta_constr = 1",), "saturated").ours.mean == 25
     binding = tables.without_saturated(rows)
     assert found(binding, ("knapsack", "Local"), "max").ours.mean == pytest.approx(1.35)
+
+
+def test_seeds_apart():
+    table = tables.by_seed(tables.percent(made_up()))
+    assert found(table, ("knapsack", "Local"), "seed 0").ours.mean == pytest.approx(1.25)
+    assert found(table, ("knapsack", "Local"), "seed 1").ours.mean == pytest.approx(1.35)
 
 
 def test_noise_has_its_own_table_and_touches_no_other():
