@@ -39,18 +39,19 @@ class Variant:
 
 VARIANTS = {
     "chosen": Variant("the protocol of this study"),
-    "all-clients": Variant("all clients in every round, C = 1", {"client_fraction": 1.0}),
-    "two-fifths": Variant("two fifths of the clients in a round, C = .4", {"client_fraction": 0.4}),
-    "raw-costs": Variant("costs as they are, not divided by a client's mean", {"scale_costs": False}),
-    "fewer-epochs": Variant("E = 2 local epochs in a round, local models 100 epochs", {"local_epochs": 2}),
-    "more-epochs": Variant("E = 10 local epochs in a round, local models 500 epochs", {"local_epochs": 10}),
-    "ten-rounds": Variant("T = 10 rounds, local models 50 epochs as in the authors' later code", {"rounds": 10}),
+    "all-clients": Variant("C = 1: all clients in every round", {"client_fraction": 1.0}),
+    "two-fifths": Variant("C = .4: two fifths of them in a round", {"client_fraction": 0.4}),
+    "raw-costs": Variant("costs not divided by a client's mean", {"scale_costs": False}),
+    "fewer-epochs": Variant("E = 2, local models 100 epochs", {"local_epochs": 2}),
+    "more-epochs": Variant("E = 10, local models 500 epochs", {"local_epochs": 10}),
+    "ten-rounds": Variant("T = 10, local models 50 epochs", {"rounds": 10}),
     "small-batches": Variant("batches of 16", {"batch_size": 16}),
-    "minimise": Variant("portfolios that minimise the generating polynomial", federation={"portfolio": {"maximize": False}}),
-    "angles": Variant("rotations 1.41 times as far: the norm of a rotation's angles is eta_obj", turned=1.41),
-    "largest-angle": Variant("rotations 1.78 times as far: a rotation's largest angle is about eta_obj", turned=1.78),
-    "noise": Variant("noise as worded, judged at realised costs", noise=1.0),
-    "noise-expected": Variant("noise as worded, judged at conditional-mean costs", noise=1.0, reads="noise"),
+    "minimise": Variant("portfolios minimise the polynomial", federation={"portfolio": {"maximize": False}}),
+    # The norm of a rotation's angles is then eta_obj; with 1.78 its largest angle is, about.
+    "angles": Variant("rotations 1.41 times as far", turned=1.41),
+    "largest-angle": Variant("rotations 1.78 times as far", turned=1.78),
+    "noise": Variant("noise, judged at realised costs", noise=1.0),
+    "noise-expected": Variant("noise, judged at mean costs", noise=1.0, reads="noise"),
 }
 
 

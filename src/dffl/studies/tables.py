@@ -203,7 +203,7 @@ def saturation(rows: pd.DataFrame) -> Table:
         part, label = _where(own, eta_constr=eta), (f"eta_constr = {eta:g}",)
         cells += _cells(label, part, ("saturated",), {})
         for column, some in (("local regret of these", part[part["saturated"]]), ("of the others", part[~part["saturated"]])):
-            cells += [cell._replace(column=column) for cell in _cells(label, some, ("mean",), {}) if len(some)]
+            cells += [cell._replace(column=column) for cell in _cells(label, some, ("mean",), {})]
     note = "Share of the knapsack clients whose budget is at least the weight of all items, and mean local regrets, in percent."
     return Table("saturated", "Saturated knapsack clients", ("heterogeneity",), cells, note)
 
