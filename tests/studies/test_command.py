@@ -33,7 +33,7 @@ def finished(tmp_path_factory) -> Path:
 def test_it_leaves_rows_tables_and_figures(finished):
     names = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
     assert {"study.json", "rows.parquet", "jobs.parquet", "tables/table1.md", "tables/table1.csv", "tables/table1.tex"} <= names
-    assert {"figures/toy.png", "figures/means.png", "figures/winners.pdf"} <= names
+    assert {"figures/toy.png", "figures/means.png", "figures/winners.png"} <= names
     described = json.loads((finished / "study.json").read_text())
     assert described["study"] == "paper-quick"
     assert set(described["machine"]) >= {"processor", "cores", "python", "jax"}

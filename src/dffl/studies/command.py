@@ -121,7 +121,7 @@ def paper(options: Options, progress: bool | None = None) -> Outcome:
     if options.figures and not options.protocol:
         from dffl.studies.figures import draw_all  # Matplotlib, only where pictures are wanted
 
-        drawn = draw_all(rows, folder / "figures")
+        drawn = draw_all(rows, folder / "figures", ("png",) if options.quick else ("png", "pdf"))
     jobs = store.jobs()
     jobs = jobs[jobs["job"].isin(rows["job"].unique())]
     finished = rows["job"].nunique()
