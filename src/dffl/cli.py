@@ -107,7 +107,7 @@ def paper(
         Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper (-quick, -protocol).")
     ] = None,
     quick: Annotated[
-        bool, typer.Option(help="A faithful small version: 32 configurations, one seed; under three minutes.")
+        bool, typer.Option(help="A faithful small version: 32 configurations, one seed; about three minutes.")
     ] = False,
     protocol: Annotated[
         bool, typer.Option(help="Compare what the paper's silence allows, instead of the study itself.")

@@ -47,7 +47,6 @@ def quick() -> Study:
     jobs = [
         job for job in whole.jobs if job.parameters["seed"] == 0 and not job.parameters["noise"] and in_fraction(job.parameters)
     ]
-    jobs.sort(key=lambda job: -weight(job.parameters))  # the longest first, so that all workers end at about the same time
     return Study("paper-quick", fit_configuration, jobs, whole.protocol, weight)
 
 
