@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import os
-import tempfile
 import zipfile
 from os import PathLike
 from pathlib import Path
@@ -23,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 import dffl
+from dffl.files import write_whole
 from dffl.fitting import Fit, Member
 from dffl.predictor import NetworkFactory, Normaliser, Predictor, Template
 from dffl.sets import FeasibleSet
@@ -51,19 +50,17 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
         "members": [{f.name: writer.encode(getattr(m, f.name)) for f in dataclasses.fields(m)} for m in fit.members.values()],
         "shared": writer.encode(fit.shared),
     }
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+
+    def write(temporary: Path) -> None:
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr("manifest.json", json.dumps(manifest))
             archive.writestr("history.parquet", _parquet(fit.history))
             for number, array in enumerate(writer.arrays):
                 buffer = io.BytesIO()
                 np.save(buffer, array, allow_pickle=False)
                 archive.writestr(f"arrays/{number}.npy", buffer.getvalue())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+
+    write_whole(target, write, mode=0o600)  # a model may tell of data that stay home
 
 
 def load(path: str | PathLike[str], network: NetworkFactory | None = None) -> Fit:

@@ -237,7 +237,9 @@ def test_pieces_of_a_grid_end_in_the_order_of_the_whole(tmp_path):
     study = tasks.slow_study(0.0, count=2)
     for letter in "ba":
         run(study.only([f"letter={letter}"]), tmp_path / "pieces", workers=1, progress=False)
-    pd.testing.assert_frame_equal(values(study, tmp_path / "pieces"), values(study, tmp_path / "whole"))
+    pieces = values(study, tmp_path / "pieces")
+    assert pieces["job"].unique().tolist() == [job.key for job in study.jobs]
+    pd.testing.assert_frame_equal(pieces, values(study, tmp_path / "whole"))
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path, monkeypatch):

@@ -61,6 +61,17 @@ def test_groups_weights_and_saturation_by_hand():
     assert found(binding, ("knapsack", "Local"), "max").ours.mean == pytest.approx(1.35)
 
 
+def test_harmed_begins_one_percent_above_local():
+    rows = made_up(seeds=(0,))
+    local = rows["method"].eq("local")
+    rows.loc[local, "relative_regret"] = 0.01
+    rows.loc[rows["method"].eq("fedavg"), "relative_regret"] = 0.010099
+    rows.loc[rows["method"].eq("finetune"), "relative_regret"] = 0.010101
+    harmed = tables.percent(rows).groupby("method")["harmed"].mean()
+    assert (harmed["local"], harmed["fedavg"], harmed["finetune"]) == (0, 0, 1)
+    assert tables.percent(rows[~local])["harmed"].isna().all()
+
+
 def test_seeds_apart():
     table = tables.by_seed(tables.percent(made_up()))
     assert found(table, ("knapsack", "Local"), "seed 0").ours.mean == pytest.approx(1.25)
@@ -99,6 +110,13 @@ def test_markdown_csv_and_latex_say_the_same():
     assert latex.count(r"\begin{") == latex.count(r"\end{") == 2
     counts = {line.count("&") for line in latex.splitlines() if line.endswith(r"\\")}
     assert counts == {8}
+
+
+def test_a_group_without_clients_has_no_number():
+    rows = made_up()
+    table = tables.saturation(tables.percent(rows.assign(saturated=False)))
+    assert np.isnan(found(table, ("eta_constr = 1",), "local regret of these").ours.mean)
+    assert "| eta_constr = 1 | 0.00 ± 0.00 |  | 1.30 ± 0.07 |" in render.to_markdown(table)
 
 
 def test_without_the_paper_there_is_no_column_for_whose_numbers():

@@ -43,7 +43,7 @@ class Outcome:
     study: Study
     finished: int
     failed: list[tuple[Job, str]]
-    damaged: list[Path]
+    damaged: list[str]
     tables: list[Table]
     figures: list[Path]
     cost: str
@@ -57,8 +57,8 @@ class Outcome:
             console.print()
         for job, why in self.failed[:10]:
             console.print(f"failed: {job}: {why}", style="red", highlight=False, markup=False)
-        for path in self.damaged:
-            console.print(f"{path} was cut short: its configuration has to be run again, and is by the next run", markup=False)
+        for line in self.damaged:
+            console.print(line, style="yellow", highlight=False, markup=False)
         console.print(self._closing(), highlight=False, markup=False)
 
     def _closing(self) -> str:
@@ -127,7 +127,13 @@ def paper(options: Options, progress: bool | None = None) -> Outcome:
     finished = rows["job"].nunique()
     cost = cost_line(jobs, rows, None if options.protocol else study.protocol["settings"])
     hours = float(jobs["cpu_seconds"].sum()) / 3600
-    return Outcome(folder, study, finished, failed, store.damaged, tables, drawn, cost, hours)
+    damaged = [_cut_short(path, set(rows["job"])) for path in store.damaged]
+    return Outcome(folder, study, finished, failed, damaged, tables, drawn, cost, hours)
+
+
+def _cut_short(path: Path, done: set[str]) -> str:
+    mended = "was run again" if path.stem in done else "is run again by the next run"
+    return f"{path} was cut short: its configuration {mended}"
 
 
 def _without_nan(value: Any) -> Any:

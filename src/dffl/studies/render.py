@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 from rich.table import Table as RichTable
 
+from dffl.files import write_text
 from dffl.studies.published import Value
-from dffl.studies.store import write_text
 from dffl.studies.tables import Cell, Table
 
 

@@ -1,6 +1,7 @@
 """A study's folder: what is finished is on disk, whole, and stays there whatever happens next.
 
 study.json      what the rows mean: name, protocol, version, machine
+.lock           held by the run that writes
 parts/          the rows of each finished job, one Parquet file each, moved into place when complete
 failed/         the traceback of each job that failed
 rows.parquet    all rows, in the order of the grid, once the run has ended; the parts are then removed
@@ -14,8 +15,7 @@ import errno
 import json
 import os
 import platform
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dffl
+from dffl.files import write_text, write_whole
 from dffl.studies.study import Job, Study, first_difference
 
 FORMAT = 1
@@ -62,19 +63,19 @@ class Store:
             raise ValueError(f"{path}: format must be {FORMAT}, found {described.get('format')!r}; choose another folder")
         return dict(described)
 
-    def check(self, study: Study) -> None:
-        """Refuse a folder with the rows of another study or protocol."""
+    def check(self, study: Study) -> dict[str, Any]:
+        """What study.json says; a folder with the rows of another study or protocol is refused."""
         described = self.describe()
         mine = {"study": study.name, **as_json(study.protocol)}
         theirs = {"study": described.get("study"), **described.get("protocol", {})}
         if difference := first_difference(mine, theirs):
             raise ValueError(f"{self.folder}: holds the rows of another protocol ({difference}); choose another folder")
+        return described
 
     def prepare(self, study: Study) -> None:
         """Make the folder this study's own, or see that it is. For the run that holds the lock."""
         if (self.folder / "study.json").exists():
-            self.check(study)
-            version = self.describe().get("dffl")
+            version = self.check(study).get("dffl")
             if version != dffl.__version__ and self.missing(study):
                 raise ValueError(
                     f"{self.folder}: holds unfinished rows of dffl {version}, and this is {dffl.__version__}; "
@@ -216,38 +217,6 @@ class Store:
         except (OSError, pa.ArrowException):
             self._note_damaged(path)
             return None
-
-
-def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write beside ``path``, then move into place: the file is complete or it is not there."""
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        with temporary.open("r+b") as file:
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
-        _sync_folder(path.parent)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
-    write_whole(path, lambda where: where.write_text(text, encoding="utf-8", newline="\n"))
-
-
-def _sync_folder(folder: Path) -> None:
-    """Let a power cut not undo a move, on systems that can open a folder."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def as_json(values: dict[str, Any]) -> dict[str, Any]:

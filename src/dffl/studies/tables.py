@@ -6,7 +6,7 @@ LaTeX of any of them. Regrets are in percent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -70,6 +70,12 @@ def percent(rows: pd.DataFrame, column: str = READING) -> pd.DataFrame:
     own = local.reindex(pd.MultiIndex.from_frame(out[keys])).to_numpy()
     harmed = (out["regret"] > (1 + HARM_TOLERANCE) * own + 1e-9).astype(float)
     return out.assign(harmed=harmed.where(~np.isnan(own)))  # without a local model nobody can tell
+
+
+def methods_in(rows: pd.DataFrame, wanted: Iterable[str] = NAMES) -> list[str]:
+    """Those of the wanted methods that have rows."""
+    found = set(rows["method"].unique())
+    return [method for method in wanted if method in found]
 
 
 def client_group(rows: pd.DataFrame) -> pd.Series:
@@ -171,7 +177,7 @@ def by_seed(rows: pd.DataFrame) -> Table:
     """The mean of each method in each seed."""
     cells = []
     for problem in rows["problem"].unique():
-        for method in _present(rows, (*PAPER_FOUR, *BEYOND)):
+        for method in methods_in(rows, (*PAPER_FOUR, *BEYOND)):
             for seed, part in _where(rows, problem=problem, method=method).groupby("seed"):
                 cells += [
                     cell._replace(column=f"seed {seed}") for cell in _cells((problem, NAMES[method]), part, ("mean",), {})
@@ -185,7 +191,7 @@ def by_size(rows: pd.DataFrame, reading: str) -> Table:
     rows, cells = _sized(percent(rows, reading)), []
     for problem in rows["problem"].unique():
         for group in GROUPS:
-            for method in _present(rows, (*PAPER_FOUR, *ORACLES, *BEYOND)):
+            for method in methods_in(rows, (*PAPER_FOUR, *ORACLES, *BEYOND)):
                 part = _where(rows, problem=problem, group=group, method=method)
                 weights = ("mean lambda", "median lambda") if part["lambda"].notna().any() else ()
                 paper = BY_SIZE.get((problem, group, method), {})
@@ -235,17 +241,14 @@ COLUMNS: dict[str, Callable[[pd.DataFrame], float]] = {
 
 
 def _cells(row: tuple[str, ...], rows: pd.DataFrame, columns: Sequence[str], paper: dict[str, Value]) -> list[Cell]:
-    """A row of a table: each column's mean and standard deviation over seeds (nan for a single seed)."""
+    """A row of a table: each column's mean and standard deviation over seeds; nan where there are too few seeds for it."""
     seeds = [one for _, one in rows.groupby("seed")]
     cells = []
     for column in columns:
         numbers = np.array([COLUMNS[column](one) for one in seeds], float)
-        ours = (
-            Value(float(numbers.mean()), float(numbers.std(ddof=1)))
-            if len(numbers) > 1
-            else Value(float(numbers.sum()), np.nan)
-        )
-        cells.append(Cell(row, column, ours, paper.get(column)))
+        middle = float(numbers.mean()) if len(numbers) else np.nan
+        spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else np.nan
+        cells.append(Cell(row, column, Value(middle, spread), paper.get(column)))
     return cells
 
 
@@ -254,7 +257,7 @@ def _aggregate_cells(
 ) -> list[Cell]:
     cells = []
     for problem in rows["problem"].unique():
-        for method in _present(rows, methods):
+        for method in methods_in(rows, methods):
             part, paper = _where(rows, problem=problem, method=method), published.get((problem, method), {})
             cells += _cells((problem, NAMES[method]), part, (*STATISTICS, "harmed"), paper)
     return cells
@@ -266,11 +269,6 @@ def _where(rows: pd.DataFrame, **values: object) -> pd.DataFrame:
     for column, value in values.items():
         mask &= (rows[column] == value).to_numpy()
     return rows[mask]
-
-
-def _present(rows: pd.DataFrame, methods: Sequence[str]) -> list[str]:
-    found = set(rows["method"].unique())
-    return [method for method in methods if method in found]
 
 
 def _sized(rows: pd.DataFrame) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
+from dffl.files import write_whole
 from dffl.studies.figures.boxes import draw_boxes
 from dffl.studies.figures.means import draw_means
 from dffl.studies.figures.oracles import draw_oracles
@@ -20,7 +21,6 @@ from dffl.studies.figures.style import Draw, in_print
 from dffl.studies.figures.toy import ToyNumbers, draw_toy, toy_numbers
 from dffl.studies.figures.weights import draw_weights
 from dffl.studies.figures.winners import draw_winners
-from dffl.studies.store import write_whole
 
 __all__ = ["DRAWINGS", "ToyNumbers", "draw_all", "toy_numbers"]
 

@@ -21,10 +21,9 @@ from dffl.studies.figures.style import (
     legend_above,
     level_name,
     levels_in,
-    methods_in,
     note,
 )
-from dffl.studies.tables import NAMES, over_degrees
+from dffl.studies.tables import NAMES, methods_in, over_degrees
 
 COMPARED = ("local", "fedavg")
 

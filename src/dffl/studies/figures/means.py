@@ -17,11 +17,10 @@ from dffl.studies.figures.style import (
     legend_above,
     level_name,
     levels_in,
-    methods_in,
     note,
     problems_in,
 )
-from dffl.studies.tables import NAMES
+from dffl.studies.tables import NAMES, methods_in
 
 OFF_SCALE = "mean-cost"
 """It uses no features, and would squeeze the others together; its mean is in the title."""

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from dffl.palette import COLOURS
 from dffl.studies.figures.box import READING, paint_boxes
-from dffl.studies.figures.style import PROBLEMS, REGRET, WIDE, blank, drawing, methods_in, note, problems_in
-from dffl.studies.tables import over_degrees
+from dffl.studies.figures.style import PROBLEMS, REGRET, WIDE, blank, drawing, note, problems_in
+from dffl.studies.tables import methods_in, over_degrees
 
 LABELS = {
     "interp-mse": "Interp\n(MSE)",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-BALANCED, RICH, POOR = "balanced", "data-rich", "data-poor"
-GROUPS = (BALANCED, RICH, POOR)
+from dffl.studies import tables
+
+GROUPS = ("balanced", *tables.GROUPS)
+BALANCED, RICH, POOR = GROUPS
 
 SIZE_COLOURS = {BALANCED: "#777777", RICH: "#56B4E9", POOR: "#E69F00"}
 """Blue and orange as in the paper; the blue is not the one of the local models."""

@@ -12,7 +12,7 @@ from matplotlib.artist import Artist
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
-from dffl.studies.tables import NAMES, client_group, percent
+from dffl.studies.tables import client_group, percent
 
 WIDE = 7.0
 """Inches across a page. Figures are drawn at the size that they are printed at."""
@@ -110,12 +110,6 @@ def ink_on(colour: str | tuple[float, float, float, float]) -> str:
 def grouped(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with ``group``: balanced, data-rich or data-poor."""
     return rows.assign(group=client_group(rows))
-
-
-def methods_in(rows: pd.DataFrame, wanted: Iterable[str] = NAMES) -> list[str]:
-    """Those of the wanted methods that have rows."""
-    found = set(rows["method"].unique())
-    return [method for method in wanted if method in found]
 
 
 def problems_in(rows: pd.DataFrame) -> list[str]:

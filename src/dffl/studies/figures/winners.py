@@ -21,11 +21,10 @@ from dffl.studies.figures.style import (
     legend_above,
     level_name,
     levels_in,
-    methods_in,
     note,
     problems_in,
 )
-from dffl.studies.tables import NAMES, PAPER_FOUR
+from dffl.studies.tables import NAMES, PAPER_FOUR, methods_in
 
 CONTESTS = {"the paper's four methods": PAPER_FOUR, "with fine-tuning": (*PAPER_FOUR, "finetune")}
 TIE = 1e-7
