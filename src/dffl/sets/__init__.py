@@ -3,6 +3,7 @@
 from dffl.sets.ball import Ball, Ellipsoid
 from dffl.sets.base import Bracket, FeasibleSet, stack
 from dffl.sets.box import Box
+from dffl.sets.distance import hausdorff, shape_distance
 from dffl.sets.entropy import EntropySimplex
 from dffl.sets.knapsack import FractionalKnapsack
 from dffl.sets.polytope import Polytope
@@ -20,5 +21,7 @@ __all__ = [
     "Polytope",
     "Simplex",
     "TopK",
+    "hausdorff",
+    "shape_distance",
     "stack",
 ]

@@ -77,6 +77,14 @@ class FeasibleSet(eqx.Module):
         """The radius rho of strong convexity of this single set; infinite where there is none."""
         return math.inf
 
+    def _hausdorff(self, other: Self) -> Bracket | None:
+        """The Hausdorff distance to a single set of the same family and dimension; None where no formula is known."""
+        return None
+
+    def _shape_distance(self, other: Self) -> Bracket | None:
+        """The same after the best translation; None where no formula is known."""
+        return None
+
     # What every family can do.
 
     def solve(self, c: ArrayLike) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -43,3 +45,18 @@ class Box(FeasibleSet):
     def _diameter(self) -> Bracket:
         value = float(np.linalg.norm(self.upper - self.lower))
         return Bracket(value, value)
+
+    def _hausdorff(self, other: Self) -> Bracket:
+        return _farther_side(self.upper - other.upper, other.lower - self.lower)
+
+    def _shape_distance(self, other: Self) -> Bracket:
+        # The two overhangs of a coordinate sum to the difference in width, so the best shift makes them equal.
+        wider = ((self.upper - self.lower) - (other.upper - other.lower)) / 2
+        return _farther_side(wider, wider)
+
+
+def _farther_side(above: np.ndarray, below: np.ndarray) -> Bracket:
+    """The distance of boxes, of which one stands out by ``above`` and ``below`` and the other by what these are negated."""
+    one, two = np.maximum(np.maximum(above, below), 0), np.maximum(-np.minimum(above, below), 0)
+    value = max(float(np.linalg.norm(one)), float(np.linalg.norm(two)))
+    return Bracket(value, value)

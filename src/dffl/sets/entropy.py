@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -75,6 +75,20 @@ class EntropySimplex(FeasibleSet):
             w = np.asarray(self.solve(np.eye(d)[1] - np.eye(d)[0]))
         return Bracket(min(math.sqrt(2) * float(w[0] - w[1]), upper), upper)
 
+    def _hausdorff(self, other: Self) -> Bracket:
+        d, spare = self.dim, sorted((float(self.spare), float(other.spare)))
+        if d == 1 or spare[0] == spare[1]:
+            return Bracket(0.0, 0.0)
+        inner, outer = (_offset(d, math.log(d) - s, 1 - 1 / d) * math.sqrt(d / (d - 1)) for s in spare)
+        # Below: along e_1, in which both sets reach farthest from the uniform point (conjectured to be the distance).
+        lower = outer - inner
+        upper = lower if d == 2 else _pull_to_uniform(d, spare[0], spare[1], outer)
+        return Bracket(min(lower, upper), upper)
+
+    def _shape_distance(self, other: Self) -> Bracket:
+        # A shift does not help: by symmetry the best one is along the ones, at right angles to both sets.
+        return self._hausdorff(other)
+
     def _curvature(self) -> float:
         # Below log(d - 1) the set touches the simplex's faces and has flat parts there.
         d, h = self.dim, float(self.min_entropy)
@@ -91,6 +105,25 @@ class EntropySimplex(FeasibleSet):
 def largest_share(d: int, h: float) -> float:
     """p(h): the largest weight that one asset can have, the others being equal, at entropy h."""
     return 1 / d + _offset(d, h, 1 - 1 / d)
+
+
+def _pull_to_uniform(d: int, inner: float, outer: float, reach: float, pieces: int = 1024) -> float:
+    """How far a point with log d - H <= ``outer`` moves at most, towards the uniform point, until log d - H <= ``inner``.
+
+    No such point is farther than ``reach`` from the uniform one. Take w at distance r, and let P be half its city-block
+    distance. A share t of the way leaves log d - H <= (1 - t)(lack - 2 t P^2): concavity, and Pinsker's inequality for
+    the two divergences that it drops. Here lack = log d - H(w) <= log(1 + d r^2), and P >= r / sqrt 2 as the entries sum
+    to zero, and P^2 + P / d >= r^2 as none is below -1 / d. More r means a smaller share of a longer way: so cut
+    [0, reach] into pieces and take each one's smallest P with its largest r and lack.
+    """
+    r = np.linspace(0, reach, pieces + 1)
+    near, far = r[:-1], r[1:]
+    half = np.maximum((np.sqrt(1 / d**2 + 4 * near**2) - 1 / d) / 2, near / math.sqrt(2))
+    lack = np.minimum(outer, np.log1p(d * far**2))
+    bend, need = 2 * half**2, np.maximum(lack - inner, 0)
+    # The smaller root of bend t^2 - (lack + bend) t + need = 0. Without the bend it would be need / lack.
+    root = np.sqrt(np.maximum((lack + bend) ** 2 - 4 * bend * need, 0))
+    return float(np.max(2 * need / (lack + bend + root) * far))
 
 
 def _offset(d: int, h: float, end: float) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from itertools import combinations
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -12,7 +14,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from dffl.sets import _highs
+from dffl.sets import _highs, _hulls
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, numbers, parameter, stack
 
 
@@ -104,6 +106,41 @@ class Polytope(FeasibleSet):
                     break
             best = max(best, length)
         return Bracket(min(best, upper), upper)
+
+    def _hausdorff(self, other: Self) -> Bracket | None:
+        mine, theirs = _hull(self.constraints), _hull(other.constraints)
+        return None if mine is None or theirs is None else _hulls.hausdorff(mine, theirs)
+
+    def _shape_distance(self, other: Self) -> Bracket | None:
+        mine, theirs = _hull(self.constraints), _hull(other.constraints)
+        return None if mine is None or theirs is None else _hulls.shape_distance(mine, theirs)
+
+
+def _hull(lp: _highs.LP, most: int = 3000) -> _hulls.Hull | None:
+    """All vertices, if there are few enough bases to try every one; None otherwise."""
+    d = lp.lower.size
+    a = np.concatenate([lp.A_ub, np.eye(d), -np.eye(d)])
+    b = np.concatenate([lp.b_ub, lp.upper, -lp.lower])
+    size = np.linalg.norm(a, axis=1)
+    keep = (b < np.inf) & (size > 0)
+    a, b = a[keep] / size[keep, None], b[keep] / size[keep]
+    # Rows that repeat or depend on others add no vertex: keep an orthonormal basis of the equations.
+    u, s, vt = np.linalg.svd(lp.A_eq, full_matrices=False)
+    rank = int(np.sum(s > 1e-10 * s.max(initial=0.0)))
+    eq, right = vt[:rank], (u.T @ lp.b_eq)[:rank] / s[:rank]
+    free = d - rank
+    if len(a) < free or math.comb(len(a), free) > most:
+        return None
+    bases = np.array(list(combinations(range(len(a)), free)), dtype=int).reshape(-1, free)
+    matrix = np.concatenate([np.broadcast_to(eq, (len(bases), rank, d)), a[bases]], axis=1)
+    vector = np.concatenate([np.broadcast_to(right, (len(bases), rank)), b[bases]], axis=1)
+    regular = np.linalg.svd(matrix, compute_uv=False)[:, -1] > 1e-10
+    points = np.linalg.solve(matrix[regular], vector[regular][..., None])[..., 0]
+    slack = 1e-9 * max(1e-300, float(np.abs(points).max(initial=0.0)))
+    points = points[(points @ a.T <= b + slack).all(axis=1)]
+    # Bases of one vertex give it several times, up to rounding.
+    points = points[np.unique(np.round(points / (slack or 1.0)), axis=0, return_index=True)[1]]
+    return _hulls.Hull(points, points) if len(points) else None
 
 
 def _on_host(function: Callable[..., np.ndarray], digest: Any, values: Array, shape: tuple[int, ...]) -> Array:

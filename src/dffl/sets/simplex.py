@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -43,4 +44,13 @@ class Simplex(FeasibleSet):
 
     def _diameter(self) -> Bracket:
         value = float(self.scale) * math.sqrt(2) if self.dim > 1 else 0.0
+        return Bracket(value, value)
+
+    def _hausdorff(self, other: Self) -> Bracket:
+        value = abs(float(self.scale - other.scale))
+        return Bracket(value, value)
+
+    def _shape_distance(self, other: Self) -> Bracket:
+        # The best shift aligns the centres: what is left is the largest entry of a unit vector that sums to zero.
+        value = abs(float(self.scale - other.scale)) * math.sqrt(1 - 1 / self.dim)
         return Bracket(value, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -45,4 +46,25 @@ class TopK(FeasibleSet):
         whole = math.floor(m)
         part = m - whole if 2 * math.ceil(m) <= self.dim else 0.0
         value = math.sqrt(2 * (whole + part * part))
+        return Bracket(value, value)
+
+    def _hausdorff(self, other: Self) -> Bracket:
+        # The gap of the hyperplanes and what is left inside them are at right angles.
+        apart = float(self.k - other.k) / math.sqrt(self.dim)
+        value = math.hypot(apart, self._shape_distance(other).upper)
+        return Bracket(value, value)
+
+    def _shape_distance(self, other: Self) -> Bracket:
+        """The largest difference of the supports over unit directions that sum to zero.
+
+        The support of u is weights . sort(u), so the difference is largest along the projection of the difference in
+        weights onto the sorted vectors (isotonic regression), and equals that projection's length. By symmetry the best
+        shift is along the ones, which only removes the mean.
+        """
+        from scipy.optimize import isotonic_regression  # slow to import, and needed here alone
+
+        places = np.arange(self.dim)
+        gap = np.clip(float(self.k) - places, 0, 1) - np.clip(float(other.k) - places, 0, 1)
+        sides = (isotonic_regression(gap, increasing=up).x for up in (False, True))
+        value = max(float(np.linalg.norm(side - gap.mean())) for side in sides) if gap.any() else 0.0
         return Bracket(value, value)
