@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,6 +30,8 @@ class Client:
     c_mean: np.ndarray | None = None
     feature_names: tuple[str, ...] | None = None
     """The columns of x, where it was a data frame: they then have to agree wherever features meet."""
+    cost_at: Callable[[np.ndarray], np.ndarray] | None = None
+    """The conditional-mean costs at any features (..., p), where they are known, as in synthetic data."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:

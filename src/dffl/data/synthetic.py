@@ -137,10 +137,22 @@ class _Recipe:
             rng = stream(self.seed, Purpose.SYNTHETIC_ROWS, name, SPLITS.index(self.split))
             x = rng.normal(size=(n, self.features))
             turned = loading @ rotation(self.own(name, 0), self.features, self.eta_obj)
-            mean = 1 + (1 + x @ turned.T / math.sqrt(self.features)) ** self.degree
+            costs = PowerCosts(turned, self.degree)
+            mean = costs(x)
             c = mean * rng.uniform(1 - self.noise, 1 + self.noise, mean.shape) if self.noise else mean
-            members.append(Client(name, x, c, feasible(name), maximize, c_mean=mean))
+            members.append(Client(name, x, c, feasible(name), maximize, c_mean=mean, cost_at=costs))
         return Federation(members)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerCosts:
+    """A client's mean costs at features x: 1 + (1 + loading x / sqrt p)^degree."""
+
+    loading: np.ndarray
+    degree: int
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return 1 + (1 + x @ self.loading.T / math.sqrt(self.loading.shape[1])) ** self.degree
 
 
 def rotation(rng: np.random.Generator, size: int, angle: float) -> np.ndarray:

@@ -1,0 +1,10 @@
+"""What the theory says about clients whose costs and feasible sets differ: certified bounds, point by point.
+
+`bounds` puts the statements together for two clients, `lemmas` holds them one by one with a verdict on each, `dv` holds
+those of the entropy set, and `geometry` what all of them need to know about a set.
+"""
+
+from dffl.theory.bounds import LossGap, loss_gap_bound
+from dffl.theory.geometry import Geometry, Pair, fixed_sum
+
+__all__ = ["Geometry", "LossGap", "Pair", "fixed_sum", "loss_gap_bound"]

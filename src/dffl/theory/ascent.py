@@ -1,0 +1,198 @@
+"""Lower bounds by search: how large the Rademacher complexity and the client-mixture discrepancies at least are.
+
+A supremum over networks is at least what any network attains. Gradient ascent looks for a good one; what it finds is a
+lower bound on the supremum over these samples, never an upper one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array, lax
+
+from dffl.losses import spo_plus_gap
+from dffl.predictor import Template
+from dffl.sets import FeasibleSet, Polytope, stack
+from dffl.sets.base import structure
+from dffl.theory.scaled import Scaled
+from dffl.training import Settings
+from dffl.training.batches import round_up
+from dffl.training.update import Recipe
+
+STEPS, DRAWS, RATE = 300, 4, 1e-2
+SAMPLES = 32
+"""Samples of a client that the search for a discrepancy looks at; what it finds is then judged on all of them."""
+
+
+class Estimate(NamedTuple):
+    """A mean over draws and its standard error."""
+
+    value: float
+    error: float
+
+
+def _recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe, Any]:
+    network: Any = settings.factory(jax.random.key(settings.seed), features, dim)
+    template = Template(network)
+    return Recipe(template, settings.tau, RATE, np.inf), template.vector(network)
+
+
+# Rademacher complexity
+
+
+def rademacher_lower(z: np.ndarray, dim: int, settings: Settings, draws: int = DRAWS, steps: int = STEPS) -> Estimate:
+    """The mean over random signs of the largest (1/n) sum_i sigma_i . g(z_i) that ascent finds for networks clipped at tau."""
+    n = len(z)
+    recipe, start = _recipe(settings, z.shape[1], dim)
+    signs: np.ndarray = np.random.default_rng(settings.seed).choice([-1.0, 1.0], size=(draws, n, dim))
+    room = round_up(n)  # few shapes, few programs: the empty places have no sign, and add nothing
+    signs = (np.pad(signs, ((0, 0), (0, room - n), (0, 0))) / n).astype(np.float32)
+    rows = np.pad(z, ((0, room - n), (0, 0))).astype(np.float32)
+    found = np.asarray(_climb_signs(recipe, steps)(start, rows, signs))
+    return Estimate(float(found.mean()), float(found.std(ddof=1) / np.sqrt(draws)) if draws > 1 else np.inf)
+
+
+@lru_cache(maxsize=8)
+def _climb_signs(recipe: Recipe, steps: int) -> Any:
+    def one(start: Array, rows: Array, signs: Array) -> Array:
+        def value(vector: Array) -> Array:
+            return jnp.sum(signs * recipe.forward(recipe.template.network(vector), rows)[0])
+
+        return _climb(value, start, steps)[1]
+
+    return jax.jit(jax.vmap(one, in_axes=(None, None, 0)))
+
+
+def _climb(value: Any, start: Array, steps: int) -> tuple[Array, Array]:
+    """The best vector of an ascent by Adam, and its value."""
+    optimiser = optax.adam(RATE)
+
+    def step(carry: Any, _: None) -> tuple[Any, None]:
+        vector, state, best, top = carry
+        now, gradient = jax.value_and_grad(value)(vector)
+        best, top = jnp.where(now > top, vector, best), jnp.maximum(now, top)
+        updates, state = optimiser.update(-gradient, state)
+        return (optax.apply_updates(vector, updates), state, best, top), None
+
+    begin = (start, optimiser.init(start), start, jnp.asarray(-jnp.inf, start.dtype))
+    (_, _, best, top), _ = lax.scan(step, begin, None, length=steps)
+    return best, top
+
+
+# The discrepancy of each client from the mixture
+
+
+class Discrepancy(NamedTuple):
+    """The largest and the smallest R_j - R_mix that ascent found, on the samples at hand."""
+
+    highest: np.ndarray
+    lowest: np.ndarray
+
+    @property
+    def size(self) -> np.ndarray:
+        """A lower bound on Delta_j = sup |R_j - R_mix|."""
+        return np.maximum(np.abs(self.highest), np.abs(self.lowest))
+
+    @property
+    def oscillation(self) -> np.ndarray:
+        """A lower bound on sup - inf of R_j - R_mix."""
+        return self.highest - self.lowest
+
+
+class _Group(NamedTuple):
+    """Clients of one family and shape, some of their samples each: z, c, w* of shape (clients, samples, ...)."""
+
+    members: np.ndarray
+    sets: FeasibleSet
+    signs: np.ndarray
+    z: np.ndarray
+    c: np.ndarray
+    w_star: np.ndarray
+
+
+def discrepancies(clients: Scaled, settings: Settings, steps: int = STEPS) -> Discrepancy:
+    """For each client the networks that it likes least, and most, beside what the mixture loses with them."""
+    m, dim = len(clients), clients[0].c.shape[1]
+    host = any(isinstance(client.set, Polytope) for client in clients)  # HiGHS solves one by one: search less
+    samples, steps = (4, min(steps, 20)) if host else (SAMPLES, steps)
+    recipe, start = _recipe(settings, clients[0].z.shape[1], dim)
+    groups = _grouped(clients, samples)
+    order = np.concatenate([group.members for group in groups])
+    # Row k of `tilt` says what search k climbs: +-(R_j - R_mix) as a weighted sum of the clients' losses.
+    apart = np.eye(m) - clients.shares
+    tilt = np.concatenate([apart, -apart])[:, order].astype(np.float32)
+    vectors = _climb_tilts(recipe, steps)(start, _parts(groups), jnp.asarray(tilt))
+    risks = _risks(recipe, clients, vectors)
+    gaps = risks[:, :m] - (risks @ clients.shares)[:, None]
+    own = np.arange(m)
+    # Any network is a candidate for every client, so each takes the best of all that were found.
+    return Discrepancy(np.maximum(gaps.max(axis=0), gaps[own, own]), np.minimum(gaps.min(axis=0), gaps[m + own, own]))
+
+
+def _grouped(clients: Scaled, samples: int) -> list[_Group]:
+    places: dict[Any, list[int]] = {}
+    for place, client in enumerate(clients):
+        places.setdefault(structure(client.set), []).append(place)
+    groups = []
+    for members in places.values():
+        chosen = [clients[i] for i in members]
+        rows = [np.linspace(0, one.n - 1, samples).round().astype(int) for one in chosen]
+        groups.append(
+            _Group(
+                np.array(members),
+                stack([one.set for one in chosen]).astype(np.float32),
+                np.array([one.sense for one in chosen], np.float32),
+                *(
+                    np.stack([getattr(one, field)[index] for one, index in zip(chosen, rows, strict=True)]).astype(np.float32)
+                    for field in ("z", "c", "w_star")
+                ),
+            )
+        )
+    return groups
+
+
+def _parts(groups: list[_Group]) -> list[tuple[Any, ...]]:
+    return [tuple(group[1:]) for group in groups]
+
+
+def _mean_losses(recipe: Recipe, vector: Array, part: tuple[Any, ...]) -> Array:
+    """The mean SPO+ loss of each client of a group."""
+    sets, signs, z, c, w_star = part
+    network = recipe.template.network(vector)
+    predicted = jax.vmap(lambda rows: recipe.forward(network, rows)[0])(z)
+    return jnp.mean(spo_plus_gap(signs[:, None, None] * predicted, c, w_star, sets), axis=-1)
+
+
+@lru_cache(maxsize=8)
+def _climb_tilts(recipe: Recipe, steps: int) -> Any:
+    def one(start: Array, parts: Any, tilt: Array) -> Array:
+        def value(vector: Array) -> Array:
+            return tilt @ jnp.concatenate([_mean_losses(recipe, vector, part) for part in parts])
+
+        return _climb(value, start, steps)[0]
+
+    return jax.jit(lambda start, parts, tilts: lax.map(lambda tilt: one(start, parts, tilt), tilts))
+
+
+def _risks(recipe: Recipe, clients: Scaled, vectors: Array) -> np.ndarray:
+    """The empirical risk of each client, on all its samples, under each vector: (vectors, clients)."""
+    risks = np.empty((len(vectors), len(clients)))
+    for place, client in enumerate(clients):
+        part = tuple(jnp.asarray(a[None], jnp.float32) for a in (client.z, client.c, client.w_star))
+        sets = stack([client.set]).astype(np.float32)
+        risks[:, place] = np.asarray(_each(recipe, vectors, (sets, np.array([client.sense], np.float32), *part)))[:, 0]
+    return risks
+
+
+@lru_cache(maxsize=8)
+def _compiled_each(recipe: Recipe) -> Any:
+    return jax.jit(lambda vectors, part: lax.map(lambda vector: _mean_losses(recipe, vector, part), vectors))
+
+
+def _each(recipe: Recipe, vectors: Array, part: tuple[Any, ...]) -> Array:
+    return _compiled_each(recipe)(vectors, part)

@@ -1,0 +1,126 @@
+"""How far the SPO+ losses of two clients can lie apart at one shared prediction."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dffl.sets import EntropySimplex, FeasibleSet
+from dffl.theory.dv import dv_bound
+from dffl.theory.geometry import Geometry, Pair, decision_shift
+from dffl.theory.vectors import centred, direction, dot, norm, times, vectors
+
+
+class LossGap(NamedTuple):
+    """Upper bounds on |SPO+ of client 1 - SPO+ of client 2|, one for each leading index; infinite where one does not apply.
+
+    ``objective_part``, ``constraint_part`` and ``decision_part`` add up to ``theorem1``.
+    """
+
+    theorem1: np.ndarray
+    """H of the paper's Theorem 1."""
+    strongly_convex: np.ndarray
+    """H_SC of its corollary, with a sharper decision term; it needs one strongly convex set, not two."""
+    trivial: np.ndarray
+    """max_i D_i min(|c_i - 2 c_hat|, 2 |c_i - c_hat|), a ceiling on both losses: as no loss is negative, no gap is larger."""
+    dv: np.ndarray
+    """The same with the entropy set's own ceiling, for two entropy sets."""
+    best: np.ndarray
+    """The least of all these, each client with the lowest of its ceilings, sharper ones among them."""
+    objective_part: np.ndarray
+    """What different costs contribute to Theorem 1: D |c1 - c2|."""
+    constraint_part: np.ndarray
+    """What different sets contribute: all terms with the shape distance."""
+    decision_part: np.ndarray
+    """What the jump of the decision contributes, 2 |c_hat| D_min: not zero even for two equal clients."""
+
+
+def loss_gap_bound(
+    c_hat: ArrayLike, c1: ArrayLike, s1: FeasibleSet, c2: ArrayLike, s2: FeasibleSet, maximize: bool = False
+) -> LossGap:
+    """Bound the difference between two clients' SPO+ losses at the prediction ``c_hat``.
+
+    ``c_hat``, ``c1`` and ``c2`` have shape (..., d) and are broadcast against each other; ``s1`` and ``s2`` are single
+    sets. On sets inside {1 . w = const} a constant added to all costs changes no loss, so the costs are projected first.
+    Diameters and shape distances enter with the upper ends of their brackets, and are computed once for equal sets.
+    """
+    pair = Pair.of(s1, s2)
+    sign = -1.0 if maximize else 1.0
+    p, a, b = (sign * vectors("loss_gap_bound", k, v, s1) for k, v in (("c_hat", c_hat), ("c1", c1), ("c2", c2)))
+    p, a, b = np.broadcast_arrays(p, a, b)
+
+    first, second = _Ceilings.of(p, a, s1, pair.first), _Ceilings.of(p, b, s2, pair.second)
+    p, a, b = (centred(x, pair.flat) for x in (p, a, b))
+    size, delta = norm(p), pair.delta
+    objective, constraint = _mismatch(p, a, b, pair)
+    constraint_part, decision_part = constraint + 2 * size * delta, 2 * size * pair.diameter
+    theorem1 = objective + constraint_part + decision_part
+
+    shift = decision_shift(norm(direction(a) - direction(b)), delta, *pair.radii)
+    # A zero cost has no direction: every decision is optimal for it, and only the diameter bounds the jump.
+    shift = np.where((norm(a) > 0) & (norm(b) > 0) | np.isinf(shift), shift, delta + pair.diameter)
+    strongly_convex = objective + constraint + times(2 * size, shift)
+
+    ceiling = np.maximum(first.least, second.least)
+    return LossGap(
+        theorem1=theorem1,
+        strongly_convex=strongly_convex,
+        trivial=np.maximum(first.trivial, second.trivial),
+        dv=np.maximum(first.dv, second.dv),
+        best=np.minimum(np.minimum(theorem1, strongly_convex), ceiling),
+        objective_part=objective,
+        constraint_part=constraint_part,
+        decision_part=decision_part,
+    )
+
+
+def _mismatch(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair) -> tuple[np.ndarray, np.ndarray]:
+    """The two parts of T, the bound on the support and value terms, in whichever order of the two steps is shorter.
+
+    Either the costs change on the first set and then the set changes at the second costs, or the other way round.
+    """
+    apart = norm(a - b)
+    one = pair.first.diameter * apart, pair.delta * (norm(b - 2 * p) + norm(b))
+    two = pair.second.diameter * apart, pair.delta * (norm(a - 2 * p) + norm(a))
+    shorter = sum(one) <= sum(two)
+    return np.where(shorter, one[0], two[0]), np.where(shorter, one[1], two[1])
+
+
+class _Ceilings(NamedTuple):
+    """Upper bounds on the loss of one client."""
+
+    trivial: np.ndarray
+    dv: np.ndarray
+    least: np.ndarray
+
+    @classmethod
+    def of(cls, p: np.ndarray, c: np.ndarray, s: FeasibleSet, g: Geometry) -> _Ceilings:
+        dv = dv_bound(p, c, s) if isinstance(s, EntropySimplex) else np.full(p.shape[:-1], math.inf)
+        # A constant on all costs changes no loss of a set of fixed sum, whatever the other client's set.
+        p, c = centred(p, g.flat), centred(c, g.flat)
+        trivial = g.diameter * np.minimum(norm(c - 2 * p), 2 * norm(c - p))
+        return cls(trivial, dv, np.minimum(np.minimum(loss_ceiling_of(p, c, g), dv), ball_ceiling_of(p, c, g)))
+
+
+def loss_ceiling_of(p: np.ndarray, c: np.ndarray, g: Geometry) -> np.ndarray:
+    """D times the distance of 2 c_hat from the ray {s c : s >= 1}: the loss of a set of which only the diameter is known."""
+    unit = direction(c)
+    along = np.maximum(dot(2 * p, unit), norm(c))
+    return g.diameter * norm(2 * p - along[..., None] * unit)
+
+
+def ball_ceiling_of(p: np.ndarray, c: np.ndarray, g: Geometry) -> np.ndarray:
+    """rho (|v| - v . c / |c|), v = 2 c_hat - c: the loss of the ball that touches the set at w*(c) and contains it."""
+    v = 2 * p - c
+    if math.isinf(g.rho):
+        return np.full(v.shape[:-1], math.inf)
+    unit = direction(c)
+    along = dot(v, unit)
+    across = norm(v - along[..., None] * unit)
+    # |v| - along without cancellation, where v nearly points along c.
+    total = norm(v)
+    lost = np.where(along > 0, across * (across / np.where(total + along > 0, total + along, 1)), total - along)
+    return np.where(norm(c) > 0, g.rho * lost, g.diameter * total)

@@ -1,0 +1,115 @@
+"""The bounds for people: tables, and one heat map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from dffl.theory.heterogeneity import matrix
+from dffl.theory.report import Bounds
+
+PANELS = {"objective_part": "costs", "constraint_part": "constraints", "best": "best bound", "gap": "the gap itself"}
+
+
+def show(bounds: Bounds, title: str, console: Console) -> None:
+    """Print what sets the clients apart, the terms of Theorem 2, and what of all this says nothing."""
+    console.print(_apart(bounds, title))
+    console.print()
+    console.print(_risk(bounds))
+    for line in notes(bounds):
+        console.print(f"- {line}", highlight=False)
+
+
+def notes(bounds: Bounds) -> list[str]:
+    """How to read the numbers, and what they do not say."""
+    table = bounds.clients
+    lines = [
+        "Scaled units: each client's features are standardised and its costs divided by their mean absolute value, as in "
+        "training. That each client standardises by its own mean and spread breaks the paper's assumption of shared "
+        "covariates: here clients are compared at the same standardised features.",
+        f"Pairs: {bounds.label}; means over common features, at the mixture's mean cost as shared prediction.",
+    ]
+    count = len(table)
+    for column, name in (("local_vacuous", "local"), ("federated_vacuous", "federated")):
+        if table[column].any():
+            lines.append(
+                f"Theorem 2's {name} bound is vacuous for {int(table[column].sum())} of {count} clients: it exceeds the "
+                "largest possible loss."
+            )
+    if "paper_condition" in table:
+        held, empty = int(table["paper_condition"].sum()), int(table["condition_vacuous"].sum())
+        lines.append(
+            f"The paper's condition for federating holds for {held} of {count} clients at the values that a search attains; "
+            f"it compares two vacuous bounds for {empty} of them, so it says nothing there. For advice, use dffl advise."
+        )
+    return lines
+
+
+def _apart(bounds: Bounds, title: str) -> Table:
+    names = bounds.clients["client"].tolist()
+    out = Table(
+        title=f"How unlike the others each client is: {title}", title_justify="left", caption_justify="left",
+        caption="Means over the other clients of the bounds on the difference of SPO+ losses, and of the parts of Theorem 1's.",
+    )  # fmt: skip
+    parts = ("of it costs", "of it constraints", "of it decision")
+    headings = ("client", "n", "gap itself", "best bound", "Theorem 1", *parts, "trivial")
+    for heading in headings:
+        out.add_column(heading, justify="left" if heading == "client" else "right")
+    columns = ("gap", "best", "theorem1", "objective_part", "constraint_part", "decision_part", "trivial")
+    means = {column: _mean_over_others(matrix(bounds.pairs, names, column)) for column in columns}
+    for place, (name, n) in enumerate(zip(names, bounds.clients["n"], strict=True)):
+        out.add_row(name, str(n), *(f"{means[column][place]:.2f}" for column in columns))
+    return out
+
+
+def _mean_over_others(full: np.ndarray) -> np.ndarray:
+    others = full + np.where(np.eye(len(full), dtype=bool), np.nan, 0.0)
+    known = np.isfinite(others)
+    return np.where(known, others, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+
+
+def _risk(bounds: Bounds) -> Table:
+    out = Table(
+        title=f"The terms of Theorem 2, with probability {1 - bounds.delta:.0%}, predictions of norm at most {bounds.tau:g}",
+        title_justify="left",
+    )
+    columns = {
+        "diameter": "D", "largest_loss": "largest loss b", "rademacher_low": "complexity: found", "rademacher_high": "at most",
+        "discrepancy_low": "Delta: found", "discrepancy_high": "at most", "local_bound": "local bound",
+        "federated_bound": "federated bound",
+    }  # fmt: skip
+    out.add_column("client", no_wrap=True)
+    shown = [column for column in columns if column in bounds.clients]
+    for column in shown:
+        out.add_column(columns[column], justify="right")
+    for row in bounds.clients.to_dict("records"):
+        texts = [f"{row[column]:.4g}" for column in shown]
+        for place, column in enumerate(shown):
+            if column in ("local_bound", "federated_bound") and row[column.replace("bound", "vacuous")]:
+                texts[place] += " (vacuous)"
+        out.add_row(row["client"], *texts)
+    return out
+
+
+def draw(bounds: Bounds, path: Path, title: str) -> None:
+    """The pairwise matrix as heat maps: what costs and constraints contribute, the best bound, and the gap itself."""
+    from matplotlib.figure import Figure
+
+    names = bounds.clients["client"].tolist()
+    figure = Figure(figsize=(11, 9.5), layout="constrained")
+    axes = figure.subplots(2, 2)
+    for axis, (column, heading) in zip(axes.flat, PANELS.items(), strict=True):
+        values = matrix(bounds.pairs, names, column)
+        np.fill_diagonal(values, np.nan)
+        image = axis.imshow(values, cmap="viridis", vmin=0)
+        axis.set_title(heading)
+        ticks = range(len(names))
+        axis.set_xticks(ticks, names, rotation=90, fontsize=6)
+        axis.set_yticks(ticks, names, fontsize=6)
+        figure.colorbar(image, ax=axis, shrink=0.85)
+    heading = f"Bounds on the difference of SPO+ losses, pair by pair: {title}\n{bounds.label}; scaled units"
+    figure.suptitle(heading, fontsize=11)
+    figure.savefig(path, dpi=130)

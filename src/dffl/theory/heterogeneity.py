@@ -1,0 +1,81 @@
+"""How unlike each pair of clients is, at the same features: the loss-gap bounds in a matrix, with what they are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dffl.losses import spo_plus
+from dffl.theory.bounds import loss_gap_bound
+from dffl.theory.scaled import Scaled, ScaledClient
+
+POINTS = 200
+"""Features, taken from all clients in turn, at which every pair is compared, at most."""
+PARTS = ("best", "theorem1", "strongly_convex", "trivial", "dv", "objective_part", "constraint_part", "decision_part")
+
+
+@dataclass(frozen=True, eq=False)
+class Common:
+    """What the comparison looks at: standardised features, every client's costs there, and one shared prediction."""
+
+    z: np.ndarray
+    costs: np.ndarray
+    """(clients, points, d), with a minimiser's sign."""
+    shared: np.ndarray
+    """(points, d): the mixture's mean cost, clipped at tau: a shared prediction before any training. Without a sign."""
+
+
+def common_points(clients: Scaled, tau: float, points: int = POINTS) -> Common:
+    """Features of all clients in turn, and the costs that each of them has, or would have, there."""
+    pooled = np.concatenate([client.z for client in clients])
+    z = pooled[np.linspace(0, len(pooled) - 1, min(points, len(pooled))).round().astype(int)]
+    costs = np.stack([client.costs(z) for client in clients])
+    senses = np.array([client.sense for client in clients])
+    mean = np.tensordot(clients.shares * senses, costs, axes=1)
+    size = np.linalg.norm(mean, axis=-1, keepdims=True)
+    return Common(z, costs, mean * np.minimum(1, tau / np.maximum(size, 1e-300)))
+
+
+def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
+    """A row a pair: the mean over the points of each bound, of its parts, and of the gap itself.
+
+    A pair of a client that minimises and one that maximises is left out: they read one prediction with opposite signs, and
+    the theorem speaks of one.
+    """
+    losses = [_losses(client, common, place) for place, client in enumerate(clients)]
+    rows = []
+    for i, one in enumerate(clients):
+        for j in range(i + 1, len(clients)):
+            other = clients[j]
+            if one.sense != other.sense:
+                continue
+            bound = loss_gap_bound(one.sense * common.shared, common.costs[i], one.set, common.costs[j], other.set)
+            gap = np.abs(losses[i] - losses[j]).mean()
+            rows.append({"client": one.name, "other": other.name, "gap": gap} | {k: getattr(bound, k).mean() for k in PARTS})
+    return pd.DataFrame(rows, columns=["client", "other", "gap", *PARTS])
+
+
+def _losses(client: ScaledClient, common: Common, place: int) -> np.ndarray:
+    import jax
+
+    with jax.enable_x64(True):
+        return np.asarray(spo_plus(client.sense * common.shared, common.costs[place], client.set))
+
+
+def matrix(pairs: pd.DataFrame, names: list[str], column: str) -> np.ndarray:
+    """A column of `pairwise` as a symmetric matrix; zero on the diagonal, NaN where a pair was left out."""
+    place = {name: number for number, name in enumerate(names)}
+    out = np.full((len(names), len(names)), np.nan)
+    np.fill_diagonal(out, 0.0)
+    for one, other, value in zip(pairs["client"], pairs["other"], pairs[column], strict=True):
+        out[place[one], place[other]] = out[place[other], place[one]] = value
+    return out
+
+
+def to_mixture(pairs: pd.DataFrame, clients: Scaled, column: str = "best") -> np.ndarray:
+    """Each client's distance to the mixture: the mean over the others, weighted by n_i / N, itself left out."""
+    full = matrix(pairs, [client.name for client in clients], column)
+    weights = np.broadcast_to(clients.shares, full.shape) * ~np.eye(len(full), dtype=bool)
+    return np.asarray((weights * np.nan_to_num(full)).sum(axis=1))

@@ -1,0 +1,158 @@
+"""`dffl.bounds`: what the theory says about a federation, with what is certified, estimated and vacuous told apart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dffl.federation import Federation
+from dffl.fitting import require_federation
+from dffl.progress import Progress
+from dffl.theory import ascent, discrepancy, risk
+from dffl.theory.heterogeneity import common_points, matrix, pairwise, to_mixture
+from dffl.theory.scaled import Scaled, scaled
+from dffl.training import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What `dffl.bounds` found, in the units in which the federation trains: standardised features and scaled costs.
+
+    ``pairs`` has a row a pair of clients (see `matrix`), ``clients`` a row a client with the terms of Theorem 2.
+    """
+
+    pairs: pd.DataFrame
+    clients: pd.DataFrame
+    exact: bool
+    """Whether costs at common features are known. Where they are modelled, the pairwise columns are estimates, not bounds."""
+    delta: float
+    tau: float
+
+    def matrix(self, column: str = "best") -> pd.DataFrame:
+        """A column of ``pairs`` as a table of clients by clients."""
+        names = self.clients["client"].tolist()
+        if column not in self.pairs.columns[2:]:
+            raise ValueError(f"matrix: column must be one of {', '.join(self.pairs.columns[2:])}, found {column!r}")
+        return pd.DataFrame(matrix(self.pairs, names, column), index=names, columns=names)
+
+    @property
+    def label(self) -> str:
+        """How far the pairwise numbers may be trusted."""
+        return "certified at known costs" if self.exact else "estimated from cost models, not certified"
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        tables = {"pairs": self.pairs, "clients": self.clients}
+        rows = {name: [_finite(row) for row in table.to_dict("records")] for name, table in tables.items()}
+        return {"units": "scaled", "pairwise": self.label, "delta": self.delta, "tau": self.tau, **rows}
+
+
+def bounds(
+    federation: Federation, *, delta: float = 0.05, search: bool | int = True, progress: bool | None = None, **settings: Any
+) -> Bounds:
+    """The pairwise heterogeneity of a federation and the terms of Theorem 2 for each client.
+
+    Every bound holds with probability 1 - ``delta``. ``search`` looks for lower bounds on the Rademacher complexity and on the
+    discrepancies by gradient ascent (half a minute; a number sets its steps). Everything is in scaled units: each client's
+    features standardised, its costs divided by their mean absolute value. ``settings`` are those of `dffl.fit`, of
+    which ``tau`` bounds the predictions.
+    """
+    require_federation("federation", federation)
+    if len(federation) < 2:
+        raise ValueError("bounds: a federation of one client has no pairs to compare; at least 2 clients are needed")
+    risk.confidence_share(delta)
+    made = Settings.of(**settings)
+    clients = scaled(federation, made)
+    with Progress(progress) as bar:
+        bar.expect(2.0 + (2 * len(clients) if search else 0))
+        common = common_points(clients, made.tau)
+        pairs = pairwise(clients, common)
+        bar.advance(1, "pairs")
+        upper = discrepancy.by_proposition(clients, common, made.tau)
+        bar.advance(1, "pairs")
+        found = _searched(clients, made, ascent.STEPS if search is True else search, bar) if search else None
+    table = _table(clients, made, delta, upper, found)
+    table.insert(3, "to_mixture", to_mixture(pairs, clients))
+    return Bounds(pairs, table, clients.exact, delta, made.tau)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Lower bounds that ascent found."""
+
+    own: list[float]
+    pooled: float
+    gaps: ascent.Discrepancy
+
+
+def _searched(clients: Scaled, settings: Settings, steps: int, bar: Progress) -> _Search:
+    dim = clients[0].c.shape[1]
+    own = []
+    for client in clients:
+        own.append(ascent.rademacher_lower(client.z, dim, settings, steps=steps).value)
+        bar.advance(1, "complexity")
+    pooled = ascent.rademacher_lower(np.concatenate([client.z for client in clients]), dim, settings, 2, steps).value
+    gaps = ascent.discrepancies(clients, settings, steps)
+    bar.advance(len(clients), "discrepancy")
+    return _Search(own, pooled, gaps)
+
+
+def _table(clients: Scaled, settings: Settings, delta: float, proposition: np.ndarray, found: _Search | None) -> pd.DataFrame:
+    tau, m, dim = settings.tau, len(clients), clients[0].c.shape[1]
+    shares, total = clients.shares, sum(client.n for client in clients)
+    norms = [float(client.norms(client.c).max()) for client in clients]
+    largest = np.array([risk.loss_bound(one.diameter, size, tau) for one, size in zip(clients, norms, strict=True)])
+    widest, ceiling = max(client.diameter for client in clients), risk.rademacher_upper(tau, dim)
+    trivial = discrepancy.by_largest_losses(largest, shares)
+    entropy = discrepancy.by_largest_losses(np.array([discrepancy.entropy_loss(one, tau) for one in clients]), shares)
+    rows = []
+    for place, client in enumerate(clients):
+        b, gap = float(largest[place]), float(min(proposition[place], trivial[place], entropy[place]))
+        row: dict[str, Any] = {"client": client.name, "n": client.n, "share": shares[place]}
+        row |= {"diameter": client.diameter, "cost_norm": norms[place], "largest_loss": b, "rademacher_high": ceiling}
+        row |= {"discrepancy_high": gap, "by_proposition": proposition[place]}
+        row |= {"by_trivial": trivial[place], "by_entropy": entropy[place]}
+        for name, share in (("", risk.confidence_share(delta)), ("_all", risk.confidence_share(delta, m))):
+            alone = risk.uniform_convergence(client.diameter, ceiling, b, client.n, share, "sharp")
+            mixed = risk.uniform_convergence(widest, ceiling, float(largest.max()), total, share, "sharp")
+            own, shared = risk.local_bound(alone, b), risk.federated_bound(mixed, gap, b)
+            row |= {f"epsilon{name}": alone, f"epsilon_mix{name}": mixed}
+            row |= {f"local_bound{name}": own.value, f"federated_bound{name}": shared.value}
+            row |= {f"local_vacuous{name}": own.vacuous, f"federated_vacuous{name}": shared.vacuous}
+        if found is not None:
+            row |= _condition(client.diameter, b, client.n, found.own[place], widest, largest, total, found, place, delta)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _condition(
+    diameter: float, b: float, n: int, own: float, widest: float, largest: np.ndarray, total: int, found: _Search,
+    place: int, delta: float,
+) -> dict[str, Any]:  # fmt: skip
+    """The paper's condition at the values that a search attains: every term is then at least this large."""
+    share = risk.confidence_share(delta)
+    alone = risk.uniform_convergence(diameter, own, b, n, share)
+    mixed = risk.uniform_convergence(widest, found.pooled, float(largest.max()), total, share)
+    gap = float(found.gaps.size[place])
+    return {
+        "rademacher_low": own,
+        "rademacher_mix_low": found.pooled,
+        "discrepancy_low": gap,
+        "oscillation_low": float(found.gaps.oscillation[place]),
+        "epsilon_low": alone,
+        "epsilon_mix_low": mixed,
+        "paper_condition": risk.federation_condition(gap, alone, mixed),
+        "condition_vacuous": 2 * alone >= b,
+    }
+
+
+def _finite(row: dict[Any, Any]) -> dict[str, Any]:
+    out = {}
+    for key, value in row.items():
+        value = value.item() if isinstance(value, np.generic) else value
+        out[str(key)] = None if isinstance(value, float) and not math.isfinite(value) else value
+    return out

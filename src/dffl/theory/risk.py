@@ -1,0 +1,141 @@
+"""The risk bounds of the paper's section 5 as formulas: uniform convergence, Theorem 2, the federation condition, gains.
+
+Every bound knows the trivial one that it competes with, so that it can say when it says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+Form = Literal["paper", "sharp"]
+"""Of the deviation term: b sqrt(2 log(1/delta) / n) as in the paper, or b sqrt(log(2/delta) / (2n)), which is half as large."""
+
+
+class Bound(NamedTuple):
+    """An upper bound on a risk, and the trivial bound on the same risk."""
+
+    value: float
+    trivial: float
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says no more than that the loss is bounded."""
+        return self.value >= self.trivial
+
+
+def mixture_weights(counts: Sequence[int]) -> np.ndarray:
+    """alpha_j = n_j / N."""
+    sizes = np.asarray(counts, float)
+    if sizes.ndim != 1 or not len(sizes) or (sizes <= 0).any():
+        raise ValueError(f"mixture_weights: counts must be positive, one a client, found {counts!r:.80}")
+    return sizes / sizes.sum()
+
+
+def loss_bound(diameter: float, cost_norm: float, prediction_norm: float) -> float:
+    """b: the largest SPO+ loss, D (C_max + 2 B), for costs and predictions of at most these norms."""
+    return diameter * (cost_norm + 2 * prediction_norm)
+
+
+def rademacher_upper(prediction_norm: float, dim: int) -> float:
+    """A certified bound on the Rademacher complexity of any predictors of at most this norm: B sqrt(d).
+
+    By Cauchy and Schwarz for each sample. It does not fall with n: a network whose weights are not bounded can fit the signs of
+    a small sample, so no bound that holds for all of them can fall there.
+    """
+    return prediction_norm * math.sqrt(dim)
+
+
+def deviation(b: float, n: int, delta: float, form: Form = "paper") -> float:
+    """What chance adds to a uniform bound over n samples, with probability at least 1 - delta, on both sides."""
+    _probability("delta", delta)
+    if n < 1:
+        raise ValueError(f"deviation: n must be at least 1, found {n}")
+    if form == "sharp":
+        return b * math.sqrt(math.log(2 / delta) / (2 * n))
+    if delta**3 > 0.5:  # two sides cost a factor 2 inside the logarithm: log(2/delta) <= 4 log(1/delta) only up to here
+        raise ValueError(f"deviation: delta must be at most 0.79 in the paper's form, found {delta}; use form='sharp'")
+    return b * math.sqrt(2 * math.log(1 / delta) / n)
+
+
+def uniform_convergence(diameter: float, rademacher: float, b: float, n: int, delta: float, form: Form = "paper") -> float:
+    """epsilon(n, delta) = 4 sqrt(2) D R_n + what chance adds: how far risk and empirical risk are apart, for all predictors.
+
+    For the mixture take the largest diameter and the largest b: pooled samples are stratified by client, not drawn from it.
+    """
+    return 4 * math.sqrt(2) * diameter * rademacher + deviation(b, n, delta, form)
+
+
+def local_bound(epsilon: float, b: float) -> Bound:
+    """Theorem 2, local: the excess risk of the empirical minimiser is at most 2 epsilon_j."""
+    return Bound(2 * epsilon, b)
+
+
+def federated_bound(epsilon_mix: float, discrepancy: float, b: float, oscillation: float | None = None) -> Bound:
+    """Theorem 2, federated: at most 2 epsilon_mix + 2 Delta_j; sup - inf of R_j - R_mix may stand for 2 Delta_j."""
+    penalty = 2 * discrepancy if oscillation is None else min(2 * discrepancy, oscillation)
+    return Bound(2 * epsilon_mix + penalty, b)
+
+
+def confidence_share(delta: float, clients: int | None = None) -> float:
+    """The delta of one uniform bound: delta / 2 for one client (its own and the mixture's), delta / (m + 1) for all at once."""
+    _probability("delta", delta)
+    return delta / 2 if clients is None else delta / (clients + 1)
+
+
+def federation_condition(discrepancy: float, epsilon_local: float, epsilon_mix: float) -> bool:
+    """The paper's condition: the guarantee of federating is the smaller one if Delta_j < epsilon_j - epsilon_mix.
+
+    It compares two upper bounds. Where both are vacuous it says nothing about the client.
+    """
+    return discrepancy < epsilon_local - epsilon_mix
+
+
+# Gains as ratios of upper bounds: how they scale, not what is guaranteed.
+
+
+def spo_plus_gain(estimation_gain: float) -> float:
+    """FG^SPO+ scales as the square root of the gain in squared estimation error."""
+    return math.sqrt(_gain(estimation_gain))
+
+
+def spo_gain(estimation_gain: float, strongly_convex: bool) -> float:
+    """FG^SPO scales as the fourth root of the estimation gain on polyhedra, as the square root on strongly convex sets."""
+    return _gain(estimation_gain) ** (0.5 if strongly_convex else 0.25)
+
+
+def su_estimation_gain(
+    n: int,
+    total: int,
+    dim: int,
+    noise: float,
+    signal: float,
+    heterogeneity: float,
+    constant: float = 1.0,
+    condition: float = 1.0,
+) -> float:
+    """The estimation gain of Su et al.'s subspace model, up to its constants c_1 (``constant``) and kappa (``condition``).
+
+    (c_1 / kappa) [min(sigma^2 d / n_j, B^2) + B^2 max(1 - n_j / d, 0)] / [sigma^2 d / N + Gamma^2].
+    """
+    if not 1 <= n <= total or dim < 1:
+        raise ValueError(f"su_estimation_gain: it must hold that 1 <= n <= total and dim >= 1, found {n}, {total} and {dim}")
+    alone = min(noise**2 * dim / n, signal**2) + signal**2 * max(1 - n / dim, 0.0)
+    together = noise**2 * dim / total + heterogeneity**2
+    if together == 0:
+        return math.inf if alone > 0 else 1.0
+    return constant / condition * alone / together
+
+
+def _gain(value: float) -> float:
+    if not value >= 0:
+        raise ValueError(f"a gain is a ratio of risks and must be >= 0, found {value}")
+    return value
+
+
+def _probability(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be in (0, 1), found {value!r}")

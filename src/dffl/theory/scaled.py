@@ -1,0 +1,100 @@
+"""A federation in the units in which it trains: standardised features, scaled costs, a minimiser's sign.
+
+Theory that speaks of a fit (its loss, the bound on a prediction, distances between clients) holds in these units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dffl.federation import Federation, keep_optima
+from dffl.predictor import Normaliser
+from dffl.sets import FeasibleSet
+from dffl.theory.costmodel import CostFunction, cost_functions
+from dffl.theory.geometry import fixed_sum
+from dffl.theory.vectors import centred, norm
+from dffl.training import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledClient:
+    """One client in its own units."""
+
+    name: str
+    z: np.ndarray
+    c: np.ndarray
+    w_star: np.ndarray
+    set: FeasibleSet
+    sense: int
+    fixed_sum: bool
+    """Whether all its decisions have one sum: the level of the costs then does not matter, and is taken out of norms."""
+    diameter: float
+    """The upper end of the bracket."""
+    costs: CostFunction
+    """Its costs, with a minimiser's sign, at any standardised features: known or estimated."""
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return len(self.z)
+
+    def norms(self, c: np.ndarray) -> np.ndarray:
+        """The norms of costs as the loss sees them."""
+        return norm(centred(c, self.fixed_sum))
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled(Sequence[ScaledClient]):
+    """All clients in their own units."""
+
+    clients: tuple[ScaledClient, ...]
+    exact: bool
+    """Whether the costs at any features are known (synthetic and without noise) or estimated."""
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        return self.clients[index]
+
+    @property
+    def shares(self) -> np.ndarray:
+        """The mixture's weights n_j / N."""
+        counts = np.array([client.n for client in self.clients], float)
+        return counts / counts.sum()
+
+
+def scaled(federation: Federation, settings: Settings) -> Scaled:
+    """The federation as training sees it."""
+    keep_optima(federation.clients)
+    units = [Normaliser.fit(one.x, one.c, settings.scale_features, settings.scale_costs) for one in federation]
+    functions, exact = cost_functions(federation, units)
+    members = []
+    for client, unit, costs in zip(federation, units, functions, strict=True):
+        sign = client.sense
+        members.append(
+            ScaledClient(
+                name=client.name,
+                z=unit.features(client.x),
+                c=sign * client.c / unit.c_scale,
+                w_star=client.w_star,
+                set=client.set,
+                sense=sign,
+                fixed_sum=fixed_sum(client.set),
+                diameter=client.set.diameter().upper,
+                costs=_Signed(costs, sign),
+            )
+        )
+    return Scaled(tuple(members), exact)
+
+
+@dataclass(frozen=True, eq=False)
+class _Signed:
+    costs: CostFunction
+    sign: int
+
+    def __call__(self, z: np.ndarray) -> np.ndarray:
+        return self.sign * self.costs(z)
