@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from dffl.advice import Advice as Advice
+    from dffl.advice import advise as advise
     from dffl.comparing import compare as compare
     from dffl.comparing import fit_all as fit_all
     from dffl.comparing import summarise as summarise
@@ -41,7 +43,13 @@ if TYPE_CHECKING:
     from dffl.sets import Polytope as Polytope
     from dffl.sets import Simplex as Simplex
     from dffl.sets import TopK as TopK
+    from dffl.sets import hausdorff as hausdorff
+    from dffl.sets import shape_distance as shape_distance
     from dffl.storage import load as load
+    from dffl.theory import LossGap as LossGap
+    from dffl.theory import loss_gap_bound as loss_gap_bound
+    from dffl.theory.report import Bounds as Bounds
+    from dffl.theory.report import bounds as bounds
     from dffl.training import DivergenceError as DivergenceError
     from dffl.training import Outcome as Outcome
     from dffl.training import Run as Run
@@ -49,6 +57,7 @@ if TYPE_CHECKING:
     from dffl.training import method as method
 
 _HOMES = {
+    "advice": ("Advice", "advise"),
     "comparing": ("compare", "fit_all", "summarise", "tabulate"),
     "data": ("synthetic",),
     "federation": ("Client", "Federation"),
@@ -57,9 +66,11 @@ _HOMES = {
     "predictor": ("ConstantPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "Polytope",
-        "Simplex", "TopK",
+        "Simplex", "TopK", "hausdorff", "shape_distance",
     ),
     "storage": ("load",),
+    "theory": ("LossGap", "loss_gap_bound"),
+    "theory.report": ("Bounds", "bounds"),
     "training": ("DivergenceError", "Outcome", "Run", "Settings", "method"),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

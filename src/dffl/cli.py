@@ -145,6 +145,115 @@ def paper(
             raise typer.Exit(Exit.FAILED)
 
 
+@app.command("advice-study")
+def advice_study(
+    out: Annotated[Path | None, typer.Option(help="Where rows and tables go. Default: dffl-advice (-zones).")] = None,
+    zones: Annotated[
+        Path | None, typer.Option(help="Judge on the electricity zones in this folder instead of synthetic federations.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")] = None,
+    ray: Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")] = "",
+    show: Annotated[bool, typer.Option(help="Run nothing: the tables of what is finished, even of a run under way.")] = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge `dffl advise` where the truth is known: 432 synthetic federations, or real zones. Takes an hour.
+
+    Example: dffl advice-study --only sizes=equal --only noise=0
+
+    Example: dffl advice-study --zones FOLDER
+    """
+    with answering():
+        from dffl.studies.advice_command import advice_study as judge
+        from dffl.studies.command import Options
+
+        options = Options(out, False, False, only or [], workers, ray or None, show, False)
+        outcome = judge(options, zones, progress=False if quiet else None)
+        if json_:
+            typer.echo(json.dumps(outcome.as_json()))
+        else:
+            outcome.show(_console())
+        if outcome.failed:
+            raise typer.Exit(Exit.FAILED)
+
+
+SOURCE_HELP = "demo, knapsack, portfolio, or a folder with prices.csv.gz and weather.csv.gz of electricity zones."
+SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)]
+
+
+@app.command()
+def advise(
+    source: SourceName = "demo",
+    seed: Seed = 0,
+    folds: Annotated[int, typer.Option(help="In how many parts each client's samples are held out.")] = 5,
+    blocks: Annotated[
+        bool | None, typer.Option(help="Hold out consecutive samples, as time series need. Default: for zones.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="How often the interval is to hold the truth.")] = 0.9,
+    rounds: Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")] = 50,
+    quick: Annotated[bool, typer.Option(help="Train nothing: a rough answer from cost models, in seconds.")] = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Tell each client whether to federate: the expected gain, an interval, and the reason in plain words.
+
+    Example: dffl advise demo
+
+    Example: dffl advise portfolio --quick --json
+    """
+    with answering():
+        from dffl.advice import advise as advise_clients
+        from dffl.advice.display import show
+        from dffl.sources import load
+
+        found = load(source, seed)
+        advice = advise_clients(
+            found.federation, folds=folds, blocks=found.ordered if blocks is None else blocks, quick=quick,
+            confidence=confidence, progress=False if quiet else None, seed=seed, rounds=rounds,
+        )  # fmt: skip
+        if json_:
+            typer.echo(json.dumps(advice.as_json()))
+        else:
+            show(advice, found.title, _console())
+
+
+@app.command()
+def bounds(
+    source: SourceName = "demo",
+    seed: Seed = 0,
+    delta: Annotated[float, typer.Option(help="The bounds hold with probability 1 - delta.")] = 0.05,
+    search: Annotated[bool, typer.Option(help="Search for lower bounds on complexity and discrepancy (half a minute).")] = True,
+    figure: Annotated[Path, typer.Option(help="Where to write the heat map.")] = Path("dffl-bounds.png"),
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """What the theory says about a federation: pairwise bounds, the terms of Theorem 2, and what of it is vacuous.
+
+    Example: dffl bounds demo --figure bounds.png
+
+    Example: dffl bounds portfolio --no-search --json
+    """
+    with answering():
+        if not json_:
+            _require_folder(figure)
+        from dffl.sources import load
+        from dffl.theory.display import draw, show
+        from dffl.theory.report import bounds as bound
+
+        found = load(source, seed)
+        report = bound(found.federation, delta=delta, search=search, progress=False if quiet else None, seed=seed)
+        if json_:
+            typer.echo(json.dumps(report.as_json()))
+            return
+        console = _console()
+        show(report, found.title, console)
+        draw(report, figure, found.title)
+        console.print(f"\nHeat map: {figure}", highlight=False)
+
+
 def _console() -> Console:
     from rich.console import Console
 

@@ -60,7 +60,7 @@ class Fit:
         A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
         their names, if training knew them.
         """
-        return np.asarray(self._predict(self._member(client), self._features(x)))
+        return np.asarray(predicted(self._member(client).predictor, self._features(x)))
 
     def decide(self, client: str | Client, x: Any) -> np.ndarray:
         """The decision that a client takes at features x (..., p), on its set; on the set of a `Client` that is handed in."""
@@ -70,7 +70,7 @@ class Fit:
 
     def regrets(self, client: Client) -> np.ndarray:
         """The regret of each sample of a client, known by its name, on the set and samples that it brings."""
-        costs = self._predict(self._member(client), client.x)
+        costs = predicted(self._member(client).predictor, client.x)
         with jax.enable_x64(True):
             return np.asarray(_regret(client.set, costs, client.c, client.maximize, client.w_star))
 
@@ -107,10 +107,6 @@ class Fit:
             known = lost if client.expected is client else self.regrets(client.expected)
             row |= {"expected_regret": known.mean(), "expected_relative_regret": relative(known, client.expected)}
         return row | (member.choices if member else {})
-
-    def _predict(self, member: Member, x: np.ndarray) -> Array:
-        with jax.enable_x64(True):
-            return _apply(jax.tree.map(_array, member.predictor), jnp.asarray(x))
 
     def _member(self, client: str | Client) -> Member:
         if isinstance(client, Client):
@@ -249,6 +245,12 @@ def relative(lost: np.ndarray, client: Client) -> float:
     """The sum of regrets over the sum of |z*|; nothing lost of nothing is 0."""
     total, best = float(lost.sum()), float(client.z_star_size.sum())
     return total / best if best > 0 else (np.inf if total > 0 else 0.0)
+
+
+def predicted(predictor: Predictor, x: np.ndarray) -> Array:
+    """A predictor's raw costs at raw features, in float64."""
+    with jax.enable_x64(True):
+        return _apply(jax.tree.map(_array, predictor), jnp.asarray(x))
 
 
 def _array(leaf: Any) -> Any:

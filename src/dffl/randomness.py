@@ -23,6 +23,7 @@ class Purpose(IntEnum):
     INITIALISE = 5
     SYNTHETIC_PROBLEM = 6
     SYNTHETIC_ROWS = 7
+    FOLD = 8
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from rich.console import Console
 
 from dffl.studies import paper as paper_study
@@ -51,7 +52,7 @@ class Outcome:
 
     def show(self, console: Console) -> None:
         """Print the main tables and where everything is, for people."""
-        shown = [table for table in self.tables if table.name in SHOWN]
+        shown = [table for table in self.tables if table.name in SHOWN] or self.tables
         for table in shown:
             console.print(to_rich(table))
             console.print()
@@ -97,7 +98,22 @@ def paper(options: Options, progress: bool | None = None) -> Outcome:
     whole = protocol.study() if options.protocol else paper_study.quick() if options.quick else paper_study.study()
     study, folder = whole.only(options.only), options.out or Path(f"dffl-{whole.name}")
     store = Store(folder)
-    keys = {job.key: job for job in study.jobs}
+    rows, failed = finished_rows(study, whole, store, options, progress)
+    tables = protocol.tables(rows, study) if options.protocol else all_tables(rows)
+    write_tables(tables, folder / "tables")
+    drawn = []
+    if options.figures and not options.protocol:
+        from dffl.studies.figures import draw_all  # Matplotlib, only where pictures are wanted
+
+        drawn = draw_all(rows, folder / "figures", ("png",) if options.quick else ("png", "pdf"))
+    return outcome(study, store, rows, failed, tables, drawn, None if options.protocol else study.protocol["settings"])
+
+
+def finished_rows(
+    study: Study, whole: Study, store: Store, options: Options, progress: bool | None
+) -> tuple[pd.DataFrame, list[tuple[Job, str]]]:
+    """Run what is missing, unless it is only to be shown, and return the rows of the study's jobs and which of them failed."""
+    keys, folder = {job.key: job for job in study.jobs}, store.folder
     if options.show:
         store.check(whole)
         failed = [(keys[key], "see failed/") for key in sorted(store.failures() & set(keys))]
@@ -115,20 +131,20 @@ def paper(options: Options, progress: bool | None = None) -> Outcome:
     if rows.empty:
         first = f"; {failed[0][0]} failed: {failed[0][1]}" if failed else ""
         raise ValueError(f"{folder}: no configuration of these is finished yet{first}")
-    tables = protocol.tables(rows, study) if options.protocol else all_tables(rows)
-    write_tables(tables, folder / "tables")
-    drawn = []
-    if options.figures and not options.protocol:
-        from dffl.studies.figures import draw_all  # Matplotlib, only where pictures are wanted
+    return rows, failed
 
-        drawn = draw_all(rows, folder / "figures", ("png",) if options.quick else ("png", "pdf"))
+
+def outcome(
+    study: Study, store: Store, rows: pd.DataFrame, failed: list[tuple[Job, str]], tables: list[Table], drawn: list[Path],
+    settings: dict[str, Any] | None,
+) -> Outcome:  # fmt: skip
+    """What there is to show of a study: its tables and figures, what it cost, and what went wrong."""
     jobs = store.jobs()
     jobs = jobs[jobs["job"].isin(rows["job"].unique())]
-    finished = rows["job"].nunique()
-    cost = cost_line(jobs, rows, None if options.protocol else study.protocol["settings"])
     hours = float(jobs["cpu_seconds"].sum()) / 3600
     damaged = [_cut_short(path, set(rows["job"])) for path in store.damaged]
-    return Outcome(folder, study, finished, failed, damaged, tables, drawn, cost, hours)
+    cost = cost_line(jobs, rows, settings)
+    return Outcome(store.folder, study, rows["job"].nunique(), failed, damaged, tables, drawn, cost, hours)
 
 
 def _cut_short(path: Path, done: set[str]) -> str:

@@ -34,7 +34,7 @@ def choose_epochs(run: Run, part: Part) -> Tuned:
     vectors = np.empty((len(run.federation), engine.template.size), engine.dtype)
     epochs = np.empty(len(run.federation), int)
     for chunk in engine.chunks():
-        stops = _tune(run, part, chunk, shared, candidates)
+        stops = tune(run, part, chunk, shared, candidates)
         with engine.precision():
             models = jnp.stack(stops, axis=1)
         losses, _ = engine.validate(chunk, models, np.eye(len(candidates)))
@@ -51,12 +51,12 @@ def refit(run: Run, part: Part) -> Tuned:
     vectors = np.broadcast_to(shared, (len(run.federation), shared.size)).copy()
     for count in sorted(set(chosen.tolist()) - {0}):
         for chunk in engine.chunks(np.flatnonzero(chosen == count)):
-            tuned = _tune(run, part, chunk, shared, (count,))[-1]
+            tuned = tune(run, part, chunk, shared, (count,))[-1]
             vectors[chunk.members] = np.asarray(tuned)[: len(chunk.members)]
     return Tuned(vectors, chosen)
 
 
-def _tune(run: Run, part: Part, chunk: Chunk, shared: np.ndarray, stops: tuple[int, ...]) -> list[jnp.ndarray]:
+def tune(run: Run, part: Part, chunk: Chunk, shared: np.ndarray, stops: tuple[int, ...]) -> list[jnp.ndarray]:
     """The chunk's vectors at each stop of one training that starts from the shared vector."""
     engine, most = run.engine(part), run.settings.local_epochs
     current, states = engine.start(chunk, shared)

@@ -1,0 +1,160 @@
+"""`dffl.advise`: what a client should do, and why."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dffl.advice.evidence import Evidence, gather
+from dffl.advice.gains import FALL_OWN, Gains, estimate
+from dffl.advice.signals import Signals, signals
+from dffl.advice.words import reason
+from dffl.checks import require_whole
+from dffl.federation import Federation
+from dffl.fitting import require_federation
+from dffl.training import Settings
+
+LIKELY, UNLIKELY = 0.8, 0.2
+"""The probability of a gain from which on federating is recommended, and staying local: odds of four to one."""
+RECOMMENDATIONS = ("federate", "personalise", "stay local", "cannot tell")
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What `dffl.advise` found, a row a client.
+
+    ``recommendation`` answers whether the shared model, as it is, will lose less than the client's own: federate, stay local,
+    or neither clearly, and then personalise if tuning the shared model beats the own one, else cannot tell. ``gain`` is the
+    share of the own model's regret that the shared model is expected to save, with ``gain_low`` and ``gain_high`` the ends of
+    the ``confidence`` interval and ``probability`` that of any gain. ``mean_cost`` (the naive choice, the mean of past costs),
+    ``local``, ``federated`` and ``finetuned`` are held-out relative regrets, ``use`` the method with the lowest expected one.
+    ``floor``, ``unlike`` and ``apart`` are the signals behind ``reason``, and ``nothing`` says that there is nothing to gain.
+    """
+
+    table: pd.DataFrame
+    confidence: float
+    folds: int
+    blocks: bool
+    quick: bool
+
+    def __getitem__(self, client: str) -> dict[str, Any]:
+        """One client's row."""
+        for row in self.rows():
+            if row["client"] == client:
+                return row
+        raise ValueError(f"no client {client!r} in this advice; it has {', '.join(self.table['client'][:5])}, ...")
+
+    def __str__(self) -> str:
+        return "\n".join(f"{row['client']}: {row['recommendation']}; {row['reason']}" for row in self.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A dictionary a client."""
+        return [{str(key): value for key, value in row.items()} for row in self.table.to_dict("records")]
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        rows = [{key: _plain(value) for key, value in row.items()} for row in self.rows()]
+        return {
+            "confidence": self.confidence, "folds": self.folds, "blocks": self.blocks, "quick": self.quick, "clients": rows,
+        }  # fmt: skip
+
+
+def advise(
+    federation: Federation,
+    *,
+    folds: int = 5,
+    blocks: bool = False,
+    quick: bool = False,
+    confidence: float = 0.9,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Advice:
+    """Whether each client should federate: the expected gain against staying local, with an interval, and the reason.
+
+    Each client's samples are held out in ``folds``; the local, the shared and the tuned models of the other folds are
+    compared on them. ``blocks`` holds out stretches of consecutive samples, as time series need. ``quick`` trains nothing:
+    closed-form models of the costs stand for the networks, and the answer takes a second and is rougher. ``settings`` are
+    those of `dffl.fit`.
+    """
+    require_federation("federation", federation)
+    if len(federation) < 2:
+        raise ValueError("advise: a federation of one client has nobody to federate with; at least 2 clients are needed")
+    require_whole("folds", folds, least=2)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
+    made = Settings.of(**settings)
+    evidence = gather(federation, made, folds, blocks, quick, progress)
+    gains = estimate(evidence, blocks, made.seed, quick)
+    table = _table(evidence, gains, signals(federation, made, blocks), confidence, quick)
+    return Advice(table, confidence, folds, blocks, quick)
+
+
+def recommend(probability: float, tuned_better: bool, nothing: bool) -> str:
+    """The recommendation, from the probability that the shared model beats the own one."""
+    if nothing or probability <= UNLIKELY:
+        return "stay local"
+    if probability >= LIKELY:
+        return "federate"
+    return "personalise" if tuned_better else "cannot tell"
+
+
+def _table(evidence: list[Evidence], gains: Gains, why: Signals, confidence: float, quick: bool) -> pd.DataFrame:
+    low, high = gains.interval(confidence)
+    median = float(np.median([one.n for one in evidence]))
+    steep = math.expm1(gains.curve.own)
+    rows = []
+    for place, one in enumerate(evidence):
+        means = {
+            "mean_cost": one.mean_cost.mean(),
+            "local": one.local.mean(),
+            "federated": one.federated.mean(),
+            "finetuned": math.nan if quick else one.tuned.mean(),
+        }
+        row: dict[str, Any] = {
+            "client": one.name,
+            "n": one.n,
+            "recommendation": recommend(gains.probability[place], not quick and _better(one), bool(gains.nothing[place])),
+            "gain": gains.gain[place],
+            "gain_low": low[place],
+            "gain_high": high[place],
+            "probability": gains.probability[place],
+            **means,
+            "nothing": bool(gains.nothing[place]),
+            "floor": why.floor[place],
+            "unlike": why.unlike[place],
+            "apart": why.apart[place],
+        }
+        row["use"] = "finetune" if row["recommendation"] == "personalise" else _best(means, gains, place)
+        rows.append(row | {"reason": reason(row, median, steep)})
+    return pd.DataFrame(rows)
+
+
+def _better(one: Evidence) -> bool:
+    """Whether the tuned model beats the own one on held-out samples, at the same odds as a recommendation asks for."""
+    from scipy.special import ndtr
+
+    saved = one.local - one.tuned
+    error = float(saved.std(ddof=1)) / math.sqrt(one.n)
+    return bool(saved.mean() > 0 if error == 0 else ndtr(saved.mean() / error) >= LIKELY)
+
+
+def _best(means: dict[str, float], gains: Gains, place: int) -> str:
+    """The method with the lowest expected regret, in units of what the own model of all the data is expected to lose."""
+    if gains.nothing[place]:
+        return "local" if means["local"] <= means["mean_cost"] else "mean-cost"
+    own = means["local"] * math.exp(-FALL_OWN * gains.curve.own)
+    expected = {"local": 1.0, "fedavg": math.exp(gains.ratio[place]), "mean-cost": means["mean_cost"] / own}
+    if means["finetuned"] == means["finetuned"] and means["federated"] > 0:
+        # Tuning is judged beside the shared model, which it starts from; the step from own to shared has been shrunk.
+        expected["finetune"] = expected["fedavg"] * means["finetuned"] / means["federated"]
+    return min(expected, key=lambda name: expected[name])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,59 @@
+"""The advice for people: a table, and a sentence for each client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dffl.advice.advising import RECOMMENDATIONS, Advice
+
+STYLES = {"federate": "green", "personalise": "cyan", "stay local": "yellow", "cannot tell": "dim"}
+
+
+def show(advice: Advice, title: str, console: Console) -> None:
+    """Print who should federate, what each choice is expected to lose, and why."""
+    console.print(_table(advice, title))
+    rows = advice.rows()
+    counts = {name: sum(row["recommendation"] == name for row in rows) for name in RECOMMENDATIONS}
+    console.print("\n" + ", ".join(f"{name}: {count}" for name, count in counts.items() if count), highlight=False)
+    harmed = [row["client"] for row in rows if row["gain_high"] < 0]
+    if harmed:
+        console.print(f"The shared model as it is would harm {', '.join(harmed)}.", highlight=False)
+    console.print("\nWhy", style="bold")
+    for row in rows:
+        line = Text(f"{row['client']}: ")
+        line.append(row["recommendation"], style=STYLES[row["recommendation"]])
+        console.print(line.append(f". {row['reason'][0].upper()}{row['reason'][1:]}."))
+
+
+def _table(advice: Advice, title: str) -> Table:
+    judged = "closed-form cost models, nothing trained" if advice.quick else f"{advice.folds} folds"
+    judged += " of consecutive samples" if advice.blocks else ""
+    out = Table(
+        title=f"Advice for {title} ({judged})",
+        title_justify="left",
+        caption="gain: the share of the own model's regret that the shared model saves. Regrets are held-out ones, in % of the "
+        "best possible objective; mean cost is the naive choice.",
+        caption_justify="left",
+    )
+    out.add_column("client", no_wrap=True)
+    out.add_column("n", justify="right")
+    out.add_column("advice", no_wrap=True)
+    out.add_column(f"gain ({advice.confidence:.0%} interval)", justify="right", no_wrap=True)
+    names = ["mean_cost", "local", "federated"] + ([] if advice.quick else ["finetuned"])
+    for name in names:
+        out.add_column(name.replace("_", " "), justify="right")
+    out.add_column("use", no_wrap=True)
+    for row in advice.rows():
+        told = Text(row["recommendation"], style=STYLES[row["recommendation"]])
+        out.add_row(row["client"], str(row["n"]), told, _gain(row), *(f"{100 * row[name]:.2f}" for name in names), row["use"])
+    return out
+
+
+def _gain(row: dict[str, Any]) -> str:
+    if row["nothing"]:
+        return "nothing to gain"
+    return f"{row['gain']:+.0%} ({row['gain_low']:+.0%} to {row['gain_high']:+.0%})"

@@ -1,0 +1,179 @@
+"""What held-out samples say: the regret of each sample under models that have not seen it.
+
+Every fold trains the local models, the shared one, and the shared one tuned at each client, on the other folds. So each
+sample is judged once by all of them, and by the historical mean. Before anything is trained, closed-form models of the
+costs (`quick`) take the networks' place: they know no decision, but they take a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from dffl.advice.folds import Fold, folds
+from dffl.federation import Client, Federation, keep_optima
+from dffl.fitting import checked, predicted, prepare
+from dffl.losses import regret
+from dffl.predictor import Normaliser, Predictor
+from dffl.progress import Progress
+from dffl.sets import FeasibleSet, stack
+from dffl.sets.base import structure
+from dffl.theory.costmodel import Ridge, fit_ridge
+from dffl.training import Run, Settings
+from dffl.training.fedavg import train_federated
+from dffl.training.finetune import tune
+from dffl.training.local import train_local
+
+Guess = Callable[[np.ndarray], np.ndarray]
+"""From raw features (n, p) to raw costs (n, d)."""
+Candidates = list[list[Guess]]
+"""For each client: the historical mean, the own model, the shared one, and the shared one tuned for longer and longer."""
+Trainer = Callable[[Federation, tuple[int, ...], Settings, Progress], Candidates]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """One client's samples, judged by models that have not seen them. Regrets are relative to the mean of |z*|."""
+
+    name: str
+    mean_cost: np.ndarray
+    """(n,): the regret of each sample when the client decides by the mean of its past costs."""
+    local: np.ndarray
+    """(n,): under the own model."""
+    federated: np.ndarray
+    """(n,): under the shared model."""
+    tuned: np.ndarray
+    """(n,): under the shared model tuned at the client, for as long as the other folds find best (or not at all)."""
+    half: np.ndarray
+    """(n, 2): under the own and the shared model of half the data, which tells how regret falls with data."""
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return len(self.local)
+
+
+def gather(
+    federation: Federation,
+    settings: Settings,
+    count: int = 5,
+    blocks: bool = False,
+    quick: bool = False,
+    progress: bool | None = None,
+) -> list[Evidence]:
+    """Evidence for every client from ``count`` folds, and from two for the models of half the data."""
+    whole = folds(federation, count, settings.seed, blocks)
+    half = folds(federation, 2, settings.seed, blocks)
+    stops = () if quick else tuple(epochs for epochs in settings.finetune_epochs if epochs > 0)
+    train = _regress if quick else _train
+    passes = settings.rounds * settings.local_epochs
+    with Progress(progress) as bar:
+        long, short = (sum(sum(fold.train.counts) for fold in part) for part in (whole, half))
+        bar.expect((2 * passes + max(stops, default=0)) * long + 2 * passes * short)
+        full = _judge(federation, whole, train, stops, settings, bar)
+        halves = _judge(federation, half, train, (), settings, bar)
+    found = []
+    for place, client in enumerate(federation):
+        size = float(client.z_star_size.mean()) or 1.0
+        mean_cost, local, *shared = (full[place] / size).T
+        fold = np.empty(client.n, int)
+        for number, part in enumerate(whole):
+            fold[part.index[place]] = number
+        tuned = _chosen(np.stack(shared, axis=1), fold)
+        found.append(Evidence(client.name, mean_cost, local, shared[0], tuned, halves[place][:, 1:] / size))
+    return found
+
+
+def _chosen(lost: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """Each sample's regret under the column that is best on the other folds: choosing is not judged on what it saw."""
+    best = {number: int(np.argmin(lost[fold != number].mean(axis=0))) for number in np.unique(fold)}
+    return lost[np.arange(len(fold)), [best[number] for number in fold]]
+
+
+def _judge(
+    federation: Federation,
+    parts: Sequence[Fold],
+    train: Trainer,
+    stops: tuple[int, ...],
+    settings: Settings,
+    bar: Progress,
+) -> list[np.ndarray]:
+    """Each client's regrets, (samples, candidates), every sample judged by the fold that holds it out."""
+    regrets = [np.empty((client.n, 3 + len(stops))) for client in federation]
+    for fold in parts:
+        models = train(fold.train, stops, settings, bar)
+        for place, lost in enumerate(candidate_regrets(models, fold.held)):
+            regrets[place][fold.index[place]] = lost
+    return regrets
+
+
+def _train(federation: Federation, stops: tuple[int, ...], settings: Settings, bar: Progress) -> Candidates:
+    total, done = bar.total, bar.done
+    run: Run = prepare(federation, checked(("local", "fedavg"), None), settings, None, bar)
+    bar.expect(total, done)  # the bar counts all folds, not this one
+    own, shared = run.trained(train_local, "all"), run.trained(train_federated, "all")
+    engine = run.engine("all")
+    tuned = np.empty((len(stops), *own.shape), own.dtype)
+    for chunk in engine.chunks() if stops else ():
+        for number, vectors in enumerate(tune(run, "all", chunk, shared, stops)):
+            tuned[number, chunk.members] = np.asarray(vectors)[: len(chunk.members)]
+    columns = [run.personal(own, "all"), run.common(shared, "all")[0], *(run.personal(one, "all") for one in tuned)]
+    return [
+        [_mean_cost(client), *(partial(_guess, model) for model in models)]
+        for client, models in zip(federation, zip(*columns, strict=True), strict=True)
+    ]
+
+
+def _regress(federation: Federation, stops: tuple[int, ...], settings: Settings, bar: Progress) -> Candidates:
+    """The own and the pooled ridge regression of scaled costs, in the place of networks trained on decisions."""
+    units = [Normaliser.fit(one.x, one.c, settings.scale_features, settings.scale_costs) for one in federation]
+    rows = [(unit.features(one.x), one.c / unit.c_scale) for one, unit in zip(federation, units, strict=True)]
+    features, costs = (np.concatenate(column) for column in zip(*rows, strict=True))
+    pooled = fit_ridge(features, costs)
+    return [
+        [_mean_cost(client), *(partial(_in_units, ridge, unit) for ridge in (fit_ridge(*mine), pooled))]
+        for client, unit, mine in zip(federation, units, rows, strict=True)
+    ]
+
+
+def _guess(model: Predictor, x: np.ndarray) -> np.ndarray:
+    return np.asarray(predicted(model, x))
+
+
+def _in_units(ridge: Ridge, unit: Normaliser, x: np.ndarray) -> np.ndarray:
+    return ridge(unit.features(x)) * float(unit.c_scale)
+
+
+def _mean_cost(client: Client) -> Guess:
+    mean = client.c.mean(axis=0)
+    return lambda x: np.broadcast_to(mean, (len(x), len(mean)))
+
+
+def candidate_regrets(models: Candidates, held: Federation) -> list[np.ndarray]:
+    """Each client's regrets, (samples, candidates), when it decides by each of its candidates."""
+    keep_optima(held.clients)
+    groups: dict[Any, list[int]] = {}
+    for place, client in enumerate(held):
+        groups.setdefault((structure(client.set), client.n), []).append(place)
+    found: dict[int, np.ndarray] = {}
+    for places in groups.values():  # clients of one shape together: one compiled program, one call
+        clients = [held[place] for place in places]
+        signs = np.array([client.sense for client in clients])[:, None, None, None]
+        costs = signs * np.stack([client.c for client in clients])[:, None]
+        guesses = signs * np.stack([[model(held[place].x) for model in models[place]] for place in places])
+        optima = np.stack([client.w_star for client in clients])[:, None]
+        with jax.enable_x64(True):
+            lost = np.asarray(_regrets(stack([client.set for client in clients]), guesses, costs, optima))
+        found |= {place: lost[row].T for row, place in enumerate(places)}
+    return [found[place] for place in range(len(held))]
+
+
+@jax.jit
+def _regrets(sets: FeasibleSet, guesses: Array, costs: Array, optima: Array) -> Array:
+    return regret(guesses, costs, sets, w_star=optima)

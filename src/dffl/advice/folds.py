@@ -1,0 +1,40 @@
+"""Which samples a fold holds out: at random, or in blocks of neighbours for time series."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dffl.federation import Client, Federation, keep_optima
+from dffl.randomness import Purpose, stream
+
+
+class Fold:
+    """One way to part every client's samples: those that train and those that are held out."""
+
+    def __init__(self, train: Federation, held: Federation, index: list[np.ndarray]):
+        self.train, self.held, self.index = train, held, index
+
+
+def folds(federation: Federation, count: int, seed: int = 0, blocks: bool = False) -> list[Fold]:
+    """``count`` folds; each sample is held out once. In ``blocks``, a fold is a stretch of consecutive samples."""
+    keep_optima(federation.clients)
+    parts = [_parts(client, count, seed, blocks) for client in federation]
+    made = []
+    for number in range(count):
+        index = [part[number] for part in parts]
+        held = [client.rows(rows) for client, rows in zip(federation, index, strict=True)]
+        rest = [np.setdiff1d(np.arange(client.n), rows) for client, rows in zip(federation, index, strict=True)]
+        train = [client.rows(rows) for client, rows in zip(federation, rest, strict=True)]
+        made.append(Fold(Federation(train), Federation(held), index))
+    return made
+
+
+def _parts(client: Client, count: int, seed: int, blocks: bool) -> list[np.ndarray]:
+    """The client's sample numbers in ``count`` parts of equal size, but for one sample."""
+    if client.n < 2 * count:
+        raise ValueError(
+            f"client {client.name!r}: x must have at least {2 * count} samples to be judged in {count} folds, "
+            f"found {client.n}; ask for fewer folds"
+        )
+    order = np.arange(client.n) if blocks else stream(seed, Purpose.FOLD, client.name, count).permutation(client.n)
+    return [np.sort(part) for part in np.array_split(order, count)]

@@ -1,0 +1,45 @@
+"""Zones of an electricity market as clients: each buys some of the next 24 hours, knowing the weather and the weekday."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dffl.federation import Client, Federation
+from dffl.sets import TopK
+
+HOURS = 24
+WEATHER = ("tmean", "tmin", "tmax", "humidity", "wind", "dow")
+"""The covariates of a zone and day, of those that the paper uses and the table has."""
+
+
+def zones(folder: str | Path, first: str | None = None, last: str | None = None, demand_seed: int = 0) -> Federation:
+    """The zones in ``folder``'s prices.csv.gz and weather.csv.gz, a sample a day from ``first`` to ``last``, in order of time.
+
+    Prices have a row a zone, date and hour (``zone``, ``date``, ``hour``, ``total``), weather a row a zone and date. Each zone
+    buys a whole number of hours a day, drawn once from 4 to 12. A neighbouring market's hub (NE_INTERNAL_HUB) is left out.
+    """
+    prices, weather = (_read(Path(folder) / f"{name}.csv.gz") for name in ("prices", "weather"))
+    names = sorted(set(prices["zone"]) & set(weather["zone"]) - {"NE_INTERNAL_HUB"})
+    if not names:
+        raise ValueError(f"{folder}: prices and weather have no zone in common")
+    demands = np.random.default_rng(demand_seed).integers(4, 13, size=len(names))
+    clients = []
+    for name, demand in zip(names, demands, strict=True):
+        hourly = prices[prices["zone"] == name].pivot_table(index="date", columns="hour", values="total")
+        daily = weather[weather["zone"] == name].set_index("date")[list(WEATHER)]
+        days = hourly.index.intersection(daily.index).sort_values()
+        days = days[(days >= (first or days[0])) & (days <= (last or days[-1]))]
+        costs = hourly.loc[days]
+        if costs.shape[1] != HOURS or costs.isna().to_numpy().any():
+            raise ValueError(f"{folder}: zone {name}: every day must have {HOURS} prices between {days[0]} and {days[-1]}")
+        clients.append(Client(name, daily.loc[days], costs.to_numpy(), TopK(HOURS, float(demand))))
+    return Federation(clients)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file; the folder must hold prices.csv.gz and weather.csv.gz")
+    return pd.read_csv(path)

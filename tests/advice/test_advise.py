@@ -1,0 +1,158 @@
+"""`dffl.advise` from end to end on small federations: direction, words, determinism, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dffl
+from dffl.advice.advising import recommend
+from dffl.advice.words import reason
+from tests.federations import client, mixed
+
+QUICK = {"rounds": 4, "local_epochs": 3, "finetune_epochs": (0, 5), "hidden": 16, "folds": 2, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def fleet() -> dffl.Federation:
+    """Six that gain from each other, with few samples, and one with many whose prices move otherwise."""
+    rng = np.random.default_rng(0)
+    loading, other = rng.normal(size=(2, 3, 6))
+    members = []
+    for number in range(7):
+        n, odd = (72, True) if number == 6 else (36, False)  # folds of equal size: few programs
+        x = rng.normal(size=(n, 3))
+        c = 8 + 2 * x @ (other if odd else loading) + 0.2 * rng.normal(size=(n, 6))
+        members.append(dffl.Client("odd" if odd else f"c{number}", x, c, dffl.TopK(6, 2)))
+    return dffl.Federation(members)
+
+
+@pytest.fixture(scope="module")
+def advice(fleet) -> dffl.Advice:
+    return dffl.advise(fleet, seed=1, **QUICK | {"rounds": 20})
+
+
+def test_the_odd_one_out_is_told_to_stay_and_others_to_federate(advice):
+    assert advice["odd"]["recommendation"] == "stay local"
+    assert "unlike the others" in advice["odd"]["reason"]
+    told = advice.table.query("client != 'odd'")["recommendation"]
+    assert (told == "stay local").sum() == 0
+
+
+def test_the_table_is_complete_and_ordered(advice, fleet):
+    table = advice.table
+    assert table["client"].tolist() == fleet.names
+    assert table["n"].tolist() == fleet.counts
+    assert (table["gain_low"] < table["gain"]).all()
+    assert (table["gain"] < table["gain_high"]).all()
+    assert set(table["use"]) <= {"mean-cost", "local", "fedavg", "finetune"}
+    assert np.isfinite(table[["mean_cost", "local", "federated", "finetuned", "floor", "unlike", "apart"]]).all(axis=None)
+    assert (table["mean_cost"] > table["local"]).mean() > 0.5  # the naive choice stands beside the others
+
+
+def test_json_is_plain(advice):
+    answer = json.loads(json.dumps(advice.as_json(), allow_nan=False))
+    assert answer["folds"] == 2
+    assert {row["client"] for row in answer["clients"]} == set(advice.table["client"])
+
+
+def test_the_same_seed_gives_the_same_advice(fleet, advice):
+    again = dffl.advise(fleet, seed=1, **QUICK | {"rounds": 20})
+    assert again.table.equals(advice.table)
+
+
+def test_quick_trains_nothing_and_agrees_on_the_odd_one(fleet):
+    found = dffl.advise(fleet, quick=True, folds=3, progress=False)
+    assert found["odd"]["gain"] < 0
+    assert found.table["finetuned"].isna().all()
+    assert set(found.table["use"]) <= {"mean-cost", "local", "fedavg"}
+    json.dumps(found.as_json(), allow_nan=False)
+
+
+def test_any_mix_of_families_and_senses_is_advised():
+    families = ("knapsack", "ball", "polytope")
+    members = [one.rows(slice(0, 12)) for one in mixed(n=12) if one.name.startswith(families)]
+    found = dffl.advise(dffl.Federation(members), **QUICK | {"rounds": 1})
+    assert set(found.table["recommendation"]) <= {"federate", "personalise", "stay local", "cannot tell"}
+    assert np.isfinite(found.table[["local", "federated", "finetuned"]]).all(axis=None)
+
+
+def test_blocks_hold_out_stretches(fleet):
+    one = dffl.advise(fleet, blocks=True, **QUICK | {"rounds": 1})
+    other = dffl.advise(fleet, blocks=False, **QUICK | {"rounds": 1})
+    assert one.blocks
+    assert not np.allclose(one.table["local"], other.table["local"])
+
+
+@pytest.mark.parametrize(
+    ("probability", "tuned_better", "nothing", "told"),
+    [
+        (0.8, False, False, "federate"),
+        (0.79, True, False, "personalise"),
+        (0.79, False, False, "cannot tell"),
+        (0.21, True, False, "personalise"),
+        (0.2, True, False, "stay local"),
+        (0.99, True, True, "stay local"),
+    ],
+)
+def test_what_is_told(probability, tuned_better, nothing, told):
+    assert recommend(probability, tuned_better, nothing) == told
+
+
+ROW = {
+    "n": 50, "recommendation": "federate", "nothing": False, "unlike": 0.5, "floor": 0.0, "apart": 0.0, "local": 0.1,
+    "federated": 0.05, "finetuned": 0.05, "use": "fedavg", "gain_low": -0.1, "gain_high": 0.3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, "few samples (50; the median is 100)"),
+        ({"apart": 0.5}, "your constraint differs, but costs you nothing"),
+        ({"unlike": 0.01}, "somewhat unlike the others'"),
+        ({"n": 100}, "the clients' own models lose 20% more"),
+        ({"use": "finetune", "finetuned": 0.04}, "Then tune it: on your samples the tuned model loses 20% less"),
+        (
+            {"recommendation": "stay local", "use": "local", "floor": 0.2},
+            "even the best shared prediction would lose about 20.0%",
+        ),
+        ({"recommendation": "stay local", "use": "local", "unlike": 0.01}, "your prices move unlike the others'"),
+        ({"recommendation": "stay local", "use": "local", "n": 300}, "samples enough of your own (300"),
+        ({"recommendation": "stay local", "use": "finetune"}, "federate all the same, and tune"),
+        ({"recommendation": "cannot tell", "use": "fedavg"}, "from -10% to +30% leaves both open; 50 samples are too few"),
+        ({"recommendation": "personalise", "use": "finetune", "finetuned": 0.09}, "about equally good; tuned on your samples"),
+        ({"use": "mean-cost"}, "the mean of past costs decides better than any model"),
+        ({"nothing": True}, "nothing to gain"),
+    ],
+)
+def test_reasons_are_given_in_words(change, words):
+    assert words in reason(ROW | change, median=100, steep=0.2)
+
+
+def test_refusals():
+    lone = dffl.Federation([client("a", dffl.TopK(5, 2))])
+    with pytest.raises(ValueError, match="advise: a federation of one client has nobody to federate with"):
+        dffl.advise(lone)
+    two = dffl.Federation([client("a", dffl.TopK(5, 2)), client("b", dffl.TopK(5, 2))])
+    with pytest.raises(ValueError, match=r"confidence must be in \(0, 1\), found 1"):
+        dffl.advise(two, confidence=1)
+    with pytest.raises(ValueError, match="folds must be a whole number >= 2, found 1"):
+        dffl.advise(two, folds=1)
+    with pytest.raises(ValueError, match="unknown setting 'round'; did you mean 'rounds'"):
+        dffl.advise(two, round=3)
+    with pytest.raises(ValueError, match=r"federation must be a dffl.Federation, found list"):
+        dffl.advise([])
+    with pytest.raises(ValueError, match="client 'a': x must have at least 20 samples to be judged in 10 folds, found 12"):
+        dffl.advise(two, folds=10)
+
+
+def test_an_unknown_client_is_named(advice):
+    with pytest.raises(ValueError, match="no client 'nobody' in this advice"):
+        advice["nobody"]
+
+
+def test_it_reads_as_sentences(advice):
+    lines = str(advice).splitlines()
+    assert len(lines) == 7
+    assert lines[-1].startswith("odd: stay local; ")

@@ -1,0 +1,123 @@
+"""From held-out regrets to gains: literal numbers, shrinkage against the textbook, and coverage where the model holds."""
+
+import numpy as np
+import pytest
+
+from dffl.advice import gains
+from dffl.advice.evidence import Evidence, _chosen
+from dffl.advice.gains import Curve, Gains, estimate, shrink
+
+
+def evidence(local, federated, half=None, name="a", mean_cost=None) -> Evidence:
+    local, federated = np.asarray(local, float), np.asarray(federated, float)
+    half = np.column_stack([local, federated]) if half is None else half
+    return Evidence(name, np.ones_like(local) if mean_cost is None else mean_cost, local, federated, federated, half)
+
+
+def test_the_gain_of_a_lone_pair_is_the_ratio_of_means():
+    found = estimate([evidence([0.2] * 40, [0.1] * 40, name=name) for name in "ab"])
+    np.testing.assert_allclose(found.gain, 0.5, atol=1e-6)
+    np.testing.assert_allclose(found.raw, np.log(0.5), atol=1e-6)
+    assert (found.error < 1e-6).all()  # no sample differs from another
+    low, high = found.interval(0.9)
+    assert (low < 0.5).all()
+    assert (high > 0.5).all()
+    np.testing.assert_allclose(np.log((1 - low) / 0.5), -np.log((1 - high) / 0.5), rtol=1e-4)  # even around it, in logs
+    assert (found.probability > 0.99).all()
+
+
+def test_learning_curves_carry_both_models_on_to_all_the_data():
+    # With half the data the own model loses twice as much, the shared one half as much again.
+    half = np.column_stack([np.full(50, 0.4), np.full(50, 0.15)])
+    found = estimate([evidence([0.2] * 50, [0.1] * 50, half, name) for name in "ab"])
+    assert found.curve.own == pytest.approx(np.log(2), abs=1e-6)
+    assert found.curve.shared == pytest.approx(np.log(1.5), abs=1e-6)
+    moved = np.log(0.5) + gains.FALL_OWN * np.log(2) - gains.FALL_SHARED * np.log(1.5)
+    np.testing.assert_allclose(found.ratio, moved, atol=1e-6)
+
+
+def test_a_client_that_loses_nothing_has_nothing_to_gain():
+    none, some = evidence([0.0] * 20, [0.3] * 20), evidence([0.2] * 20, [0.1] * 20, name="b")
+    naive = evidence([0.2] * 20, [0.3] * 20, name="c", mean_cost=np.zeros(20))
+    found = estimate([none, some, naive])
+    assert found.nothing.tolist() == [True, False, True]
+    assert found.gain[0] == 0
+    assert found.gain[1] == pytest.approx(0.5, abs=0.01)
+
+
+def test_shrinkage_is_the_textbooks_where_variances_are_equal():
+    # Normal-normal with a common level: with m clients the between-variance is s^2 - v and trust is 1 - v / s^2.
+    ratio, v = np.array([-1.0, -0.2, 0.1, 0.7]), 0.1
+    middle, variance = shrink(ratio, np.full(4, v), np.full(4, 50.0))
+    s2 = ratio.var(ddof=1)
+    trust = 1 - v / s2
+    np.testing.assert_allclose(middle, ratio.mean() + trust * (ratio - ratio.mean()), rtol=1e-4)
+    np.testing.assert_allclose(variance, trust * v + (1 - trust) ** 2 * s2 / 4, rtol=1e-3)
+
+
+def test_a_noisy_client_follows_the_fleet_and_a_sure_one_itself():
+    ratio = np.array([-0.5, -0.52, -0.48, -0.5, 1.0, 1.0])
+    variance = np.array([1e-4, 1e-4, 1e-4, 1e-4, 1e-4, 4.0])
+    middle, _ = shrink(ratio, variance, np.full(6, 50.0))
+    assert middle[4] == pytest.approx(1.0, abs=0.01)
+    assert middle[5] < 0.2
+
+
+def test_clients_are_drawn_to_others_of_their_size():
+    rng = np.random.default_rng(0)
+    counts = np.array([30.0, 60, 120, 240] * 3)
+    truth = 0.5 * np.log(counts / 100)
+    middle, _ = shrink(truth + 0.2 * rng.normal(size=12), np.full(12, 0.04), counts)
+    assert np.abs(middle - truth).mean() < 0.12
+
+
+def test_intervals_cover_where_the_model_holds():
+    rng, inside = np.random.default_rng(1), []
+    for _ in range(300):
+        v = rng.uniform(0.01, 0.2, size=12)
+        truth = -0.3 + 0.4 * rng.normal(size=12)
+        middle, variance = shrink(truth + np.sqrt(v) * rng.normal(size=12), v, np.full(12, 50.0))
+        inside.append(np.abs(truth - middle) < 1.645 * np.sqrt(variance))
+    assert np.mean(inside) == pytest.approx(0.87, abs=0.03)  # a little short of 90 %: the fleet's spread is estimated, too
+
+
+def test_two_clients_are_left_as_they_are():
+    ratio, variance = shrink(np.array([-1.0, 1.0]), np.array([0.1, 0.2]), np.array([10.0, 20.0]))
+    np.testing.assert_array_equal(ratio, [-1, 1])
+    np.testing.assert_array_equal(variance, [0.1, 0.2])
+
+
+def test_neighbours_that_are_alike_count_for_less_in_blocks():
+    rng = np.random.default_rng(0)
+    week = np.repeat(rng.uniform(0.5, 1.5, size=(20, 2)), 7, axis=0)
+    one = evidence(week[:, 0], week[:, 1])
+    assert gains._bootstrap(one, True, 0) > 1.5 * gains._bootstrap(one, False, 0)
+
+
+def test_the_bootstrap_agrees_with_the_delta_method():
+    rng = np.random.default_rng(0)
+    local, federated = rng.uniform(0.5, 1.5, 400), rng.uniform(0.5, 1.5, 400)
+    exact = np.std(federated / federated.mean() - local / local.mean()) / np.sqrt(400)
+    assert gains._bootstrap(evidence(local, federated), False, 0) == pytest.approx(exact, rel=0.15)
+
+
+def test_the_interval_is_as_wide_as_its_confidence_asks():
+    found = Gains(np.zeros(1), np.ones(1), np.zeros(1), np.ones(1), np.zeros(1, bool), Curve(0, 0))
+    low, high = found.interval(0.95)
+    assert high[0] == pytest.approx(1 - np.exp(-1.959964), abs=1e-5)
+    assert low[0] == pytest.approx(1 - np.exp(1.959964), abs=1e-5)
+    assert found.probability[0] == 0.5
+
+
+def test_quick_answers_are_wider_and_say_nothing_where_the_cost_model_is_exact():
+    plain = [evidence([0.2] * 40, [0.1] * 40, name=name) for name in "abc"]
+    assert (estimate(plain, quick=True).spread > estimate(plain).spread).all()
+    exact = [evidence([0.01] * 40, [0.1] * 40, name=name) for name in "abc"]
+    assert (np.abs(estimate(exact, quick=True).probability - 0.5) < 0.4).all()
+    assert (estimate(exact).probability < 0.01).all()
+
+
+def test_choosing_is_not_judged_on_what_it_saw():
+    # Column 1 is best in the first fold alone, column 0 in the second: each fold is judged by the other's choice.
+    lost = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 5.0], [0.0, 5.0]])
+    assert _chosen(lost, np.array([0, 0, 1, 1])).tolist() == [1.0, 1.0, 5.0, 5.0]

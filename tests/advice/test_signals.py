@@ -1,0 +1,65 @@
+"""The signals: they see unlike prices, unlike constraints, and the regret that no shared prediction avoids."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dffl
+from dffl.advice.signals import signals
+from dffl.training import Settings
+
+
+def fleet(odd: float = 0.0, k: float = 3.0, n: int = 80) -> dffl.Federation:
+    """Four alike and one whose prices move otherwise, or who buys another number."""
+    rng = np.random.default_rng(0)
+    loading, other = rng.normal(size=(2, 3, 8))
+    members = []
+    for number in range(5):
+        x = rng.normal(size=(n, 3))
+        mine = (1 - odd) * loading + odd * other if number == 4 else loading
+        c = 6 + x @ mine + 0.3 * rng.normal(size=(n, 8))
+        members.append(dffl.Client(f"c{number}", x, c, dffl.TopK(8, k if number == 4 else 3.0)))
+    return dffl.Federation(members)
+
+
+def test_alike_clients_are_not_told_apart():
+    found = signals(fleet(), Settings())
+    assert (found.unlike > 0.01).all()
+    assert (found.floor < 0.02).all()
+    assert np.allclose(found.apart, 0)
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_prices_that_move_otherwise_are_seen(blocks):
+    found = signals(fleet(odd=1.0), Settings(), blocks)
+    assert found.unlike[4] <= 0.01
+    assert found.floor[4] > 5 * found.floor[:4].max()
+
+
+def test_a_constraint_of_ones_own_shows_and_costs_nothing():
+    found = signals(fleet(k=6.0), Settings())
+    assert found.apart[4] > 2 * found.apart[:4].max() > 0
+    assert found.floor[4] < 0.02
+    assert found.unlike[4] > 0.01
+
+
+def test_the_test_holds_its_level():
+    # Under the null p-values are uniform: of 60 clients in 12 alike fleets few are below 5 %.
+    low = []
+    for seed in range(12):
+        shuffled = []
+        rng = np.random.default_rng(seed)
+        loading = rng.normal(size=(3, 4))
+        for number in range(5):
+            x = rng.normal(size=(40, 3))
+            shuffled.append(dffl.Client(f"c{number}", x, 5 + x @ loading + rng.normal(size=(40, 4)), dffl.TopK(4, 2)))
+        low += (signals(dffl.Federation(shuffled), Settings()).unlike <= 0.05).tolist()
+    assert np.mean(low) < 0.2
+
+
+def test_a_maximiser_is_read_with_its_own_sign():
+    members = list(fleet(odd=1.0))
+    flipped = dffl.Federation([replace(one, maximize=True) for one in members])
+    assert (signals(flipped, Settings()).floor >= 0).all()
+    assert signals(flipped, Settings()).floor[4] > 0.05
