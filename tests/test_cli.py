@@ -27,7 +27,7 @@ def test_help_is_quick_because_it_loads_neither_jax_nor_pandas(tmp_path: Path) -
     assert loaded.stdout.strip() == "[]"
     answer = dffl("--help", cwd=tmp_path)
     assert answer.returncode == 0
-    for command in ("demo", "bench"):
+    for command in ("demo", "bench", "advise", "bounds", "advice-study"):
         assert command in answer.stdout
         assert "Example: dffl" in dffl(command, "--help", cwd=tmp_path).stdout
 
@@ -54,6 +54,48 @@ def test_demo_prints_json_for_programs(tmp_path: Path) -> None:
     assert set(result["summary"]["local"]) == {"mean", "median", "p75", "p90", "max"}
     local = [client["relative_regret"]["local"] for client in result["clients"]]
     assert result["summary"]["local"]["mean"] == pytest.approx(sum(local) / 20)
+    assert not list(tmp_path.iterdir())
+
+
+def test_advise_answers_people_and_programs(tmp_path: Path) -> None:
+    answer = dffl("advise", "demo", "--rounds", "1", "--folds", "2", "--json", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    result = json.loads(answer.stdout)
+    assert len(result["clients"]) == 20
+    assert {"recommendation", "gain", "gain_low", "gain_high", "reason", "use"} <= set(result["clients"][0])
+    told = dffl("advise", "knapsack", "--quick", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "Why" in told.stdout
+    assert "client-20: " in told.stdout
+    assert "mean cost" in told.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_bounds_answers_people_and_programs(tmp_path: Path) -> None:
+    answer = dffl("bounds", "demo", "--no-search", "--figure", "heat.png", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert "vacuous" in answer.stdout
+    assert "certified at known costs" in answer.stdout
+    assert (tmp_path / "heat.png").stat().st_size > 20_000
+    plain = dffl("bounds", "portfolio", "--no-search", "--json", cwd=tmp_path)
+    assert len(json.loads(plain.stdout)["pairs"]) == 190
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["advise", "nowhere"], "SOURCE must be demo, knapsack, portfolio or a folder"),
+        (["advise", "demo", "--confidence", "2"], "confidence must be in (0, 1), found 2.0"),
+        (["advise", "demo", "--folds", "60"], "client 'client-11': x must have at least 120 samples"),
+        (["bounds", "demo", "--delta", "0"], "delta must be in (0, 1), found 0.0"),
+        (["bounds", "demo", "--figure", "no/where.png"], "--figure must name a file in a folder that exists"),
+    ],
+)
+def test_bad_questions_get_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    answer = dffl(*arguments, cwd=tmp_path)
+    assert answer.returncode == 3
+    assert message in answer.stderr
+    assert len(answer.stderr.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
 
 

@@ -9,14 +9,16 @@ import pandas as pd
 import pytest
 
 from dffl.palette import COLOURS
+from dffl.sets import EntropySimplex
 from dffl.studies.figures import DRAWINGS, draw_all, toy_numbers
 from dffl.studies.figures.boxes import federated_share
+from dffl.studies.figures.face import flat_piece, outline, to_plane
 from dffl.studies.figures.slopes import client_ends
 from dffl.studies.figures.style import grouped
 from dffl.studies.figures.winners import winner_shares
 from dffl.studies.tables import PAPER_FOUR, READING, over_degrees, percent
 
-OF_ROWS = {name: draw for name, draw in DRAWINGS.items() if name != "toy"}
+OF_ROWS = {name: draw for name, draw in DRAWINGS.items() if name not in ("toy", "face")}
 LEVELS = {"knapsack": 0.01, "portfolio": 0.1}
 
 
@@ -78,6 +80,29 @@ def test_as_clients_become_alike_the_gap_vanishes_on_the_ball_only():
     assert numbers.ball_gap < 1e-5
 
 
+@pytest.mark.parametrize("h", [0.1, 0.5, math.log(2), 0.9])
+def test_the_outline_of_the_entropy_set_is_its_boundary(h):
+    s, w = EntropySimplex(3, h), outline(h)
+    assert s.contains(w, 1e-6).all()
+    assert not s.contains(1 / 3 + 1.001 * (w - 1 / 3), 1e-6).any()
+    steps = np.linalg.norm(np.diff(to_plane(w), axis=0), axis=-1)
+    np.testing.assert_allclose(steps, np.linalg.norm(np.diff(w, axis=0), axis=-1))  # the plane keeps distances
+
+
+def test_the_entropy_set_is_flat_below_log_2_and_round_above():
+    low, high = flat_piece(0.5)
+    assert -low * math.log(low) - high * math.log(high) == pytest.approx(0.5)
+    assert low + high == 1
+    assert low < 0.5 < 0.6 < high  # the two portfolios that are marked, and so their midpoint
+    assert (outline(0.5)[:, 2] < 1e-12).sum() > 100
+    assert flat_piece(math.log(2)) is None
+    assert flat_piece(0.9) is None
+    # The ball that is drawn beside the round set holds it.
+    shape, radius = to_plane(outline(0.9)), EntropySimplex(3, 0.9).curvature()
+    lowest = shape[np.argmin(shape[:, 1])]
+    assert np.linalg.norm(shape - lowest - [0, radius], axis=-1).max() <= radius + 1e-9
+
+
 def test_every_figure_is_written_and_none_left_open(tmp_path):
     rows = fabricate()
     before = rows.copy()
@@ -131,8 +156,8 @@ def test_a_ragged_grid_is_drawn():
 
 
 @pytest.mark.parametrize("rows", [pd.DataFrame(), fabricate(etas=(0.0,)).assign(noise=1.0)], ids=["no rows", "only noise"])
-def test_without_quiet_rows_only_the_toy_is_drawn(rows):
-    assert [name for name, draw in DRAWINGS.items() if draw(rows) is not None] == ["toy"]
+def test_without_quiet_rows_only_what_needs_none_is_drawn(rows):
+    assert [name for name, draw in DRAWINGS.items() if draw(rows) is not None] == ["toy", "face"]
 
 
 def test_winner_shares_sum_to_one_and_ties_are_shared():

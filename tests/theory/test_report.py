@@ -159,7 +159,7 @@ def test_refusals():
     two = dffl.Federation([client("a", dffl.TopK(5, 2)), client("b", dffl.TopK(5, 2))])
     with pytest.raises(ValueError, match=r"delta must be in \(0, 1\), found 1"):
         dffl.bounds(two, delta=1)
-    with pytest.raises(ValueError, match="federation must be a dffl.Federation"):
+    with pytest.raises(ValueError, match=r"federation must be a dffl\.Federation"):
         dffl.bounds("demo")
 
 

@@ -39,7 +39,7 @@ def test_the_deviation_holds_on_both_sides_for_a_coin():
 
 def test_the_papers_form_needs_a_small_delta_on_two_sides():
     risk.deviation(1, 10, 0.79)
-    with pytest.raises(ValueError, match="delta must be at most 0.79 in the paper's form, found 0.8"):
+    with pytest.raises(ValueError, match=r"delta must be at most 0\.79 in the paper's form, found 0\.8"):
         risk.deviation(1, 10, 0.8)
     assert risk.deviation(1, 10, 0.8, "sharp") > 0
 

@@ -77,9 +77,9 @@ def _risk(bounds: Bounds) -> Table:
         title_justify="left",
     )
     columns = {
-        "diameter": "D", "largest_loss": "largest loss b", "rademacher_low": "complexity: found", "rademacher_high": "at most",
-        "discrepancy_low": "Delta: found", "discrepancy_high": "at most", "local_bound": "local bound",
-        "federated_bound": "federated bound",
+        "diameter": "D", "largest_loss": "largest loss b", "rademacher_low": "complexity at least",
+        "rademacher_high": "complexity at most", "discrepancy_low": "Delta at least", "discrepancy_high": "Delta at most",
+        "local_bound": "local bound", "federated_bound": "federated bound",
     }  # fmt: skip
     out.add_column("client", no_wrap=True)
     shown = [column for column in columns if column in bounds.clients]

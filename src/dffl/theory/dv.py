@@ -47,8 +47,7 @@ def dv_bound(c_hat: ArrayLike, c: ArrayLike, s: EntropySimplex) -> np.ndarray:
 def dv_range_bound(c_hat: ArrayLike, c: ArrayLike, s: EntropySimplex) -> np.ndarray:
     """The same in a word: SPO+ <= range(e)^2 / (2 b), by Hoeffding's lemma; infinite where the constraint is slack.
 
-    Half the curvature of the loss is 1 / b: an entropy set with a large multiplier forgives errors, and a common error
-    costs nothing.
+    An entropy set with a large multiplier b forgives errors, and an error that is common to all costs costs nothing.
     """
     c_hat, c = vectors("dv_range_bound", "c_hat", c_hat, s), vectors("dv_range_bound", "c", c, s)
     e = c - c_hat

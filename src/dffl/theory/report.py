@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dffl.cache import keep_compiled_programs
 from dffl.federation import Federation
 from dffl.fitting import require_federation
 from dffl.progress import Progress
@@ -56,16 +57,18 @@ def bounds(
 ) -> Bounds:
     """The pairwise heterogeneity of a federation and the terms of Theorem 2 for each client.
 
-    Every bound holds with probability 1 - ``delta``. ``search`` looks for lower bounds on the Rademacher complexity and on the
-    discrepancies by gradient ascent (half a minute; a number sets its steps). Everything is in scaled units: each client's
-    features standardised, its costs divided by their mean absolute value. ``settings`` are those of `dffl.fit`, of
-    which ``tau`` bounds the predictions.
+    The pairwise bounds hold at the features compared. Those of Theorem 2 hold with probability 1 - ``delta`` as long as no cost
+    is longer than the longest seen; their discrepancy is a mean over samples in the place of an expectation. ``search`` looks
+    for lower bounds on the Rademacher complexity and on the discrepancies by gradient ascent (half a minute; a number sets its
+    steps). Everything is in scaled units: each client's features standardised, its costs divided by their mean absolute value.
+    ``settings`` are those of `dffl.fit`, of which ``tau`` bounds the predictions.
     """
     require_federation("federation", federation)
     if len(federation) < 2:
         raise ValueError("bounds: a federation of one client has no pairs to compare; at least 2 clients are needed")
     risk.confidence_share(delta)
     made = Settings.of(**settings)
+    keep_compiled_programs()
     clients = scaled(federation, made)
     with Progress(progress) as bar:
         bar.expect(2.0 + (2 * len(clients) if search else 0))
@@ -146,7 +149,7 @@ def _condition(
         "epsilon_low": alone,
         "epsilon_mix_low": mixed,
         "paper_condition": risk.federation_condition(gap, alone, mixed),
-        "condition_vacuous": 2 * alone >= b,
+        "condition_vacuous": 2 * alone >= b and 2 * (mixed + gap) >= b,
     }
 
 

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 Form = Literal["paper", "sharp"]
-"""Of the deviation term: b sqrt(2 log(1/delta) / n) as in the paper, or b sqrt(log(2/delta) / (2n)), which is half as large."""
+"""Of the deviation term: b sqrt(2 log(1/delta) / n) as in the paper, or b sqrt(log(2/delta) / (2n)), little over half of it."""
 
 
 class Bound(NamedTuple):

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from dffl.files import write_whole
 from dffl.studies.figures.boxes import draw_boxes
+from dffl.studies.figures.face import draw_face
 from dffl.studies.figures.means import draw_means
 from dffl.studies.figures.oracles import draw_oracles
 from dffl.studies.figures.slopes import draw_slopes
@@ -26,6 +27,7 @@ __all__ = ["DRAWINGS", "ToyNumbers", "draw_all", "toy_numbers"]
 
 DRAWINGS: dict[str, Draw] = {
     "toy": draw_toy,
+    "face": draw_face,
     "boxes-knapsack": partial(draw_boxes, problem="knapsack"),
     "boxes-portfolio": partial(draw_boxes, problem="portfolio"),
     "means": draw_means,
