@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench paper paper-quick format clean
+.PHONY: help demo test test-slow lint docs bench paper paper-quick advice-study format clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ bench: $(VENV)/demo.stamp  ## measure speed and memory on this machine
 
 paper-quick: $(VENV)/demo.stamp  ## a small, faithful version of the paper's synthetic study (three minutes)
 	$(BIN)/dffl paper --quick
+
+advice-study: $(VENV)/demo.stamp  ## judge the advice on 432 synthetic federations (an hour)
+	$(BIN)/dffl advice-study
 
 paper: $(VENV)/demo.stamp  ## the whole synthetic study (hours; stop it and go on as you like)
 	$(BIN)/dffl paper

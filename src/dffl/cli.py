@@ -37,6 +37,9 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
+"""How a picture's file may end."""
+
 Seed = Annotated[int, typer.Option(help="Fixes everything that is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print for programs instead of people.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")]
@@ -264,6 +267,8 @@ def _console() -> Console:
 def _require_folder(path: Path) -> None:
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"--figure must name a file in a folder that exists, found {str(path)!r}")
+    if path.suffix not in PICTURES:
+        raise ValueError(f"--figure must end in {', '.join(PICTURES)}, found {str(path)!r}")
 
 
 @contextmanager

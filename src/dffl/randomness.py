@@ -24,6 +24,7 @@ class Purpose(IntEnum):
     SYNTHETIC_PROBLEM = 6
     SYNTHETIC_ROWS = 7
     FOLD = 8
+    COMPARE = 9
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:

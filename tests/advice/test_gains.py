@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dffl.advice import gains
+from dffl.advice.advising import recommend
 from dffl.advice.evidence import Evidence, _chosen
 from dffl.advice.gains import Curve, Gains, estimate, shrink
 
@@ -102,19 +103,47 @@ def test_the_bootstrap_agrees_with_the_delta_method():
 
 
 def test_the_interval_is_as_wide_as_its_confidence_asks():
-    found = Gains(np.zeros(1), np.ones(1), np.zeros(1), np.ones(1), np.zeros(1, bool), Curve(0, 0))
+    none = np.zeros(1, bool)
+    found = Gains(np.zeros(1), np.ones(1), np.zeros(1), np.ones(1), none, none, Curve(0, 0), Curve(0, 0))
     low, high = found.interval(0.95)
     assert high[0] == pytest.approx(1 - np.exp(-1.959964), abs=1e-5)
     assert low[0] == pytest.approx(1 - np.exp(1.959964), abs=1e-5)
     assert found.probability[0] == 0.5
 
 
-def test_quick_answers_are_wider_and_say_nothing_where_the_cost_model_is_exact():
+def test_quick_answers_are_wider():
     plain = [evidence([0.2] * 40, [0.1] * 40, name=name) for name in "abc"]
     assert (estimate(plain, quick=True).spread > estimate(plain).spread).all()
-    exact = [evidence([0.01] * 40, [0.1] * 40, name=name) for name in "abc"]
-    assert (np.abs(estimate(exact, quick=True).probability - 0.5) < 0.4).all()
-    assert (estimate(exact).probability < 0.01).all()
+
+
+def test_an_exact_regression_leaves_the_quick_answer_open():
+    fleet = [evidence([0.01] * 40, [0.1] * 40, name="exact"), evidence([0.0] * 40, [0.1] * 40, name="zero")]
+    fleet += [evidence([0.2] * 40, [0.1] * 40, name=name) for name in "abc"]
+    found = estimate(fleet, quick=True)
+    assert found.unknown.tolist() == [True, True, False, False, False]
+    assert not found.nothing.any()
+    assert [recommend(p, False, False) for p in found.probability[:2]] == ["cannot tell"] * 2
+    np.testing.assert_allclose(found.gain[2:], 1 - 0.5 * np.exp(gains.QUICK_SHIFT), atol=1e-6)  # the exact ones do not pull
+    assert recommend(estimate(fleet[:2]).probability[0], False, False) == "stay local"
+
+
+def test_fewer_folds_leave_more_to_carry_on():
+    half = np.column_stack([np.full(50, 0.4), np.full(50, 0.1)])
+    fleet = [evidence([0.2] * 50, [0.1] * 50, half, name) for name in "ab"]
+    moved = {folds: float(estimate(fleet, folds=folds).ratio[0] - np.log(0.5)) / np.log(2) for folds in (3, 5, 10)}
+    assert moved[5] == pytest.approx(gains.FALL_OWN, abs=1e-6)
+    # Between all the data and a fold's share of them, over between that share and half, on a power law.
+    for folds in (3, 10):
+        share = (folds - 1) / folds
+        ratio = np.log(1 / share) / np.log(2 * share) / (np.log(1.25) / np.log(1.6))
+        assert moved[folds] == pytest.approx(gains.FALL_OWN * ratio, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [6, 8, 14, 60])
+def test_blocks_of_a_short_series_still_vary(n):
+    rng = np.random.default_rng(n)
+    one = evidence(rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, n))
+    assert gains._bootstrap(one, True, 0) == pytest.approx(gains._bootstrap(one, False, 0), rel=0.5)
 
 
 def test_choosing_is_not_judged_on_what_it_saw():

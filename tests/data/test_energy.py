@@ -34,8 +34,22 @@ def test_each_zone_buys_some_hours_of_each_day_in_the_order_of_time(tmp_path):
 
 def test_a_day_without_24_hours_is_named(tmp_path):
     write(tmp_path, hours=23)
-    with pytest.raises(ValueError, match="zone A: every day must have 24 prices"):
+    with pytest.raises(ValueError, match="zone A, 2021-01-01: every day must have 24 prices"):
         energy.zones(tmp_path)
+
+
+def test_what_is_wrong_with_a_table_is_named(tmp_path):
+    write(tmp_path)
+    prices = pd.read_csv(tmp_path / "prices.csv.gz")
+    pd.concat([prices, prices.iloc[[30]]]).to_csv(tmp_path / "prices.csv.gz", index=False)
+    with pytest.raises(ValueError, match=r"prices\.csv\.gz: two rows for zone A, date 2021-01-02, hour 6; keep one"):
+        energy.zones(tmp_path)
+    prices.drop(columns="total").to_csv(tmp_path / "prices.csv.gz", index=False)
+    with pytest.raises(ValueError, match=r"prices\.csv\.gz: must have a column 'total', found zone, date, hour"):
+        energy.zones(tmp_path)
+    write(tmp_path)
+    with pytest.raises(ValueError, match="zone A: no day has prices and weather between 2030-01-01 and any"):
+        energy.zones(tmp_path, "2030-01-01")
 
 
 @pytest.mark.skipif("DFFL_ENERGY_DATA" not in os.environ, reason="DFFL_ENERGY_DATA does not name the real zones' folder")

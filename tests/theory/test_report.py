@@ -10,6 +10,7 @@ import pytest
 import dffl
 from dffl.theory import ascent, discrepancy, risk
 from dffl.theory.costmodel import InUnits, cost_functions, fit_ridge
+from dffl.theory.display import notes
 from dffl.theory.heterogeneity import common_points, pairwise, to_mixture
 from dffl.theory.scaled import scaled
 from dffl.training import Settings
@@ -68,6 +69,9 @@ def test_known_costs_are_exact_and_modelled_ones_are_not(federation, report):
     estimated = dffl.bounds(hidden, search=False, progress=False)
     assert not estimated.exact
     assert "not certified" in estimated.label
+    assert estimated.as_json()["estimated"]
+    table = estimated.clients  # at modelled costs the proposition proves nothing
+    assert (table["discrepancy_high"] == np.minimum(table["by_trivial"], table["by_entropy"])).all()
     noisy = dffl.synthetic.knapsack(seed=0, clients=2, dim=4, features=3, samples=10, noise=0.5)
     assert not dffl.bounds(noisy, search=False, progress=False).exact
 
@@ -114,7 +118,9 @@ def test_a_minimiser_and_a_maximiser_are_not_compared():
     found = dffl.bounds(dffl.Federation(members), search=False, progress=False)
     assert found.pairs[["client", "other"]].to_numpy().tolist() == [["a", "b"]]
     assert np.isnan(found.matrix().loc["a", "c"])
-    assert np.isfinite(found.clients["to_mixture"]).all()
+    assert found.clients["to_mixture"].isna().all()  # every client has a pair that is left out
+    assert any("opposite signs" in line for line in notes(found))
+    assert json.loads(json.dumps(found.as_json(), allow_nan=False))["clients"][0]["to_mixture"] is None
 
 
 def test_any_mix_of_families_is_reported():
@@ -159,6 +165,8 @@ def test_refusals():
     two = dffl.Federation([client("a", dffl.TopK(5, 2)), client("b", dffl.TopK(5, 2))])
     with pytest.raises(ValueError, match=r"delta must be in \(0, 1\), found 1"):
         dffl.bounds(two, delta=1)
+    with pytest.raises(ValueError, match="search must be a whole number >= 0, found -3"):
+        dffl.bounds(two, search=-3)
     with pytest.raises(ValueError, match=r"federation must be a dffl\.Federation"):
         dffl.bounds("demo")
 

@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 
 from dffl.advice.evidence import Evidence, gather
-from dffl.advice.gains import FALL_OWN, Gains, estimate
+from dffl.advice.gains import Gains, estimate
 from dffl.advice.signals import Signals, signals
 from dffl.advice.words import reason
 from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import require_federation
+from dffl.jsonable import jsonable
 from dffl.training import Settings
 
 LIKELY, UNLIKELY = 0.8, 0.2
@@ -57,10 +58,8 @@ class Advice:
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        rows = [{key: _plain(value) for key, value in row.items()} for row in self.rows()]
-        return {
-            "confidence": self.confidence, "folds": self.folds, "blocks": self.blocks, "quick": self.quick, "clients": rows,
-        }  # fmt: skip
+        how = {"confidence": self.confidence, "folds": self.folds, "blocks": self.blocks, "quick": self.quick}
+        return {**how, "clients": jsonable(self.rows())}
 
 
 def advise(
@@ -83,12 +82,12 @@ def advise(
     require_federation("federation", federation)
     if len(federation) < 2:
         raise ValueError("advise: a federation of one client has nobody to federate with; at least 2 clients are needed")
-    require_whole("folds", folds, least=2)
+    require_whole("folds", folds, least=3)  # two folds are the halves that the learning curve needs beside them
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
     made = Settings.of(**settings)
     evidence = gather(federation, made, folds, blocks, quick, progress)
-    gains = estimate(evidence, blocks, made.seed, quick)
+    gains = estimate(evidence, blocks, made.seed, quick, folds)
     table = _table(evidence, gains, signals(federation, made, blocks), confidence, quick)
     return Advice(table, confidence, folds, blocks, quick)
 
@@ -128,15 +127,17 @@ def _table(evidence: list[Evidence], gains: Gains, why: Signals, confidence: flo
             "unlike": why.unlike[place],
             "apart": why.apart[place],
         }
-        row["use"] = "finetune" if row["recommendation"] == "personalise" else _best(means, gains, place)
-        rows.append(row | {"reason": reason(row, median, steep)})
+        row["use"] = _best(means, gains, place)
+        rows.append(row | {"reason": reason(row | {"unknown": bool(gains.unknown[place])}, median, steep)})
     return pd.DataFrame(rows)
 
 
 def _better(one: Evidence) -> bool:
-    """Whether the tuned model beats the own one on held-out samples, at the same odds as a recommendation asks for."""
+    """Whether tuning changed anything, and the tuned model then beats the own one on held-out samples at the same odds."""
     from scipy.special import ndtr
 
+    if np.array_equal(one.tuned, one.federated):
+        return False
     saved = one.local - one.tuned
     error = float(saved.std(ddof=1)) / math.sqrt(one.n)
     return bool(saved.mean() > 0 if error == 0 else ndtr(saved.mean() / error) >= LIKELY)
@@ -146,15 +147,11 @@ def _best(means: dict[str, float], gains: Gains, place: int) -> str:
     """The method with the lowest expected regret, in units of what the own model of all the data is expected to lose."""
     if gains.nothing[place]:
         return "local" if means["local"] <= means["mean_cost"] else "mean-cost"
-    own = means["local"] * math.exp(-FALL_OWN * gains.curve.own)
+    if gains.unknown[place]:
+        return "local"
+    own = max(means["local"] * math.exp(-gains.fall.own * gains.curve.own), 1e-9)
     expected = {"local": 1.0, "fedavg": math.exp(gains.ratio[place]), "mean-cost": means["mean_cost"] / own}
     if means["finetuned"] == means["finetuned"] and means["federated"] > 0:
         # Tuning is judged beside the shared model, which it starts from; the step from own to shared has been shrunk.
         expected["finetune"] = expected["fedavg"] * means["finetuned"] / means["federated"]
     return min(expected, key=lambda name: expected[name])
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

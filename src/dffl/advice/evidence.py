@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -24,7 +25,7 @@ from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
-from dffl.theory.costmodel import Ridge, fit_ridge
+from dffl.theory.costmodel import Ridge, fit_ridge, in_own_units
 from dffl.training import Run, Settings
 from dffl.training.fedavg import train_federated
 from dffl.training.finetune import tune
@@ -123,6 +124,7 @@ def _train(federation: Federation, stops: tuple[int, ...], settings: Settings, b
     for chunk in engine.chunks() if stops else ():
         for number, vectors in enumerate(tune(run, "all", chunk, shared, stops)):
             tuned[number, chunk.members] = np.asarray(vectors)[: len(chunk.members)]
+    run.history.flush()  # it looks at what was trained, and refuses what diverged
     columns = [run.personal(own, "all"), run.common(shared, "all")[0], *(run.personal(one, "all") for one in tuned)]
     return [
         [_mean_cost(client), *(partial(_guess, model) for model in models)]
@@ -132,8 +134,7 @@ def _train(federation: Federation, stops: tuple[int, ...], settings: Settings, b
 
 def _regress(federation: Federation, stops: tuple[int, ...], settings: Settings, bar: Progress) -> Candidates:
     """The own and the pooled ridge regression of scaled costs, in the place of networks trained on decisions."""
-    units = [Normaliser.fit(one.x, one.c, settings.scale_features, settings.scale_costs) for one in federation]
-    rows = [(unit.features(one.x), one.c / unit.c_scale) for one, unit in zip(federation, units, strict=True)]
+    units, rows = in_own_units(federation, settings)
     features, costs = (np.concatenate(column) for column in zip(*rows, strict=True))
     pooled = fit_ridge(features, costs)
     return [
@@ -176,4 +177,4 @@ def candidate_regrets(models: Candidates, held: Federation) -> list[np.ndarray]:
 
 @jax.jit
 def _regrets(sets: FeasibleSet, guesses: Array, costs: Array, optima: Array) -> Array:
-    return regret(guesses, costs, sets, w_star=optima)
+    return jnp.maximum(regret(guesses, costs, sets, w_star=optima), 0)  # below zero is rounding

@@ -14,6 +14,7 @@ The constants were fitted to 120 synthetic federations, and are judged on others
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,14 +24,15 @@ import numpy as np
 from dffl.advice.evidence import Evidence
 
 FALL_OWN, FALL_SHARED = 0.4, 0.2
-"""What the last fifth of the data still brings (log regret), as a share of what came between half and four fifths of it."""
+"""What the last fifth of the data still brings (log regret), as a share of what came between half and four fifths of it. With
+another number of folds the shares are those of the same power law."""
 LUCK_SMALL, LUCK_ANY = 3.0, 0.02
 """The variance of one training's luck: (LUCK_SMALL / n + LUCK_ANY) times how steeply regret still falls with data."""
 STEEP = 0.05
 """The least steepness of the fleet's learning curve."""
 QUICK_SHIFT, QUICK_LUCK = -0.15, 0.16
 """Where closed-form models stand for networks: how much better federating turns out, and the variance of such a stand-in."""
-QUICK_EXACT, UNKNOWN = 0.02, 4.0
+QUICK_EXACT = 0.02
 """A closed-form model that loses less than this share of what the mean cost loses says nothing about networks."""
 FAR = 3.0
 """The largest log ratio: beyond a factor of 20 it only matters that it is large."""
@@ -40,7 +42,7 @@ BLOCK = 7
 
 
 class Curve(NamedTuple):
-    """How much log regret rises, on average over the fleet, when models see half the data instead of the folds' share."""
+    """A number for the own model and one for the shared model."""
 
     own: float
     shared: float
@@ -60,7 +62,12 @@ class Gains:
     """The standard error of ``raw``."""
     nothing: np.ndarray
     """Clients whose decisions lose nothing by their own model or by the mean of past costs: there is nothing to gain."""
+    unknown: np.ndarray
+    """Clients of whom the evidence says nothing."""
     curve: Curve
+    """How much log regret rises, on average over the fleet, when models see half the data instead of the folds' share."""
+    fall: Curve
+    """Which share of that rise the data beyond the folds' share still bring."""
 
     def interval(self, confidence: float) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the central interval of the gain, as a share of the own model's regret."""
@@ -82,30 +89,39 @@ class Gains:
         return np.asarray(ndtr(-self.ratio / self.spread))
 
 
-def estimate(evidence: Sequence[Evidence], blocks: bool = False, seed: int = 0, quick: bool = False) -> Gains:
+def estimate(evidence: Sequence[Evidence], blocks: bool = False, seed: int = 0, quick: bool = False, folds: int = 5) -> Gains:
     """The gains of all clients, each helped by what the others show."""
     own, shared = (np.array([getattr(one, name).mean() for one in evidence]) for name in ("local", "federated"))
     half = np.array([one.half.mean(axis=0) for one in evidence])
     counts = np.array([one.n for one in evidence], float)
     naive = np.array([one.mean_cost.mean() for one in evidence])
-    nothing = np.minimum(own, naive) <= 1e-9
-    some = ~nothing
+    # A regression that fits exactly does not say that a network will.
+    nothing = (naive if quick else np.minimum(own, naive)) <= 1e-9
+    unknown = ~nothing & quick & (own < QUICK_EXACT * naive)
+    some = ~nothing & ~unknown
     m = len(evidence)
     ratio, spread, raw, error = np.zeros(m), np.full(m, 1e-6), np.zeros(m), np.zeros(m)
-    curve = Curve(0.0, 0.0)
+    spread[unknown] = FAR
+    curve, fall = Curve(0.0, 0.0), Curve(*(share * _beyond(folds) / _beyond(5) for share in (FALL_OWN, FALL_SHARED)))
     if some.any():
         raw[some] = log_ratio(shared[some], own[some])
         error[some] = [_bootstrap(one, blocks, seed) for one, keep in zip(evidence, some, strict=True) if keep]
         rises = [log_ratio(half[some, k], mean[some]).mean() for k, mean in enumerate((own, shared))]
         curve = Curve(*(max(float(rise), 0.0) for rise in rises))
-        whole = raw[some] + FALL_OWN * curve.own - FALL_SHARED * curve.shared
+        whole = raw[some] + fall.own * curve.own - fall.shared * curve.shared
         ratio[some], variance = shrink(whole, error[some] ** 2, counts[some])
         luck = max(curve.own, STEEP) * (LUCK_SMALL / counts[some] + LUCK_ANY)
         if quick:
             ratio[some] += QUICK_SHIFT
-            luck = luck + QUICK_LUCK + np.where(own[some] < QUICK_EXACT * naive[some], UNKNOWN, 0.0)
+            luck = luck + QUICK_LUCK
         spread[some] = np.sqrt(variance + luck)
-    return Gains(ratio, spread, raw, error, nothing, curve)
+    return Gains(ratio, spread, raw, error, nothing, unknown, curve, fall)
+
+
+def _beyond(folds: int) -> float:
+    """What all the data save beside a fold's share of them, over what that share saves beside half; in logs, of a power law."""
+    share = (folds - 1) / folds
+    return math.log(1 / share) / math.log(2 * share)
 
 
 def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
@@ -117,7 +133,7 @@ def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
 def _bootstrap(one: Evidence, blocks: bool, seed: int) -> float:
     """The standard error of the log ratio, over samples drawn again, in stretches where neighbours are alike."""
     rng = np.random.default_rng([seed, one.n])
-    length = min(BLOCK, one.n) if blocks else 1
+    length = max(1, min(BLOCK, one.n // 6)) if blocks else 1  # some blocks at least, or nothing varies
     starts = rng.integers(one.n - length + 1, size=(DRAWS, -(-one.n // length)))
     index = (starts[..., None] + np.arange(length)).reshape(DRAWS, -1)[:, : one.n]
     return float(np.std(log_ratio(one.federated[index].mean(axis=1), one.local[index].mean(axis=1))))

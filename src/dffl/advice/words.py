@@ -15,8 +15,12 @@ NOTABLE = 0.05
 def reason(row: dict[str, Any], median: float, steep: float) -> str:
     """Why the client is told what it is told. ``steep`` is how much more regret the fleet has with half the data."""
     told = {"federate": _federate, "stay local": _stay, "personalise": _personalise, "cannot tell": _unclear}
+    if row["nothing"] and row["mean_cost"] <= row["local"]:
+        return "the mean of past costs already loses nothing: there is nothing to gain"
     if row["nothing"]:
-        return "your decisions lose nothing whoever predicts, even by the mean of past costs: there is nothing to gain"
+        return "your own model already loses nothing: there is nothing to gain"
+    if row["unknown"]:
+        return "a closed-form model of your costs is exact, which says nothing about networks: ask without quick"
     sentence = told[row["recommendation"]](row, median, steep)
     return sentence + _then(row)
 
@@ -38,11 +42,11 @@ def _federate(row: dict[str, Any], median: float, steep: float) -> str:
 
 def _stay(row: dict[str, Any], median: float, steep: float) -> str:
     causes = []
-    if row["floor"] > 0.5 * row["local"]:
-        lost = f"even the best shared prediction would lose about {row['floor']:.1%}, your own model loses {row['local']:.1%}"
-        causes.append(f"your prices move unlike the others': {lost}")
-    elif row["unlike"] <= 0.05:
+    if row["unlike"] <= 0.05 or row["floor"] > row["local"]:
         causes.append("your prices move unlike the others'")
+    if row["floor"] > 0.5 * row["local"]:
+        lost = f"would lose you about {row['floor']:.1%}, your own model loses {row['local']:.1%}"
+        causes.append(f"deciding by the average of all clients' modelled prices {lost}")
     if row["n"] > MUCH * median:
         causes.append(f"you have samples enough of your own ({row['n']}; the median is {median:.0f})")
     return "; ".join(causes) or "on your held-out samples your own model loses less, for no reason that the prices show"

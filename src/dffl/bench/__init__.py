@@ -72,6 +72,9 @@ def measurements(quick: bool = False, peers: bool = False) -> list[Measurement]:
     found += [
         Measurement(f"growth 20 to {many} clients", own("growth", "20", many), "times", 1.3, False),
         Measurement(f"peak memory {huge} clients", own("memory", huge), "GB", 4.0, False),
+        Measurement("190 pairwise bounds, knapsack", own("bounding", "knapsack", "pairs"), "s", 2.0, False),
+        Measurement("190 pairwise bounds, portfolio", own("bounding", "portfolio", "pairs"), "s", 2.0, False),
+        Measurement("complexity and discrepancies, knapsack", own("bounding", "knapsack", "search"), "s", 60.0, False),
         Measurement("import JAX, Equinox, Optax", own("importing", BASE_IMPORTS), "s"),
         Measurement("import dffl", own("importing", "import dffl"), "s"),
         Measurement("import dffl, all of it", own("importing", "from dffl import *"), "s"),

@@ -117,6 +117,20 @@ def memory(clients: int) -> dict[str, Any]:
     return {"value": peak_gb()}
 
 
+def bounding(problem: str, search: bool) -> dict[str, Any]:
+    """Seconds for the bounds of a 20-client federation in a fresh process: all pairs, or with the searches for lower bounds."""
+    from dffl.theory.report import bounds
+
+    federation = _federation(problem, 20, 100)
+    started = time.perf_counter()
+    bounds(federation, search=search, progress=False)
+    first = time.perf_counter() - started
+    started = time.perf_counter()
+    bounds(federation, search=search, progress=False)
+    # Geometry and programs are kept in a process: the second time is that of other costs on the same sets.
+    return {"value": first, "again": time.perf_counter() - started}
+
+
 def importing(code: str) -> dict[str, Any]:
     """Seconds to run a line of Python in a fresh process, the best of five."""
     import subprocess
@@ -158,6 +172,7 @@ def main() -> None:
         "rounds": lambda: rounds(int(argument[0]), seconds),
         "growth": lambda: growth(seconds, tuple(int(n) for n in argument)),
         "memory": lambda: memory(int(argument[0])),
+        "bounding": lambda: bounding(argument[0], argument[1] == "search"),
         "importing": lambda: importing(argument[0]),
     }
     print(json.dumps(measurements[name]()))

@@ -21,7 +21,8 @@ def zones(folder: str | Path, first: str | None = None, last: str | None = None,
     Prices have a row a zone, date and hour (``zone``, ``date``, ``hour``, ``total``), weather a row a zone and date. Each zone
     buys a whole number of hours a day, drawn once from 4 to 12. A neighbouring market's hub (NE_INTERNAL_HUB) is left out.
     """
-    prices, weather = (_read(Path(folder) / f"{name}.csv.gz") for name in ("prices", "weather"))
+    prices = _read(Path(folder) / "prices.csv.gz", ("zone", "date", "hour"), ("total",))
+    weather = _read(Path(folder) / "weather.csv.gz", ("zone", "date"), WEATHER)
     names = sorted(set(prices["zone"]) & set(weather["zone"]) - {"NE_INTERNAL_HUB"})
     if not names:
         raise ValueError(f"{folder}: prices and weather have no zone in common")
@@ -31,15 +32,29 @@ def zones(folder: str | Path, first: str | None = None, last: str | None = None,
         hourly = prices[prices["zone"] == name].pivot_table(index="date", columns="hour", values="total")
         daily = weather[weather["zone"] == name].set_index("date")[list(WEATHER)]
         days = hourly.index.intersection(daily.index).sort_values()
-        days = days[(days >= (first or days[0])) & (days <= (last or days[-1]))]
+        days = days[(days >= (first or "")) & (days <= (last or "9999"))]
+        if days.empty:
+            raise ValueError(
+                f"{folder}: zone {name}: no day has prices and weather between {first or 'any'} and {last or 'any'}"
+            )
         costs = hourly.loc[days]
-        if costs.shape[1] != HOURS or costs.isna().to_numpy().any():
-            raise ValueError(f"{folder}: zone {name}: every day must have {HOURS} prices between {days[0]} and {days[-1]}")
+        short = costs.index[costs.isna().any(axis=1)] if costs.shape[1] == HOURS else days
+        if len(short):
+            raise ValueError(f"{folder}: zone {name}, {short[0]}: every day must have {HOURS} prices, found fewer or more")
         clients.append(Client(name, daily.loc[days], costs.to_numpy(), TopK(HOURS, float(demand))))
     return Federation(clients)
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read(path: Path, keys: tuple[str, ...], values: tuple[str, ...]) -> pd.DataFrame:
+    """A table with these columns, a row for each combination of the keys."""
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file; the folder must hold prices.csv.gz and weather.csv.gz")
-    return pd.read_csv(path)
+    table = pd.read_csv(path)
+    for column in (*keys, *values):
+        if column not in table:
+            raise ValueError(f"{path}: must have a column {column!r}, found {', '.join(table.columns)}")
+    again = table[table.duplicated(list(keys))]
+    if len(again):
+        which = ", ".join(f"{key} {again.iloc[0][key]}" for key in keys)
+        raise ValueError(f"{path}: two rows for {which}; keep one of them")
+    return table

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from dffl.jsonable import jsonable
 from dffl.studies import paper as paper_study
 from dffl.studies import protocol
 from dffl.studies.cost import cost_line
@@ -86,7 +87,7 @@ class Outcome:
         }
         failed = [{**job.parameters, "why": why} for job, why in self.failed]
         counts = {"configurations": len(self.study.jobs), "finished": self.finished, "core_hours": round(self.core_hours, 4)}
-        return _without_nan({**counts, "failed": failed, "folder": str(self.folder), "tables": tables})
+        return jsonable({**counts, "failed": failed, "folder": str(self.folder), "tables": tables})
 
 
 def paper(options: Options, progress: bool | None = None) -> Outcome:
@@ -150,12 +151,3 @@ def outcome(
 def _cut_short(path: Path, done: set[str]) -> str:
     mended = "was run again" if path.stem in done else "is run again by the next run"
     return f"{path} was cut short: its configuration {mended}"
-
-
-def _without_nan(value: Any) -> Any:
-    """NaN is not JSON."""
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and value != value else value

@@ -13,6 +13,7 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.predictor import Normaliser
+from dffl.training import Settings
 
 UNITS = 64
 """Random ReLU units beside the features themselves."""
@@ -63,6 +64,12 @@ def fit_ridge(z: np.ndarray, c: np.ndarray, units: int = UNITS) -> Ridge:
 def _design(z: np.ndarray, directions: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     hidden = np.maximum(z @ directions.T + offsets, 0)
     return np.concatenate([np.ones((*z.shape[:-1], 1)), z, hidden], axis=-1)
+
+
+def in_own_units(federation: Federation, settings: Settings) -> tuple[list[Normaliser], list[tuple[np.ndarray, np.ndarray]]]:
+    """Each client's units, and its features and costs in them."""
+    units = [Normaliser.fit(one.x, one.c, settings.scale_features, settings.scale_costs) for one in federation]
+    return units, [(unit.features(one.x), one.c / unit.c_scale) for one, unit in zip(federation, units, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)

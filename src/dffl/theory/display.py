@@ -8,10 +8,16 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from dffl.files import write_whole
 from dffl.theory.heterogeneity import matrix
 from dffl.theory.report import Bounds
 
-PANELS = {"objective_part": "costs", "constraint_part": "constraints", "best": "best bound", "gap": "the gap itself"}
+PANELS = {
+    "objective_part": "Theorem 1: what unlike costs contribute",
+    "constraint_part": "Theorem 1: what unlike constraints contribute",
+    "best": "the best bound",
+    "gap": "the gap itself",
+}
 
 
 def show(bounds: Bounds, title: str, console: Console) -> None:
@@ -30,9 +36,12 @@ def notes(bounds: Bounds) -> list[str]:
         "Scaled units: each client's features are standardised and its costs divided by their mean absolute value, as in "
         "training. That each client standardises by its own mean and spread breaks the paper's assumption of shared "
         "covariates: here clients are compared at the same standardised features.",
-        f"Pairs: {bounds.label}; means over common features, at the mixture's mean cost as shared prediction.",
+        f"Pairs: {bounds.label}; means over common features, at the mixture's mean cost as shared prediction."
+        + ("" if bounds.exact else " Delta's upper end does without them."),
     ]
     count = len(table)
+    if len(bounds.pairs) < count * (count - 1) // 2:
+        lines.append("A minimising and a maximising client read a prediction with opposite signs: no such pair is shown.")
     for column, name in (("local_vacuous", "local"), ("federated_vacuous", "federated")):
         if table[column].any():
             lines.append(
@@ -41,10 +50,10 @@ def notes(bounds: Bounds) -> list[str]:
             )
     if "paper_condition" in table:
         held, empty = int(table["paper_condition"].sum()), int(table["condition_vacuous"].sum())
-        lines.append(
-            f"The paper's condition for federating holds for {held} of {count} clients at the values that a search attains; "
-            f"it compares two vacuous bounds for {empty} of them, so it says nothing there. For advice, use dffl advise."
-        )
+        line = f"The paper's condition for federating holds for {held} of {count} clients at the values that a search attains"
+        if empty:
+            line += f"; it compares two vacuous bounds for {empty} of them, and says nothing there"
+        lines.append(f"{line}. For advice, use dffl advise.")
     return lines
 
 
@@ -52,23 +61,26 @@ def _apart(bounds: Bounds, title: str) -> Table:
     names = bounds.clients["client"].tolist()
     out = Table(
         title=f"How unlike the others each client is: {title}", title_justify="left", caption_justify="left",
-        caption="Means over the other clients of the bounds on the difference of SPO+ losses, and of the parts of Theorem 1's.",
+        caption="Means over the other clients of the bounds on the difference of SPO+ losses, and of the parts of Theorem 1's. "
+        "To the mixture: the best bounds weighted by the others' shares of all samples.",
     )  # fmt: skip
     parts = ("of it costs", "of it constraints", "of it decision")
-    headings = ("client", "n", "gap itself", "best bound", "Theorem 1", *parts, "trivial")
+    headings = ("client", "n", "to the mixture", "gap itself", "best bound", "Theorem 1", *parts, "trivial")
     for heading in headings:
         out.add_column(heading, justify="left" if heading == "client" else "right")
     columns = ("gap", "best", "theorem1", "objective_part", "constraint_part", "decision_part", "trivial")
     means = {column: _mean_over_others(matrix(bounds.pairs, names, column)) for column in columns}
-    for place, (name, n) in enumerate(zip(names, bounds.clients["n"], strict=True)):
-        out.add_row(name, str(n), *(f"{means[column][place]:.2f}" for column in columns))
+    for place, row in enumerate(bounds.clients.to_dict("records")):
+        texts = (_number(value) for value in (row["to_mixture"], *(means[column][place] for column in columns)))
+        out.add_row(row["client"], str(row["n"]), *texts)
     return out
 
 
 def _mean_over_others(full: np.ndarray) -> np.ndarray:
     others = full + np.where(np.eye(len(full), dtype=bool), np.nan, 0.0)
     known = np.isfinite(others)
-    return np.where(known, others, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    count = known.sum(axis=1)
+    return np.where(count > 0, np.where(known, others, 0).sum(axis=1) / np.maximum(count, 1), np.nan)
 
 
 def _risk(bounds: Bounds) -> Table:
@@ -86,12 +98,18 @@ def _risk(bounds: Bounds) -> Table:
     for column in shown:
         out.add_column(columns[column], justify="right")
     for row in bounds.clients.to_dict("records"):
-        texts = [f"{row[column]:.4g}" for column in shown]
+        texts = [_number(row[column]) for column in shown]
         for place, column in enumerate(shown):
             if column in ("local_bound", "federated_bound") and row[column.replace("bound", "vacuous")]:
                 texts[place] += " (vacuous)"
         out.add_row(row["client"], *texts)
     return out
+
+
+def _number(value: float) -> str:
+    if value != value:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def draw(bounds: Bounds, path: Path, title: str) -> None:
@@ -106,10 +124,11 @@ def draw(bounds: Bounds, path: Path, title: str) -> None:
         np.fill_diagonal(values, np.nan)
         image = axis.imshow(values, cmap="viridis", vmin=0)
         axis.set_title(heading)
+        axis.grid(visible=False)
         ticks = range(len(names))
         axis.set_xticks(ticks, names, rotation=90, fontsize=6)
         axis.set_yticks(ticks, names, fontsize=6)
         figure.colorbar(image, ax=axis, shrink=0.85)
     heading = f"Bounds on the difference of SPO+ losses, pair by pair: {title}\n{bounds.label}; scaled units"
     figure.suptitle(heading, fontsize=11)
-    figure.savefig(path, dpi=130)
+    write_whole(path, lambda whole: figure.savefig(whole, dpi=130, format=path.suffix[1:]))

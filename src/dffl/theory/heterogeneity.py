@@ -75,7 +75,5 @@ def matrix(pairs: pd.DataFrame, names: list[str], column: str) -> np.ndarray:
 
 
 def to_mixture(pairs: pd.DataFrame, clients: Scaled, column: str = "best") -> np.ndarray:
-    """Each client's distance to the mixture: the mean over the others, weighted by n_i / N, itself left out."""
-    full = matrix(pairs, [client.name for client in clients], column)
-    weights = np.broadcast_to(clients.shares, full.shape) * ~np.eye(len(full), dtype=bool)
-    return np.asarray((weights * np.nan_to_num(full)).sum(axis=1))
+    """Each client's distance to the mixture: the sum over the others, weighted by n_i / N; NaN where a pair was left out."""
+    return np.asarray(matrix(pairs, [client.name for client in clients], column) @ clients.shares)

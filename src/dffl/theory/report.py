@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 
 from dffl.cache import keep_compiled_programs
+from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import require_federation
+from dffl.jsonable import jsonable
 from dffl.progress import Progress
 from dffl.theory import ascent, discrepancy, risk
 from dffl.theory.heterogeneity import common_points, matrix, pairwise, to_mixture
-from dffl.theory.scaled import Scaled, scaled
+from dffl.theory.scaled import Scaled, ScaledClient, scaled
 from dffl.training import Settings
 
 
@@ -47,9 +49,9 @@ class Bounds:
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        tables = {"pairs": self.pairs, "clients": self.clients}
-        rows = {name: [_finite(row) for row in table.to_dict("records")] for name, table in tables.items()}
-        return {"units": "scaled", "pairwise": self.label, "delta": self.delta, "tau": self.tau, **rows}
+        rows = {"pairs": self.pairs.to_dict("records"), "clients": self.clients.to_dict("records")}
+        how = {"units": "scaled", "pairwise": self.label, "estimated": not self.exact, "delta": self.delta, "tau": self.tau}
+        return {**how, **{name: jsonable(table) for name, table in rows.items()}}
 
 
 def bounds(
@@ -67,6 +69,8 @@ def bounds(
     if len(federation) < 2:
         raise ValueError("bounds: a federation of one client has no pairs to compare; at least 2 clients are needed")
     risk.confidence_share(delta)
+    if not isinstance(search, bool):
+        require_whole("search", search, least=0)
     made = Settings.of(**settings)
     keep_compiled_programs()
     clients = scaled(federation, made)
@@ -114,7 +118,9 @@ def _table(clients: Scaled, settings: Settings, delta: float, proposition: np.nd
     entropy = discrepancy.by_largest_losses(np.array([discrepancy.entropy_loss(one, tau) for one in clients]), shares)
     rows = []
     for place, client in enumerate(clients):
-        b, gap = float(largest[place]), float(min(proposition[place], trivial[place], entropy[place]))
+        # At modelled costs the proposition is an estimate, and no upper end.
+        proved = proposition[place] if clients.exact else math.inf
+        b, gap = float(largest[place]), float(min(proved, trivial[place], entropy[place]))
         row: dict[str, Any] = {"client": client.name, "n": client.n, "share": shares[place]}
         row |= {"diameter": client.diameter, "cost_norm": norms[place], "largest_loss": b, "rademacher_high": ceiling}
         row |= {"discrepancy_high": gap, "by_proposition": proposition[place]}
@@ -127,19 +133,19 @@ def _table(clients: Scaled, settings: Settings, delta: float, proposition: np.nd
             row |= {f"local_bound{name}": own.value, f"federated_bound{name}": shared.value}
             row |= {f"local_vacuous{name}": own.vacuous, f"federated_vacuous{name}": shared.vacuous}
         if found is not None:
-            row |= _condition(client.diameter, b, client.n, found.own[place], widest, largest, total, found, place, delta)
+            row |= _condition(client, b, place, widest, float(largest.max()), total, found, delta)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def _condition(
-    diameter: float, b: float, n: int, own: float, widest: float, largest: np.ndarray, total: int, found: _Search,
-    place: int, delta: float,
-) -> dict[str, Any]:  # fmt: skip
+    client: ScaledClient, b: float, place: int, widest: float, largest: float, total: int, found: _Search, delta: float
+) -> dict[str, Any]:
     """The paper's condition at the values that a search attains: every term is then at least this large."""
     share = risk.confidence_share(delta)
-    alone = risk.uniform_convergence(diameter, own, b, n, share)
-    mixed = risk.uniform_convergence(widest, found.pooled, float(largest.max()), total, share)
+    own = found.own[place]
+    alone = risk.uniform_convergence(client.diameter, own, b, client.n, share)
+    mixed = risk.uniform_convergence(widest, found.pooled, largest, total, share)
     gap = float(found.gaps.size[place])
     return {
         "rademacher_low": own,
@@ -151,11 +157,3 @@ def _condition(
         "paper_condition": risk.federation_condition(gap, alone, mixed),
         "condition_vacuous": 2 * alone >= b and 2 * (mixed + gap) >= b,
     }
-
-
-def _finite(row: dict[Any, Any]) -> dict[str, Any]:
-    out = {}
-    for key, value in row.items():
-        value = value.item() if isinstance(value, np.generic) else value
-        out[str(key)] = None if isinstance(value, float) and not math.isfinite(value) else value
-    return out

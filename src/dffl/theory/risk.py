@@ -24,7 +24,7 @@ class Bound(NamedTuple):
     @property
     def vacuous(self) -> bool:
         """Whether the bound says no more than that the loss is bounded."""
-        return self.value >= self.trivial
+        return self.value > self.trivial
 
 
 def mixture_weights(counts: Sequence[int]) -> np.ndarray:

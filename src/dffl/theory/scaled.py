@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dffl.federation import Federation, keep_optima
-from dffl.predictor import Normaliser
 from dffl.sets import FeasibleSet
-from dffl.theory.costmodel import CostFunction, cost_functions
+from dffl.theory.costmodel import CostFunction, cost_functions, in_own_units
 from dffl.theory.geometry import fixed_sum
+from dffl.theory.risk import mixture_weights
 from dffl.theory.vectors import centred, norm
 from dffl.training import Settings
 
@@ -63,23 +63,22 @@ class Scaled(Sequence[ScaledClient]):
     @property
     def shares(self) -> np.ndarray:
         """The mixture's weights n_j / N."""
-        counts = np.array([client.n for client in self.clients], float)
-        return counts / counts.sum()
+        return mixture_weights([client.n for client in self.clients])
 
 
 def scaled(federation: Federation, settings: Settings) -> Scaled:
     """The federation as training sees it."""
     keep_optima(federation.clients)
-    units = [Normaliser.fit(one.x, one.c, settings.scale_features, settings.scale_costs) for one in federation]
+    units, rows = in_own_units(federation, settings)
     functions, exact = cost_functions(federation, units)
     members = []
-    for client, unit, costs in zip(federation, units, functions, strict=True):
+    for client, (z, c), costs in zip(federation, rows, functions, strict=True):
         sign = client.sense
         members.append(
             ScaledClient(
                 name=client.name,
-                z=unit.features(client.x),
-                c=sign * client.c / unit.c_scale,
+                z=z,
+                c=sign * c,
                 w_star=client.w_star,
                 set=client.set,
                 sense=sign,

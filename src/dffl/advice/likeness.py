@@ -1,0 +1,80 @@
+"""A two-sample test: do a client's costs move with its features as the others' costs move with theirs?
+
+Linear models of its own samples and of a draw of the others' are compared, and then again under random relabellings. Costs and
+features are taken around each client's own means, and slopes brought to size 1: a level, or a common factor on all prices, does
+not matter to a shared model that works in each client's own units. The gap is divided by its standard error, so that a client
+with more noise does not look unlike. In time series whole weeks change label together; clients that share days, and swings that
+last longer than a week, still make its p-values too small: read them as a hint there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dffl.federation import Federation
+from dffl.predictor import Normaliser
+from dffl.randomness import Purpose, stream
+
+PERMUTATIONS = 199
+WEEK = 7
+REST = 5
+"""How many times as many weeks of others as of its own a client is compared with, at most."""
+
+
+class Moves(NamedTuple):
+    """One client: how its features and costs move around their means, and the week, or other unit, of each sample."""
+
+    name: str
+    x: np.ndarray
+    c: np.ndarray
+    week: np.ndarray
+
+    @property
+    def weeks(self) -> int:
+        """How many there are."""
+        return int(self.week[-1]) + 1
+
+
+def likeness(federation: Federation, units: list[Normaliser], seed: int, blocks: bool) -> np.ndarray:
+    """The p-value of each client. In ``blocks`` samples are exchanged by the week, else one by one."""
+    # Units that all clients share: own ones would carry the error of the client's own spread into its slopes.
+    spread = np.sqrt(np.average([unit.x_scale**2 for unit in units], axis=0, weights=federation.counts))
+    length = WEEK if blocks else 1
+    moves = [
+        Moves(one.name, (one.x - unit.x_mean) / spread, one.c - one.c.mean(axis=0), np.arange(one.n) // length)
+        for one, unit in zip(federation, units, strict=True)
+    ]
+    by_name = sorted(moves)  # the answer does not depend on the order of the clients
+    return np.array([_p_value(mine, [one for one in by_name if one.name != mine.name], seed) for mine in moves])
+
+
+def _p_value(mine: Moves, others: list[Moves], seed: int) -> float:
+    rng = stream(seed, Purpose.COMPARE, mine.name)
+    starts = np.cumsum([0, *(one.weeks for one in others)])
+    weeks = np.concatenate([one.week + start for one, start in zip(others, starts[:-1], strict=True)])
+    drawn = np.isin(weeks, rng.choice(int(starts[-1]), min(int(starts[-1]), REST * mine.weeks), replace=False))
+    x, c = (np.concatenate([getattr(one, field) for one in others])[drawn] for field in ("x", "c"))
+    design, costs = np.concatenate([mine.x, x]), np.concatenate([mine.c, c])
+    _, label = np.unique(np.concatenate([mine.week - mine.weeks, weeks[drawn]]), return_inverse=True)
+    count = int(label.max()) + 1
+    gram = design.T @ design / len(design)
+    observed = _gap(design, costs, label < mine.weeks, gram)
+    larger = sum(
+        _gap(design, costs, (rng.permutation(count) < mine.weeks)[label], gram) >= observed for _ in range(PERMUTATIONS)
+    )
+    return (1 + larger) / (1 + PERMUTATIONS)
+
+
+def _gap(design: np.ndarray, costs: np.ndarray, mine: np.ndarray, gram: np.ndarray) -> float:
+    """The squared difference of two linear models of size 1, averaged over all samples, over what chance makes of it."""
+    slopes, chance = [], 0.0
+    for group in (mine, ~mine):
+        x, c = design[group], costs[group]
+        slope = np.linalg.solve(x.T @ x / len(x) + 1e-3 * np.eye(x.shape[1]), x.T @ c / len(x))
+        size = max(float(np.sum(slope * (gram @ slope))), 1e-300)
+        slopes.append(slope / np.sqrt(size))
+        chance += float(np.sum((c - x @ slope) ** 2)) / len(x) ** 2 / size
+    difference = slopes[0] - slopes[1]
+    return float(np.sum(difference * (gram @ difference))) / max(chance, 1e-300)
