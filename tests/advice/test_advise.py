@@ -111,10 +111,7 @@ ROW = {
         ({"unlike": 0.01}, "somewhat unlike the others'"),
         ({"n": 100}, "the clients' own models lose 20% more"),
         ({"use": "finetune", "finetuned": 0.04}, "Then tune it: on your samples the tuned model loses 20% less"),
-        (
-            {"recommendation": "stay local", "use": "local", "floor": 0.2},
-            "would lose you about 20.0%, your own model loses 10.0%",
-        ),
+        ({"recommendation": "stay local", "use": "local"}, "the shared model loses 5.00%, your own 10.00%"),
         ({"recommendation": "stay local", "use": "local", "unlike": 0.01}, "your prices move unlike the others'"),
         ({"recommendation": "stay local", "use": "local", "n": 300}, "samples enough of your own (300"),
         ({"recommendation": "stay local", "use": "finetune"}, "federate all the same, and tune"),

@@ -37,6 +37,12 @@ def test_prices_that_move_otherwise_are_seen(blocks):
     assert found.floor[4] > 5 * found.floor[:4].max()
 
 
+def test_a_factor_on_all_prices_is_not_another_price():
+    members = list(fleet())
+    dear = dffl.Federation([*members[:4], replace(members[4], c=10 * members[4].c)])
+    np.testing.assert_allclose(signals(dear, Settings()).unlike[4], signals(fleet(), Settings()).unlike[4])
+
+
 def test_a_constraint_of_ones_own_shows_and_costs_nothing():
     found = signals(fleet(k=6.0), Settings())
     assert found.apart[4] > 2 * found.apart[:4].max() > 0

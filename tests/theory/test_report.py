@@ -140,6 +140,11 @@ def test_the_discrepancy_found_is_attained_on_the_samples(federation):
     assert (found.size <= discrepancy.by_largest_losses(largest, clients.shares)).all()
 
 
+def test_the_trivial_discrepancy_leaves_the_client_itself_out():
+    found = discrepancy.by_largest_losses(np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.25, 0.25]))
+    np.testing.assert_allclose(found, [0.25 * 2 + 0.25 * 4, 0.5 * 2 + 0.25 * 4, 0.5 * 4 + 0.25 * 4])
+
+
 def test_complexity_falls_with_samples_but_never_exceeds_its_ceiling():
     settings = Settings(hidden=8)
     rng = np.random.default_rng(0)

@@ -29,7 +29,7 @@ class Signals:
     """One entry a client."""
 
     floor: np.ndarray
-    """The relative regret of deciding by the mean of all clients' modelled costs: roughly what no shared model avoids."""
+    """The relative regret of deciding by the mean of all clients' modelled costs: what unlike prices cost, roughly."""
     unlike: np.ndarray
     """The p-value of a test that the client's costs move with its features as the others' do (see `likeness`)."""
     apart: np.ndarray

@@ -42,14 +42,12 @@ def _federate(row: dict[str, Any], median: float, steep: float) -> str:
 
 def _stay(row: dict[str, Any], median: float, steep: float) -> str:
     causes = []
-    if row["unlike"] <= 0.05 or row["floor"] > row["local"]:
+    if row["unlike"] <= 0.05:
         causes.append("your prices move unlike the others'")
-    if row["floor"] > 0.5 * row["local"]:
-        lost = f"would lose you about {row['floor']:.1%}, your own model loses {row['local']:.1%}"
-        causes.append(f"deciding by the average of all clients' modelled prices {lost}")
     if row["n"] > MUCH * median:
         causes.append(f"you have samples enough of your own ({row['n']}; the median is {median:.0f})")
-    return "; ".join(causes) or "on your held-out samples your own model loses less, for no reason that the prices show"
+    held_out = f"on your held-out samples the shared model loses {row['federated']:.2%}, your own {row['local']:.2%}"
+    return "; ".join([*causes, held_out])
 
 
 def _personalise(row: dict[str, Any], median: float, steep: float) -> str:
