@@ -43,7 +43,12 @@ def likeness(federation: Federation, units: list[Normaliser], seed: int, blocks:
     spread = np.sqrt(np.average([unit.x_scale**2 for unit in units], axis=0, weights=federation.counts))
     length = WEEK if blocks else 1
     moves = [
-        Moves(one.name, (one.x - unit.x_mean) / spread, one.c - one.c.mean(axis=0), np.arange(one.n) // length)
+        Moves(
+            one.name,
+            (one.x - unit.x_mean) / spread,
+            (one.c - one.c.mean(axis=0)) / float(unit.c_scale),
+            np.arange(one.n) // length,
+        )
         for one, unit in zip(federation, units, strict=True)
     ]
     by_name = sorted(moves)  # the answer does not depend on the order of the clients
