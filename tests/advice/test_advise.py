@@ -114,7 +114,7 @@ ROW = {
         ({"recommendation": "stay local", "use": "local"}, "the shared model loses 5.00%, your own 10.00%"),
         ({"recommendation": "stay local", "use": "local", "unlike": 0.01}, "your prices move unlike the others'"),
         ({"recommendation": "stay local", "use": "local", "n": 300}, "samples enough of your own (300"),
-        ({"recommendation": "stay local", "use": "finetune"}, "federate all the same, and tune"),
+        ({"recommendation": "stay local", "use": "finetune"}, "the tuned model loses 50% less than your own"),
         ({"recommendation": "cannot tell", "use": "fedavg"}, "from -10% to +30% leaves both open; 50 samples are too few"),
         ({"recommendation": "personalise", "use": "finetune", "finetuned": 0.09}, "about equally good; tuned on your samples"),
         ({"use": "mean-cost"}, "the mean of past costs decides better than any model"),

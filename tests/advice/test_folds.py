@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dffl
-from dffl.advice.folds import folds
+from dffl.advice.folds import folds, halved
 from tests.federations import client
 
 
@@ -30,6 +30,17 @@ def test_blocks_are_stretches_and_random_folds_are_not():
     stretches = folds(fleet(), 4, blocks=True)
     assert all((np.diff(fold.index[1]) == 1).all() for fold in stretches)
     assert not all((np.diff(fold.index[1]) == 1).all() for fold in folds(fleet(), 4))
+
+
+def test_half_of_a_time_series_keeps_its_seasons_and_is_judged_on_the_same_samples():
+    long = dffl.Federation([client("a", dffl.TopK(5, 2), n=70), client("b", dffl.TopK(5, 3), n=42)])
+    whole = folds(long, 5, blocks=True)
+    for fold, half in zip(whole, halved(whole), strict=True):
+        for place in range(2):
+            weeks = np.arange(fold.train[place].n) // 7
+            np.testing.assert_array_equal(half.train[place].x, fold.train[place].x[weeks % 2 == 0])
+            np.testing.assert_array_equal(half.held[place].x, fold.held[place].x)
+            assert 0.4 < half.train[place].n / fold.train[place].n < 0.65
 
 
 def test_a_seed_fixes_the_folds_and_another_changes_them():

@@ -161,7 +161,7 @@ def test_what_does_not_fit_is_refused() -> None:
     s = dffl.Simplex(3)
     with pytest.raises(ValueError, match=r"loss_gap_bound: c2 must have shape \(\.\.\., 3\), found \(2,\)"):
         loss_gap_bound(np.ones(3), np.ones(3), s, np.ones(2), s)
-    with pytest.raises(ValueError, match="two sets of one dimension are needed, found 3 and 4"):
+    with pytest.raises(ValueError, match="the two sets must have the same dimension, found 3 and 4"):
         loss_gap_bound(np.ones(3), np.ones(3), s, np.ones(3), dffl.Simplex(4))
     with pytest.raises(ValueError, match="stack"):
         loss_gap_bound(np.ones(3), np.ones(3), dffl.Simplex(3, [1.0, 2.0]), np.ones(3), s)
@@ -186,3 +186,13 @@ def test_all_pairs_of_a_federation_take_seconds() -> None:
         for j in range(i):
             loss_gap_bound(c_hat, c[i], sets[i], c[j], sets[j])
     assert time.perf_counter() - start < 20  # under 2 s on an idle core; the margin is for a busy one
+
+
+def test_costs_that_cannot_be_bounded_are_refused() -> None:
+    s, c = dffl.TopK(3, 1), np.ones((4, 3))
+    with pytest.raises(ValueError, match="loss_gap_bound: c1 must be finite, found nan"):
+        loss_gap_bound(c, np.full(3, np.nan), s, c, s)
+    with pytest.raises(
+        ValueError, match=r"c_hat, c1 and c2 must be of equal length, found shapes \(4, 3\), \(2, 3\) and \(4, 3\)"
+    ):
+        loss_gap_bound(c, c[:2], s, c, s)

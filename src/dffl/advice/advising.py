@@ -47,7 +47,9 @@ class Advice:
         for row in self.rows():
             if row["client"] == client:
                 return row
-        raise ValueError(f"no client {client!r} in this advice; it has {', '.join(self.table['client'][:5])}, ...")
+        names = self.table["client"].tolist()
+        known = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        raise ValueError(f"no client {client!r} in this advice; it has {known}")
 
     def __str__(self) -> str:
         return "\n".join(f"{row['client']}: {row['recommendation']}; {row['reason']}" for row in self.rows())
@@ -127,7 +129,7 @@ def _table(evidence: list[Evidence], gains: Gains, why: Signals, confidence: flo
             "unlike": why.unlike[place],
             "apart": why.apart[place],
         }
-        row["use"] = _best(means, gains, place)
+        row["use"] = _best(means, gains, place) if not quick else "fedavg" if row["recommendation"] == "federate" else "local"
         rows.append(row | {"reason": reason(row | {"unknown": bool(gains.unknown[place])}, median, steep)})
     return pd.DataFrame(rows)
 
@@ -147,8 +149,6 @@ def _best(means: dict[str, float], gains: Gains, place: int) -> str:
     """The method with the lowest expected regret, in units of what the own model of all the data is expected to lose."""
     if gains.nothing[place]:
         return "local" if means["local"] <= means["mean_cost"] else "mean-cost"
-    if gains.unknown[place]:
-        return "local"
     own = max(means["local"] * math.exp(-gains.fall.own * gains.curve.own), 1e-9)
     expected = {"local": 1.0, "fedavg": math.exp(gains.ratio[place]), "mean-cost": means["mean_cost"] / own}
     if means["finetuned"] == means["finetuned"] and means["federated"] > 0:

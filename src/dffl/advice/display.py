@@ -22,6 +22,8 @@ def show(advice: Advice, title: str, console: Console) -> None:
     harmed = [row["client"] for row in rows if row["gain_high"] < 0]
     if harmed:
         console.print(f"The shared model as it is would harm {', '.join(harmed)}.", highlight=False)
+    for warning in warnings(advice):
+        console.print(warning, style="yellow", highlight=False)
     console.print("\nWhy", style="bold")
     for row in rows:
         line = Text(f"{row['client']}: ")
@@ -29,14 +31,30 @@ def show(advice: Advice, title: str, console: Console) -> None:
         console.print(line.append(f". {row['reason'][0].upper()}{row['reason'][1:]}."))
 
 
+def warnings(advice: Advice) -> list[str]:
+    """What to know before acting on the advice."""
+    lines = []
+    if advice.quick:
+        lines.append("A quick answer is rough: nothing was trained, and intervals hold less often than they claim.")
+    table = advice.table[~advice.table["nothing"]]
+    poor = int((table["local"] >= table["mean_cost"]).sum())
+    if 3 * poor >= max(len(table), 1):
+        lines.append(
+            f"For {poor} of {len(table)} clients the own model loses no less than the mean of past costs. Either the features "
+            "say little, or models are not trained enough (raise the rounds), and tuning then looks better than it is."
+        )
+    return lines
+
+
 def _table(advice: Advice, title: str) -> Table:
-    judged = "closed-form cost models, nothing trained" if advice.quick else f"{advice.folds} folds"
-    judged += " of consecutive samples" if advice.blocks else ""
+    folds = f"{advice.folds} folds" + (" of consecutive samples" if advice.blocks else "")
+    judged = f"quick: closed-form cost models, {folds}" if advice.quick else folds
     out = Table(
         title=f"Advice for {title} ({judged})",
         title_justify="left",
         caption="gain: the share of the own model's regret that the shared model saves. Regrets are held-out ones, in % of the "
-        "best possible objective; mean cost is the naive choice.",
+        "best possible objective; mean cost is the naive choice. The gain also allows for the data that folds leave out and "
+        "for how clients of the same size fare, so it may differ from the columns. Federate and stay local: odds of 4 to 1.",
         caption_justify="left",
     )
     out.add_column("client", no_wrap=True)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dffl.advice.folds import Fold, folds
+from dffl.advice.folds import Fold, folds, halved
 from dffl.federation import Client, Federation, keep_optima
 from dffl.fitting import checked, predicted, prepare
 from dffl.losses import regret
@@ -68,9 +68,10 @@ def gather(
     quick: bool = False,
     progress: bool | None = None,
 ) -> list[Evidence]:
-    """Evidence for every client from ``count`` folds, and from two for the models of half the data."""
+    """Evidence for every client from ``count`` folds, and from others for the models of half the data."""
     whole = folds(federation, count, settings.seed, blocks)
-    half = folds(federation, 2, settings.seed, blocks)
+    # The two halves of a time series differ by their seasons, not only in what they train on.
+    half = halved(whole) if blocks else folds(federation, 2, settings.seed)
     stops = () if quick else tuple(epochs for epochs in settings.finetune_epochs if epochs > 0)
     train = _regress if quick else _train
     passes = settings.rounds * settings.local_epochs

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dffl.advice.evidence import Evidence
+from dffl.advice.folds import WEEK
 
 FALL_OWN, FALL_SHARED = 0.4, 0.2
 """What the last fifth of the data still brings (log regret), as a share of what came between half and four fifths of it. With
@@ -37,8 +38,6 @@ QUICK_EXACT = 0.02
 FAR = 3.0
 """The largest log ratio: beyond a factor of 20 it only matters that it is large."""
 DRAWS = 400
-BLOCK = 7
-"""Consecutive samples that a bootstrap of a time series draws together: a week of days."""
 
 
 class Curve(NamedTuple):
@@ -102,7 +101,7 @@ def estimate(evidence: Sequence[Evidence], blocks: bool = False, seed: int = 0, 
     m = len(evidence)
     ratio, spread, raw, error = np.zeros(m), np.full(m, 1e-6), np.zeros(m), np.zeros(m)
     spread[unknown] = FAR
-    curve, fall = Curve(0.0, 0.0), Curve(*(share * _beyond(folds) / _beyond(5) for share in (FALL_OWN, FALL_SHARED)))
+    curve, fall = Curve(0.0, 0.0), Curve(*(share * _beyond(folds, blocks) / _beyond(5) for share in (FALL_OWN, FALL_SHARED)))
     if some.any():
         raw[some] = log_ratio(shared[some], own[some])
         error[some] = [_bootstrap(one, blocks, seed) for one, keep in zip(evidence, some, strict=True) if keep]
@@ -118,10 +117,13 @@ def estimate(evidence: Sequence[Evidence], blocks: bool = False, seed: int = 0, 
     return Gains(ratio, spread, raw, error, nothing, unknown, curve, fall)
 
 
-def _beyond(folds: int) -> float:
-    """What all the data save beside a fold's share of them, over what that share saves beside half; in logs, of a power law."""
+def _beyond(folds: int, blocks: bool = False) -> float:
+    """What all the data save beside a fold's share of them, over what that share saves beside half; in logs, of a power law.
+
+    Half of all the data, or in ``blocks`` half of the fold's share.
+    """
     share = (folds - 1) / folds
-    return math.log(1 / share) / math.log(2 * share)
+    return math.log(1 / share) / math.log(2 if blocks else 2 * share)
 
 
 def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
@@ -133,7 +135,7 @@ def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
 def _bootstrap(one: Evidence, blocks: bool, seed: int) -> float:
     """The standard error of the log ratio, over samples drawn again, in stretches where neighbours are alike."""
     rng = np.random.default_rng([seed, one.n])
-    length = max(1, min(BLOCK, one.n // 6)) if blocks else 1  # some blocks at least, or nothing varies
+    length = max(1, min(WEEK, one.n // 6)) if blocks else 1  # some blocks at least, or nothing varies
     starts = rng.integers(one.n - length + 1, size=(DRAWS, -(-one.n // length)))
     index = (starts[..., None] + np.arange(length)).reshape(DRAWS, -1)[:, : one.n]
     return float(np.std(log_ratio(one.federated[index].mean(axis=1), one.local[index].mean(axis=1))))

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dffl.advice.folds import WEEK
 from dffl.federation import Federation
 from dffl.predictor import Normaliser
 from dffl.randomness import Purpose, stream
 
 PERMUTATIONS = 199
-WEEK = 7
 REST = 5
 """How many times as many weeks of others as of its own a client is compared with, at most."""
 

@@ -20,7 +20,7 @@ def reason(row: dict[str, Any], median: float, steep: float) -> str:
     if row["nothing"]:
         return "your own model already loses nothing: there is nothing to gain"
     if row["unknown"]:
-        return "a closed-form model of your costs is exact, which says nothing about networks: ask without quick"
+        return "a closed-form model predicts your costs so well that it says nothing about networks: ask without quick"
     sentence = told[row["recommendation"]](row, median, steep)
     return sentence + _then(row)
 
@@ -34,7 +34,7 @@ def _federate(row: dict[str, Any], median: float, steep: float) -> str:
     if row["unlike"] > 0.05:
         causes.append("your prices move like the others'")
     else:
-        causes.append("your prices move somewhat unlike the others', but that costs you less than your data lack")
+        causes.append("your prices move somewhat unlike the others', but that costs you less than their data bring you")
     if row["apart"] > 0.1 and row["floor"] < 0.25 * row["local"]:
         causes.append("your constraint differs, but costs you nothing")
     return "; ".join(causes)
@@ -47,6 +47,8 @@ def _stay(row: dict[str, Any], median: float, steep: float) -> str:
     if row["n"] > MUCH * median:
         causes.append(f"you have samples enough of your own ({row['n']}; the median is {median:.0f})")
     held_out = f"on your held-out samples the shared model loses {row['federated']:.2%}, your own {row['local']:.2%}"
+    if row["federated"] < row["local"]:
+        held_out += ", but with all your data your own is expected to do better"
     return "; ".join([*causes, held_out])
 
 
@@ -56,7 +58,8 @@ def _personalise(row: dict[str, Any], median: float, steep: float) -> str:
 
 def _unclear(row: dict[str, Any], median: float, steep: float) -> str:
     wide = f"the interval from {row['gain_low']:+.0%} to {row['gain_high']:+.0%} leaves both open"
-    return f"{wide}; {row['n']} samples are too few to tell" if row["n"] <= median else wide
+    trained = row["finetuned"] == row["finetuned"]  # a quick answer is open for other reasons
+    return f"{wide}; {row['n']} samples are too few to tell" if trained and row["n"] <= median else wide
 
 
 def _then(row: dict[str, Any]) -> str:
@@ -72,4 +75,4 @@ def _then(row: dict[str, Any]) -> str:
         return ""
     if row["recommendation"] == "federate":
         return f". Then tune it: on your samples the tuned model loses {saved:.0%} less than the shared one"
-    return f". If you can, federate all the same, and tune: tuned on your samples the shared model loses {saved:.0%} less"
+    return f". If you can, federate all the same, and tune: the tuned model loses {saved:.0%} less than your own"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from dffl.federation import Client, Federation
 from dffl.sets import TopK
 
 HOURS = 24
+FILES = ("prices.csv.gz", "weather.csv.gz")
 WEATHER = ("tmean", "tmin", "tmax", "humidity", "wind", "dow")
 """The covariates of a zone and day, of those that the paper uses and the table has."""
 
@@ -21,8 +23,8 @@ def zones(folder: str | Path, first: str | None = None, last: str | None = None,
     Prices have a row a zone, date and hour (``zone``, ``date``, ``hour``, ``total``), weather a row a zone and date. Each zone
     buys a whole number of hours a day, drawn once from 4 to 12. A neighbouring market's hub (NE_INTERNAL_HUB) is left out.
     """
-    prices = _read(Path(folder) / "prices.csv.gz", ("zone", "date", "hour"), ("total",))
-    weather = _read(Path(folder) / "weather.csv.gz", ("zone", "date"), WEATHER)
+    prices = _read(Path(folder) / FILES[0], ("zone", "date", "hour"), ("total",))
+    weather = _read(Path(folder) / FILES[1], ("zone", "date"), WEATHER)
     names = sorted(set(prices["zone"]) & set(weather["zone"]) - {"NE_INTERNAL_HUB"})
     if not names:
         raise ValueError(f"{folder}: prices and weather have no zone in common")
@@ -45,11 +47,23 @@ def zones(folder: str | Path, first: str | None = None, last: str | None = None,
     return Federation(clients)
 
 
+def digest(folder: str | Path) -> str:
+    """A fingerprint of the two tables in ``folder``."""
+    content = hashlib.blake2b(digest_size=8)
+    for name in FILES:
+        content.update(_found(Path(folder) / name).read_bytes())
+    return content.hexdigest()
+
+
+def _found(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file; the folder must hold {' and '.join(FILES)}")
+    return path
+
+
 def _read(path: Path, keys: tuple[str, ...], values: tuple[str, ...]) -> pd.DataFrame:
     """A table with these columns, a row for each combination of the keys."""
-    if not path.is_file():
-        raise ValueError(f"{path}: there is no such file; the folder must hold prices.csv.gz and weather.csv.gz")
-    table = pd.read_csv(path)
+    table = pd.read_csv(_found(path))
     for column in (*keys, *values):
         if column not in table:
             raise ValueError(f"{path}: must have a column {column!r}, found {', '.join(table.columns)}")

@@ -50,7 +50,11 @@ def loss_gap_bound(
     pair = Pair.of(s1, s2)
     sign = -1.0 if maximize else 1.0
     p, a, b = (sign * vectors("loss_gap_bound", k, v, s1) for k, v in (("c_hat", c_hat), ("c1", c1), ("c2", c2)))
-    p, a, b = np.broadcast_arrays(p, a, b)
+    try:
+        p, a, b = np.broadcast_arrays(p, a, b)
+    except ValueError:
+        shapes = f"{p.shape}, {a.shape} and {b.shape}"
+        raise ValueError(f"loss_gap_bound: c_hat, c1 and c2 must be of equal length, found shapes {shapes}") from None
 
     first, second = _Ceilings.of(p, a, s1, pair.first), _Ceilings.of(p, b, s2, pair.second)
     p, a, b = (centred(x, pair.flat) for x in (p, a, b))

@@ -15,8 +15,8 @@ from dffl.theory.report import Bounds
 PANELS = {
     "objective_part": "Theorem 1: what unlike costs contribute",
     "constraint_part": "Theorem 1: what unlike constraints contribute",
-    "best": "the best bound",
-    "gap": "the gap itself",
+    "best": "The best bound",
+    "gap": "The gap itself",
 }
 
 
@@ -53,7 +53,8 @@ def notes(bounds: Bounds) -> list[str]:
         line = f"The paper's condition for federating holds for {held} of {count} clients at the values that a search attains"
         if empty:
             line += f"; it compares two vacuous bounds for {empty} of them, and says nothing there"
-        lines.append(f"{line}. For advice, use dffl advise.")
+        lines.append(f"{line}.")
+    lines.append("Bounds do not decide: for advice to each client, dffl advise.")
     return lines
 
 
@@ -128,7 +129,7 @@ def draw(bounds: Bounds, path: Path, title: str) -> None:
         ticks = range(len(names))
         axis.set_xticks(ticks, names, rotation=90, fontsize=6)
         axis.set_yticks(ticks, names, fontsize=6)
-        figure.colorbar(image, ax=axis, shrink=0.85)
+        figure.colorbar(image, ax=axis, shrink=0.85, label="SPO+ loss, scaled")
     heading = f"Bounds on the difference of SPO+ losses, pair by pair: {title}\n{bounds.label}; scaled units"
     figure.suptitle(heading, fontsize=11)
     write_whole(path, lambda whole: figure.savefig(whole, dpi=130, format=path.suffix[1:]))

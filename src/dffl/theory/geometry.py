@@ -124,6 +124,6 @@ def _geometry(s: FeasibleSet) -> Geometry:
 @lru_cache(maxsize=65536)
 def _pair(s1: FeasibleSet, s2: FeasibleSet, moved: bool) -> Pair:
     if s1.dim != s2.dim:
-        raise ValueError(f"two sets of one dimension are needed, found {s1.dim} and {s2.dim}")
+        raise ValueError(f"the two sets must have the same dimension, found {s1.dim} and {s2.dim}")
     distance = shape_distance if moved else hausdorff
     return Pair(_geometry(s1), _geometry(s2), distance(s1, s2).upper)

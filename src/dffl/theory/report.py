@@ -35,6 +35,9 @@ class Bounds:
     delta: float
     tau: float
 
+    def __repr__(self) -> str:
+        return f"Bounds({len(self.clients)} clients, {len(self.pairs)} pairs, {self.label})"
+
     def matrix(self, column: str = "best") -> pd.DataFrame:
         """A column of ``pairs`` as a table of clients by clients."""
         names = self.clients["client"].tolist()

@@ -137,5 +137,5 @@ def _gain(value: float) -> float:
 
 
 def _probability(name: str, value: float) -> None:
-    if not 0 < value < 1:
+    if not isinstance(value, int | float | np.number) or not 0 < value < 1:
         raise ValueError(f"{name} must be in (0, 1), found {value!r}")

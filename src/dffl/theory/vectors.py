@@ -16,6 +16,8 @@ def vectors(owner: str, field: str, value: ArrayLike, s: FeasibleSet) -> np.ndar
     array = numbers(owner, field, np.asarray(value))
     if array.ndim < 1 or array.shape[-1] != s.dim:
         raise ValueError(f"{owner}: {field} must have shape (..., {s.dim}), found {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{owner}: {field} must be finite, found {array[~np.isfinite(array)][0]}")
     return array
 
 
