@@ -43,6 +43,9 @@ PICTURES = (".png", ".pdf", ".svg", ".jpg")
 Seed = Annotated[int, typer.Option(help="Fixes everything that is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print for programs instead of people.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")]
+Only = Annotated[list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")]
+Workers = Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")]
+Ray = Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")]
 
 
 @app.callback(invoke_without_command=True)
@@ -115,11 +118,9 @@ def paper(
     protocol: Annotated[
         bool, typer.Option(help="Compare what the paper's silence allows, instead of the study itself.")
     ] = False,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")] = None,
-    ray: Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")] = "",
+    only: Only = None,
+    workers: Workers = None,
+    ray: Ray = "",
     show: Annotated[
         bool, typer.Option(help="Run nothing: tables and figures of what is finished, even of a run under way.")
     ] = False,
@@ -154,11 +155,9 @@ def advice_study(
     zones: Annotated[
         Path | None, typer.Option(help="Judge on the electricity zones in this folder instead of synthetic federations.")
     ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")] = None,
-    ray: Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")] = "",
+    only: Only = None,
+    workers: Workers = None,
+    ray: Ray = "",
     show: Annotated[bool, typer.Option(help="Run nothing: the tables of what is finished, even of a run under way.")] = False,
     json_: Json = False,
     quiet: Quiet = False,

@@ -104,6 +104,7 @@ def test_show_of_a_finished_folder_and_bad_input(tmp_path: Path, monkeypatch):
     assert answer.exit_code == 0, answer.output
     assert "3 of 3 configurations" in answer.output
     assert "the advice as told" in (out / "tables" / "rules.md").read_text()
+    assert "| all |  | 15 | 12 | 50 | 50 | 80 |" in (out / "tables" / "directions.md").read_text()  # counts without decimals
     shown = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--show", "--json"])
     assert set(json.loads(shown.stdout)["tables"]) == {"directions", "rules", "recommendations"}
     refused = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--show", "--workers", "2"])
