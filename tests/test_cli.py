@@ -58,7 +58,7 @@ def test_demo_prints_json_for_programs(tmp_path: Path) -> None:
 
 
 def test_advise_answers_people_and_programs(tmp_path: Path) -> None:
-    answer = dffl("advise", "demo", "--rounds", "1", "--folds", "2", "--json", cwd=tmp_path)
+    answer = dffl("advise", "demo", "--rounds", "1", "--folds", "3", "--json", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     result = json.loads(answer.stdout)
     assert len(result["clients"]) == 20
