@@ -56,7 +56,11 @@ def loss_gap_bound(
         shapes = f"{p.shape}, {a.shape} and {b.shape}"
         raise ValueError(f"loss_gap_bound: c_hat, c1 and c2 must be of equal length, found shapes {shapes}") from None
 
-    first, second = _Ceilings.of(p, a, s1, pair.first), _Ceilings.of(p, b, s2, pair.second)
+    return gap_between(p, a, b, pair, Ceilings.of(p, a, s1, pair.first), Ceilings.of(p, b, s2, pair.second))
+
+
+def gap_between(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair, first: Ceilings, second: Ceilings) -> LossGap:
+    """`loss_gap_bound` for a prediction p and costs a and b of one shape, where each client's ceilings are known."""
     p, a, b = (centred(x, pair.flat) for x in (p, a, b))
     size, delta = norm(p), pair.delta
     objective, constraint = _mismatch(p, a, b, pair)
@@ -93,7 +97,7 @@ def _mismatch(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair) -> tuple[
     return np.where(shorter, one[0], two[0]), np.where(shorter, one[1], two[1])
 
 
-class _Ceilings(NamedTuple):
+class Ceilings(NamedTuple):
     """Upper bounds on the loss of one client."""
 
     trivial: np.ndarray
@@ -101,7 +105,7 @@ class _Ceilings(NamedTuple):
     least: np.ndarray
 
     @classmethod
-    def of(cls, p: np.ndarray, c: np.ndarray, s: FeasibleSet, g: Geometry) -> _Ceilings:
+    def of(cls, p: np.ndarray, c: np.ndarray, s: FeasibleSet, g: Geometry) -> Ceilings:
         dv = dv_bound(p, c, s) if isinstance(s, EntropySimplex) else np.full(p.shape[:-1], math.inf)
         # A constant on all costs changes no loss of a set of fixed sum, whatever the other client's set.
         p, c = centred(p, g.flat), centred(c, g.flat)

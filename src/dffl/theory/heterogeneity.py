@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from dffl.losses import spo_plus
-from dffl.theory.bounds import loss_gap_bound
+from dffl.theory.bounds import Ceilings, gap_between
+from dffl.theory.geometry import Geometry, Pair
 from dffl.theory.scaled import Scaled, ScaledClient
 
 POINTS = 200
@@ -45,13 +46,18 @@ def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
     the theorem speaks of one.
     """
     losses = [_losses(client, common, place) for place, client in enumerate(clients)]
+    ceilings = [
+        Ceilings.of(client.sense * common.shared, common.costs[place], client.set, Geometry.of(client.set))
+        for place, client in enumerate(clients)
+    ]
     rows = []
     for i, one in enumerate(clients):
         for j in range(i + 1, len(clients)):
             other = clients[j]
             if one.sense != other.sense:
                 continue
-            bound = loss_gap_bound(one.sense * common.shared, common.costs[i], one.set, common.costs[j], other.set)
+            pair = Pair.of(one.set, other.set)
+            bound = gap_between(one.sense * common.shared, common.costs[i], common.costs[j], pair, ceilings[i], ceilings[j])
             gap = np.abs(losses[i] - losses[j]).mean()
             rows.append({"client": one.name, "other": other.name, "gap": gap} | {k: getattr(bound, k).mean() for k in PARTS})
     return pd.DataFrame(rows, columns=["client", "other", "gap", *PARTS])
