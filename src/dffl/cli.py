@@ -17,6 +17,8 @@ import dffl
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dffl.studies.command import Outcome
+
 app = typer.Typer(
     help="Decision-focused federated learning: train together on the decisions that follow, while the data stay home.",
     no_args_is_help=True,
@@ -141,12 +143,7 @@ def paper(
 
         options = command.Options(out, quick, protocol, only or [], workers, ray or None, show, figures)
         outcome = command.paper(options, progress=False if quiet else None)
-        if json_:
-            typer.echo(json.dumps(outcome.as_json()))
-        else:
-            outcome.show(_console())
-        if outcome.failed:
-            raise typer.Exit(Exit.FAILED)
+        _answer(outcome, json_)
 
 
 @app.command("advice-study")
@@ -174,12 +171,7 @@ def advice_study(
 
         options = Options(out, False, False, only or [], workers, ray or None, show, False)
         outcome = judge(options, zones, progress=False if quiet else None)
-        if json_:
-            typer.echo(json.dumps(outcome.as_json()))
-        else:
-            outcome.show(_console())
-        if outcome.failed:
-            raise typer.Exit(Exit.FAILED)
+        _answer(outcome, json_)
 
 
 SOURCE_HELP = "demo, knapsack, portfolio, or a folder with prices.csv.gz and weather.csv.gz of electricity zones."
@@ -254,6 +246,16 @@ def bounds(
         show(report, found.title, console)
         draw(report, figure, found.title)
         console.print(f"\nHeat map: {figure}", highlight=False)
+
+
+def _answer(outcome: Outcome, json_: bool) -> None:
+    """Show how a study stands, and fail if a part of it did."""
+    if json_:
+        typer.echo(json.dumps(outcome.as_json()))
+    else:
+        outcome.show(_console())
+    if outcome.failed:
+        raise typer.Exit(Exit.FAILED)
 
 
 def _console() -> Console:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -199,6 +199,14 @@ class Federation(Sequence[Client]):
         return Federation(kept), Federation(held)
 
 
+def places_by(keys: Iterable[Hashable]) -> list[list[int]]:
+    """The places of equal keys, together: clients of one shape share a compiled program."""
+    groups: dict[Hashable, list[int]] = {}
+    for place, key in enumerate(keys):
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
+
+
 def held_out(n: int, fraction: float) -> int:
     """How many of n samples a split holds out: the whole number nearest to the fraction."""
     return int(n * fraction + 0.5)
@@ -211,14 +219,11 @@ def minimum_to_split(fraction: float) -> int:
 
 def keep_optima(clients: Sequence[Client]) -> None:
     """Solve for w*(c) of every client that lacks it, all clients of one shape at once, in float64."""
-    groups: dict[Any, list[Client]] = {}
-    for client in clients:
-        if "_w_star" not in client.__dict__:
-            groups.setdefault((structure(client.set), client.c.shape), []).append(client)
+    lacking = [client for client in clients if "_w_star" not in client.__dict__]
     with jax.enable_x64(True):
-        for members in groups.values():
+        for members in places_by((structure(client.set), client.c.shape) for client in lacking):
             for start in range(0, len(members), 64):  # bounds the memory that a solve takes
-                part = members[start : start + 64]
+                part = [lacking[place] for place in members[start : start + 64]]
                 costs = np.stack([client.sense * client.c for client in part])
                 solved = np.asarray(stack([client.set for client in part]).solve(costs))
                 for client, w in zip(part, solved, strict=True):

@@ -151,7 +151,7 @@ def _best(means: dict[str, float], gains: Gains, place: int) -> str:
         return "local" if means["local"] <= means["mean_cost"] else "mean-cost"
     own = max(means["local"] * math.exp(-gains.fall.own * gains.curve.own), 1e-9)
     expected = {"local": 1.0, "fedavg": math.exp(gains.ratio[place]), "mean-cost": means["mean_cost"] / own}
-    if means["finetuned"] == means["finetuned"] and means["federated"] > 0:
+    if means["federated"] > 0:
         # Tuning is judged beside the shared model, which it starts from; the step from own to shared has been shrunk.
         expected["finetune"] = expected["fedavg"] * means["finetuned"] / means["federated"]
     return min(expected, key=lambda name: expected[name])

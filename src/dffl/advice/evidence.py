@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from dffl.advice.folds import Fold, folds, halved
-from dffl.federation import Client, Federation, keep_optima
+from dffl.federation import Client, Federation, keep_optima, places_by
 from dffl.fitting import checked, predicted, prepare
 from dffl.losses import regret
 from dffl.predictor import Normaliser, Predictor
@@ -160,11 +159,8 @@ def _mean_cost(client: Client) -> Guess:
 def candidate_regrets(models: Candidates, held: Federation) -> list[np.ndarray]:
     """Each client's regrets, (samples, candidates), when it decides by each of its candidates."""
     keep_optima(held.clients)
-    groups: dict[Any, list[int]] = {}
-    for place, client in enumerate(held):
-        groups.setdefault((structure(client.set), client.n), []).append(place)
     found: dict[int, np.ndarray] = {}
-    for places in groups.values():  # clients of one shape together: one compiled program, one call
+    for places in places_by((structure(client.set), client.n) for client in held):
         clients = [held[place] for place in places]
         signs = np.array([client.sense for client in clients])[:, None, None, None]
         costs = signs * np.stack([client.c for client in clients])[:, None]

@@ -6,13 +6,12 @@ They explain; the decision itself rests on held-out regrets (`gains`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
 
 from dffl.advice.likeness import likeness
-from dffl.federation import Client, Federation
+from dffl.federation import Client, Federation, places_by
 from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
 from dffl.theory.costmodel import fit_ridge, in_own_units
@@ -68,11 +67,8 @@ def _decisions(clients: list[Client], costs: np.ndarray) -> np.ndarray:
 
 
 def _decisions_apart(federation: Federation, costs: np.ndarray) -> np.ndarray:
-    groups: dict[Any, list[int]] = {}
-    for place, client in enumerate(federation):
-        groups.setdefault(structure(client.set), []).append(place)
     taken = np.empty((len(federation), *costs.shape))
-    for places in groups.values():
+    for places in places_by(structure(client.set) for client in federation):
         members = [federation[place] for place in places]
         taken[places] = _decisions(members, np.broadcast_to(costs, (len(places), *costs.shape)))
     gaps = np.linalg.norm(taken[:, None] - taken[None], axis=-1).mean(axis=-1)

@@ -64,10 +64,9 @@ def _unclear(row: dict[str, Any], median: float, steep: float) -> str:
 
 def _then(row: dict[str, Any]) -> str:
     """What to deploy, where it is not what the recommendation says."""
-    named = {"federate": "fedavg", "stay local": "local", "personalise": "finetune", "cannot tell": None}
     if row["use"] == "mean-cost":
         return ". But the mean of past costs decides better than any model yet: use mean-cost"
-    if row["use"] == named[row["recommendation"]] or row["use"] != "finetune":
+    if row["use"] != "finetune" or row["recommendation"] == "personalise":
         return ""
     against = row["federated"] if row["recommendation"] == "federate" else row["local"]
     saved = 1 - row["finetuned"] / against if against > 0 else 0.0

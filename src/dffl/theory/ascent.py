@@ -15,6 +15,7 @@ import numpy as np
 import optax
 from jax import Array, lax
 
+from dffl.federation import places_by
 from dffl.losses import spo_plus_gap
 from dffl.predictor import Template
 from dffl.sets import FeasibleSet, Polytope, stack
@@ -142,11 +143,8 @@ def discrepancies(clients: Scaled, settings: Settings, steps: int = STEPS) -> Di
 
 
 def _grouped(clients: Scaled, samples: int) -> list[_Group]:
-    places: dict[Any, list[int]] = {}
-    for place, client in enumerate(clients):
-        places.setdefault(structure(client.set), []).append(place)
     groups = []
-    for members in places.values():
+    for members in places_by(structure(client.set) for client in clients):
         chosen = [clients[i] for i in members]
         rows = [np.linspace(0, one.n - 1, samples).round().astype(int) for one in chosen]
         groups.append(
@@ -192,14 +190,12 @@ def _risks(recipe: Recipe, clients: Scaled, vectors: Array) -> np.ndarray:
     for place, client in enumerate(clients):
         part = tuple(jnp.asarray(a[None], jnp.float32) for a in (client.z, client.c, client.w_star))
         sets = stack([client.set]).astype(np.float32)
-        risks[:, place] = np.asarray(_each(recipe, vectors, (sets, np.array([client.sense], np.float32), *part)))[:, 0]
+        risks[:, place] = np.asarray(_compiled_risks(recipe)(vectors, (sets, np.array([client.sense], np.float32), *part)))[
+            :, 0
+        ]
     return risks
 
 
 @lru_cache(maxsize=8)
-def _compiled_each(recipe: Recipe) -> Any:
+def _compiled_risks(recipe: Recipe) -> Any:
     return jax.jit(lambda vectors, part: lax.map(lambda vector: _mean_losses(recipe, vector, part), vectors))
-
-
-def _each(recipe: Recipe, vectors: Array, part: tuple[Any, ...]) -> Array:
-    return _compiled_each(recipe)(vectors, part)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 import pandas as pd
 
 from dffl.losses import spo_plus
 from dffl.theory.bounds import Ceilings, gap_between
-from dffl.theory.geometry import Geometry, Pair
+from dffl.theory.geometry import Pair
 from dffl.theory.scaled import Scaled, ScaledClient
 
 POINTS = 200
@@ -47,7 +48,7 @@ def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
     """
     losses = [_losses(client, common, place) for place, client in enumerate(clients)]
     ceilings = [
-        Ceilings.of(client.sense * common.shared, common.costs[place], client.set, Geometry.of(client.set))
+        Ceilings.of(client.sense * common.shared, common.costs[place], client.set, client.geometry)
         for place, client in enumerate(clients)
     ]
     rows = []
@@ -64,8 +65,6 @@ def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
 
 
 def _losses(client: ScaledClient, common: Common, place: int) -> np.ndarray:
-    import jax
-
     with jax.enable_x64(True):
         return np.asarray(spo_plus(client.sense * common.shared, common.costs[place], client.set))
 

@@ -13,7 +13,7 @@ import numpy as np
 from dffl.federation import Federation, keep_optima
 from dffl.sets import FeasibleSet
 from dffl.theory.costmodel import CostFunction, cost_functions, in_own_units
-from dffl.theory.geometry import fixed_sum
+from dffl.theory.geometry import Geometry
 from dffl.theory.risk import mixture_weights
 from dffl.theory.vectors import centred, norm
 from dffl.training import Settings
@@ -29,10 +29,7 @@ class ScaledClient:
     w_star: np.ndarray
     set: FeasibleSet
     sense: int
-    fixed_sum: bool
-    """Whether all its decisions have one sum: the level of the costs then does not matter, and is taken out of norms."""
-    diameter: float
-    """The upper end of the bracket."""
+    geometry: Geometry
     costs: CostFunction
     """Its costs, with a minimiser's sign, at any standardised features: known or estimated."""
 
@@ -41,9 +38,14 @@ class ScaledClient:
         """The number of samples."""
         return len(self.z)
 
+    @property
+    def diameter(self) -> float:
+        """The upper end of the bracket."""
+        return self.geometry.diameter
+
     def norms(self, c: np.ndarray) -> np.ndarray:
-        """The norms of costs as the loss sees them."""
-        return norm(centred(c, self.fixed_sum))
+        """The norms of costs as the loss sees them: without their level where all decisions have one sum."""
+        return norm(centred(c, self.geometry.flat))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +84,7 @@ def scaled(federation: Federation, settings: Settings) -> Scaled:
                 w_star=client.w_star,
                 set=client.set,
                 sense=sign,
-                fixed_sum=fixed_sum(client.set),
-                diameter=client.set.diameter().upper,
+                geometry=Geometry.of(client.set),
                 costs=_Signed(costs, sign),
             )
         )
