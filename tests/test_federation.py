@@ -72,6 +72,23 @@ def test_a_split_keeps_every_sample_once_and_depends_on_the_client_alone() -> No
     assert not np.array_equal(fed.split(0.2, seed=4)[1][4].c, held[4].c)
 
 
+def test_a_split_in_blocks_holds_out_one_stretch_at_the_same_place_for_all() -> None:
+    fed = dffl.Federation([client(name, dffl.TopK(5, 1), n=n) for name, n in (("a", 50), ("b", 50), ("c", 25))])
+    places = set()
+    for seed in range(12):
+        train, held = fed.split(0.2, seed, blocks=True)
+        starts = []
+        for whole, kept, out in zip(fed, train, held, strict=True):
+            rows = [int(np.flatnonzero((whole.c == row).all(axis=1))[0]) for row in out.c]
+            assert rows == list(range(rows[0], rows[0] + out.n))
+            rest = np.delete(whole.c, rows, axis=0)
+            np.testing.assert_array_equal(kept.c, rest)
+            starts.append(rows[0] / (whole.n - out.n))
+        assert starts[0] == starts[1] == pytest.approx(starts[2], abs=0.06)
+        places.add(starts[0])
+    assert min(places) < 0.25 < 0.75 < max(places)
+
+
 def test_too_few_samples_to_split_names_the_client_and_what_is_needed() -> None:
     few = dffl.Federation([client("rich", dffl.TopK(5, 1)), client("poor", dffl.TopK(5, 1), n=2)])
     with pytest.raises(ValueError, match="client 'poor': x must have samples enough to hold out 20% of them, found 2"):

@@ -182,9 +182,14 @@ class Federation(Sequence[Client]):
         """The number of decisions d."""
         return int(self.clients[0].c.shape[1])
 
-    def split(self, fraction: float = 0.2, seed: int = 0) -> tuple[Federation, Federation]:
-        """Training and validation federations: each client holds out this fraction of its samples at random."""
+    def split(self, fraction: float = 0.2, seed: int = 0, blocks: bool = False) -> tuple[Federation, Federation]:
+        """Training and validation federations: each client holds out this fraction of its samples at random.
+
+        In ``blocks`` it holds out one stretch of consecutive samples, as time series need. The seed chooses its place, the
+        same for all clients: else the shared model would have seen, at a neighbour, the days that it is judged on.
+        """
         keep_optima(self.clients)
+        place = stream(seed, Purpose.SPLIT).random() if blocks else None
         kept, held = [], []
         for client in self.clients:
             out = held_out(client.n, fraction)
@@ -193,7 +198,10 @@ class Federation(Sequence[Client]):
                     f"client {client.name!r}: x must have samples enough to hold out {fraction:.0%} of them, found {client.n}; "
                     f"at least {minimum_to_split(fraction)} are needed"
                 )
-            order = stream(seed, Purpose.SPLIT, client.name).permutation(client.n)
+            if place is None:
+                order = stream(seed, Purpose.SPLIT, client.name).permutation(client.n)
+            else:
+                order = np.roll(np.arange(client.n), -int(place * (client.n - out + 1)))
             kept.append(client.rows(np.sort(order[out:])))
             held.append(client.rows(np.sort(order[:out])))
         return Federation(kept), Federation(held)

@@ -11,5 +11,6 @@ COLOURS = {
     "oracle-interp-mse": "#E6BCD3",
     "oracle-interp-spo": "#80CEB9",
     "finetune": "#E69F00",
+    "finetune-mix": "#56B4E9",
 }
 """An oracle's colour is the pale one of the method that it idealises."""

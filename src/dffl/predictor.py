@@ -22,31 +22,40 @@ NetworkFactory = Callable[[Array, int, int], eqx.Module]
 
 
 class Normaliser(eqx.Module):
-    """A client's units: features are standardised, costs are divided by their mean absolute value."""
+    """A client's units: features are standardised, costs, and forecasts of them, divided by their mean absolute value."""
 
     x_mean: np.ndarray
     x_scale: np.ndarray
     c_scale: np.ndarray
 
     @classmethod
-    def fit(cls, x: np.ndarray, c: np.ndarray, features: bool = True, costs: bool = True) -> Self:
-        """The units of these rows; a constant feature and all-zero costs keep a scale of 1."""
+    def fit(cls, x: np.ndarray, c: np.ndarray, features: bool = True, costs: bool = True, forecasts: int = 0) -> Self:
+        """The units of these rows; a constant feature and all-zero costs keep a scale of 1.
+
+        The last ``forecasts`` features are forecasts of costs, and keep to the units of the costs.
+        """
         mean, scale = np.zeros(x.shape[-1]), np.ones(x.shape[-1])
         if features:
             mean, scale = x.mean(axis=0), x.std(axis=0)
             # Rounding leaves a constant column with a spread of some ulps, which must not be blown up to 1.
             scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
         size = float(np.abs(c).mean()) if costs else 1.0
-        return cls(mean, scale, np.asarray(size if size > 0 else 1.0))
+        size = size if size > 0 else 1.0
+        if forecasts:
+            mean[-forecasts:], scale[-forecasts:] = 0.0, size
+        return cls(mean, scale, np.asarray(size))
 
     @classmethod
-    def pool(cls, parts: Sequence[Normaliser], counts: Sequence[int]) -> Self:
+    def pool(cls, parts: Sequence[Normaliser], counts: Sequence[int], forecasts: int = 0) -> Self:
         """The units of all the rows behind some normalisers together: for a client that took no part."""
         share = np.asarray(counts, float) / np.sum(counts)
         means = np.stack([n.x_mean for n in parts])
         mean = share @ means
         variance = share @ (np.stack([n.x_scale for n in parts]) ** 2 + (means - mean) ** 2)
-        return cls(mean, np.sqrt(variance), np.asarray(share @ np.array([float(n.c_scale) for n in parts])))
+        scale, size = np.sqrt(variance), float(share @ np.array([float(n.c_scale) for n in parts]))
+        if forecasts:
+            scale[-forecasts:] = size
+        return cls(mean, scale, np.asarray(size))
 
     def features(self, x: Any) -> Any:
         """Standardised features."""
@@ -72,6 +81,28 @@ class Network(eqx.Module):
         for weight, bias in inner:  # x @ weight, not weight @ x: a batch then needs no transposes
             x = jax.nn.relu(x @ weight + bias)
         return x @ last[0] + last[1]
+
+    def silent(self) -> Self:
+        """The same network with an output of zero to start from."""
+        return eqx.tree_at(lambda network: network.weights[-1], self, jnp.zeros_like(self.weights[-1]))
+
+
+class Correction(eqx.Module):
+    """A forecast of the costs, which are the last features, and a network of the other features that corrects it.
+
+    How far to trust the forecast is learnt too: its gain, 1 to start from, grows where the forecast is too flat.
+    """
+
+    network: eqx.Module
+    gain: Array
+    costs: int = eqx.field(static=True)
+
+    def __init__(self, network: eqx.Module, costs: int):
+        self.network, self.gain, self.costs = network, jnp.ones(()), costs
+
+    def __call__(self, x: Array) -> Array:
+        network: Any = self.network
+        return self.gain * x[-self.costs :] + network(x[: -self.costs])
 
 
 def clip_norm(y: Array, tau: Any) -> tuple[Array, Array]:

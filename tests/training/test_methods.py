@@ -13,7 +13,7 @@ from dffl.comparing import fit_all
 from dffl.predictor import MixedPredictor, NetworkPredictor
 from dffl.training import Run, Settings
 from dffl.training.fedavg import train_federated
-from dffl.training.finetune import choose_epochs
+from dffl.training.finetune import choose_epochs, choose_mixed_epochs, tune
 from dffl.training.interp import validation_losses
 from dffl.training.local import train_local
 
@@ -192,3 +192,32 @@ def test_built_in_methods_are_not_replaced_and_wrong_outcomes_are_named(federati
                 dffl.fit(federation, "broken")
         finally:
             del METHODS["broken"]
+
+
+def test_a_mix_is_the_mean_of_the_shared_and_the_tuned_model(federation: dffl.Federation) -> None:
+    fits = fit_all(federation, ["fedavg", "finetune-mix"], finetune_epochs=(3,), **SMALL)
+    tuned = dffl.fit(federation, "finetune", finetune_epochs=(3,), **SMALL)
+    for one in federation:
+        halves = (fits["fedavg"].predict(one.name, one.x) + tuned.predict(one.name, one.x)) / 2
+        np.testing.assert_allclose(fits["finetune-mix"].predict(one.name, one.x), halves, rtol=1e-6)
+
+
+def test_a_mix_chooses_its_epochs_with_the_mix_in_view(run: Run, federation: dffl.Federation) -> None:
+    chosen = run.trained(choose_mixed_epochs, "split").epochs
+    engine, shared = run.engine("split"), run.trained(train_federated, "split")
+    candidates = run.settings.finetune_epochs
+    [chunk, *_] = engine.chunks()
+    stops = tune(run, "split", chunk, shared, candidates)
+    _, held = federation.split(0.2, 0)
+    for place, member in enumerate(chunk.members):
+        client, unit = held[int(member)], engine.normalisers[member]
+        x, c = jnp.asarray(unit.features(client.x)), client.c / unit.c_scale
+        outputs = [engine.recipe.forward(engine.template.network(v), x)[0] for v in (*(s[place] for s in stops), jnp.asarray(shared))]
+        losses = [float(dffl.spo_plus((one + outputs[-1]) / 2, c, client.set, client.maximize).mean()) for one in outputs[:-1]]
+        assert losses[candidates.index(chosen[member])] == pytest.approx(min(losses), rel=1e-4)
+
+
+def test_validation_blocks_reach_the_split_of_a_run(federation: dffl.Federation) -> None:
+    run = Run(federation, Settings.of(**SMALL, validation_blocks=True))
+    kept, _ = federation.split(0.2, 0, blocks=True)
+    np.testing.assert_array_equal(run.engine("split").federation[0].c, kept[0].c)

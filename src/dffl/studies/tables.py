@@ -23,6 +23,7 @@ NAMES = {
     "oracle-interp-mse": "Oracle Interp-DFFL(MSE)",
     "oracle-interp-spo": "Oracle Interp-DFFL(SPO+)",
     "finetune": "Fine-tuned (ours)",
+    "finetune-mix": "Fine-tuned, mixed (ours)",
 }
 """The paper's names of the methods, and ours for those beyond it."""
 

@@ -68,7 +68,7 @@ def _design(z: np.ndarray, directions: np.ndarray, offsets: np.ndarray) -> np.nd
 
 def in_own_units(federation: Federation, settings: Settings) -> tuple[list[Normaliser], list[tuple[np.ndarray, np.ndarray]]]:
     """Each client's units, and its features and costs in them."""
-    units = [Normaliser.fit(one.x, one.c, settings.scale_features, settings.scale_costs) for one in federation]
+    units = [settings.units(one.x, one.c) for one in federation]
     return units, [(unit.features(one.x), one.c / unit.c_scale) for one, unit in zip(federation, units, strict=True)]
 
 

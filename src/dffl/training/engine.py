@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from dffl.federation import Federation, keep_optima
-from dffl.predictor import Normaliser, Template
+from dffl.predictor import Template
 from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
@@ -62,9 +62,7 @@ class Engine:
         self.dtype = np.dtype(settings.dtype)
         self.together = settings.engine == "vector"
         self.counts = np.array(federation.counts)
-        self.normalisers = [
-            Normaliser.fit(client.x, client.c, settings.scale_features, settings.scale_costs) for client in federation
-        ]
+        self.normalisers = [settings.units(client.x, client.c) for client in federation]
         starts = np.cumsum(self.counts) - self.counts
         self._dealers = [
             Dealer(client.name, client.n, settings.batch_size, settings.seed, int(start))
@@ -187,6 +185,8 @@ def initial_network(federation: Federation, settings: Settings) -> Any:
     seed = stream(settings.seed, Purpose.INITIALISE).integers(2**31)
     key = jax.random.key(int(seed))
     p, d = federation.features, federation.dim
+    if settings.forecast and p <= d:
+        raise ValueError(f"forecast: x must hold a forecast of the {d} costs behind its other features, found {p} columns")
     network: Any = settings.factory(key, p, d)
     shape = jax.eval_shape(network, jax.ShapeDtypeStruct((p,), jnp.float32)).shape
     if shape != (d,):

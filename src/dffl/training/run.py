@@ -56,7 +56,8 @@ class Run:
 
     @cached_property
     def _split(self) -> Engine:
-        kept, held = self.federation.split(self.settings.validation_fraction, self.settings.seed)
+        settings = self.settings
+        kept, held = self.federation.split(settings.validation_fraction, settings.seed, settings.validation_blocks)
         return Engine(kept, self.settings, held)
 
     def trained(self, train: Callable[[Run, Part], T], part: Part) -> T:
@@ -83,7 +84,8 @@ class Run:
         engine = self.engine(part)
         with engine.precision():
             network = engine.template.network(jnp.asarray(vector))
-        pooled = Normaliser.pool(engine.normalisers, engine.counts.tolist())
+        forecasts = self.federation.dim if self.settings.forecast else 0
+        pooled = Normaliser.pool(engine.normalisers, engine.counts.tolist(), forecasts)
         return [self._predictor(network, unit) for unit in engine.normalisers], self._predictor(network, pooled)
 
     def _predictor(self, network: Any, unit: Normaliser) -> Predictor:

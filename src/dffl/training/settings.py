@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dffl.checks import require_whole
-from dffl.predictor import Network, NetworkFactory
+from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
 from dffl.randomness import checked_seed
 
 
@@ -41,8 +41,12 @@ class Settings:
     """Standardise each client's features."""
     scale_costs: bool = True
     """Divide each client's costs by their mean absolute value; False trains on raw costs."""
+    forecast: bool = False
+    """The last d features are a forecast of the d costs that a client already has: the network learns what to add to it."""
     validation_fraction: float = 0.2
     """The share of the samples that methods which choose something hold out."""
+    validation_blocks: bool = False
+    """Hold out one stretch of consecutive samples, at one place for all clients, instead of samples at random."""
     lambda_step: float = 0.05
     """The step of the grid of interpolation weights from 0 to 1."""
     finetune_epochs: tuple[int, ...] = (0, 3, 10, 30, 100)
@@ -88,8 +92,15 @@ class Settings:
 
     @property
     def factory(self) -> NetworkFactory:
-        """What builds the network: the user's own, or the default one of this width."""
-        return self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)))
+        """What builds the network: the user's own, or the default one of this width; beside a forecast, what corrects it."""
+        if not self.forecast:
+            return self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)))
+        inner = self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)).silent())
+        return lambda key, p, d: Correction(inner(key, p - d, d), d)
+
+    def units(self, x: np.ndarray, c: np.ndarray) -> Normaliser:
+        """A client's units, from its samples."""
+        return Normaliser.fit(x, c, self.scale_features, self.scale_costs, c.shape[-1] if self.forecast else 0)
 
     @property
     def lambdas(self) -> np.ndarray:

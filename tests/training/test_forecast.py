@@ -1,0 +1,89 @@
+"""A client that already has a forecast: the network starts from it and learns what to add."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dffl
+from dffl.predictor import Network, Normaliser
+from dffl.training import Run, Settings
+from tests.federations import D, P, client, feasible_sets
+
+
+def with_forecast(one: dffl.Client, error: float = 0.3) -> dffl.Client:
+    """The client with a forecast of its costs behind its features."""
+    noise = np.random.default_rng(1).normal(0, error, one.c.shape)
+    return dffl.Client(one.name, np.hstack([one.x, one.c + noise]), one.c, one.set, one.maximize)
+
+
+@pytest.fixture(scope="module")
+def federation() -> dffl.Federation:
+    sets = feasible_sets()
+    return dffl.Federation(
+        [with_forecast(client("buys", sets["topk"], 60)), with_forecast(client("packs", sets["knapsack"], 40, maximize=True))]
+    )
+
+
+def test_before_any_training_the_forecast_is_the_prediction(federation: dffl.Federation) -> None:
+    run = Run(federation, Settings(forecast=True))
+    engine = run.engine("all")
+    predictors = run.personal(np.stack([np.asarray(engine.initial)] * 2), "all")
+    for one, predictor in zip(federation, predictors, strict=True):
+        np.testing.assert_allclose(predictor(one.x), one.x[:, P:], rtol=1e-5)
+
+
+def test_forecasts_keep_to_the_units_of_the_costs_and_other_features_are_standardised() -> None:
+    rng = np.random.default_rng(0)
+    x, c = rng.normal(5, 3, (50, 4)), rng.normal(20, 4, (50, 2))
+    unit = Normaliser.fit(x, c, forecasts=2)
+    np.testing.assert_allclose(unit.features(x)[:, :2].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(unit.features(x)[:, 2:], x[:, 2:] / np.abs(c).mean())
+    other = Normaliser.fit(3 * x, 5 * c, forecasts=2)
+    pooled = Normaliser.pool([unit, other], [50, 50], forecasts=2)
+    np.testing.assert_allclose(pooled.x_scale[2:], pooled.c_scale)
+    assert pooled.c_scale == pytest.approx(3 * unit.c_scale)
+
+
+def test_training_gets_better_than_a_biased_forecast(federation: dffl.Federation) -> None:
+    biased = []
+    for one in federation:
+        x = one.x.copy()
+        x[:, P:] += np.linspace(-2, 2, D)
+        biased.append(dffl.Client(one.name, x, one.c, one.set, one.maximize))
+    fed = dffl.Federation(biased)
+    fit = dffl.fit(fed, "finetune", forecast=True, rounds=10)
+    for one in fed:
+        naive = dffl.regret(one.x[:, P:], one.c, one.set, one.maximize).mean()
+        assert fit.regrets(one).mean() < 0.6 * naive
+
+
+def test_it_is_saved_with_the_fit_and_serves_a_newcomer(federation: dffl.Federation, tmp_path) -> None:
+    fit = dffl.fit(federation, "fedavg", forecast=True, rounds=2)
+    fit.save(tmp_path / "fit.dffl")
+    again = dffl.load(tmp_path / "fit.dffl")
+    newcomer = with_forecast(client("new", dffl.TopK(D, 2), 10))
+    np.testing.assert_array_equal(again.predict(newcomer, newcomer.x), fit.predict(newcomer, newcomer.x))
+
+
+def test_the_engines_agree(federation: dffl.Federation) -> None:
+    fits = [dffl.fit(federation, "finetune-mix", forecast=True, rounds=3, engine=e, dtype="float64") for e in ("vector", "loop")]
+    for one in federation:
+        np.testing.assert_allclose(*(fit.predict(one.name, one.x) for fit in fits), rtol=1e-9)
+
+
+def test_a_network_of_ones_own_sees_the_other_features_alone(federation: dffl.Federation) -> None:
+    seen = []
+
+    def network(key, inputs, outputs):
+        seen.append((inputs, outputs))
+        return Network(key, inputs, outputs, (4,))
+
+    dffl.fit(federation, "fedavg", forecast=True, rounds=1, network=network)
+    assert set(seen) == {(P, D)}
+
+
+def test_features_that_hold_nothing_but_a_forecast_are_refused() -> None:
+    alone = dffl.Federation([client("a", dffl.TopK(5, 2))])
+    with pytest.raises(ValueError, match="forecast: x must hold a forecast of the 5 costs behind its other features, found 3"):
+        dffl.fit(alone, "fedavg", forecast=True, rounds=1)
