@@ -50,6 +50,8 @@ class Fit:
     """The model for a client that took no part, where the method has one."""
     history: pd.DataFrame
     """What each client saw in training: job, round, client, loss, share of outputs at the clip, norm (scaled units)."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """Whatever is to be kept and saved with the fit, as JSON has it: how features were made, what units are in use."""
 
     def __repr__(self) -> str:
         return f"Fit({self.method!r}, {len(self.members)} clients, {self.features} features, {self.dim} decisions)"
@@ -70,9 +72,7 @@ class Fit:
 
     def regrets(self, client: Client) -> np.ndarray:
         """The regret of each sample of a client, known by its name, on the set and samples that it brings."""
-        costs = predicted(self._member(client).predictor, client.x)
-        with jax.enable_x64(True):
-            return np.asarray(_regret(client.set, costs, client.c, client.maximize, client.w_star))
+        return regrets_at(client, predicted(self._member(client).predictor, client.x))
 
     def evaluate(self, test: Federation) -> pd.DataFrame:
         """A row a client: what its decisions lose on a test federation.
@@ -251,6 +251,12 @@ def predicted(predictor: Predictor, x: np.ndarray) -> Array:
     """A predictor's raw costs at raw features, in float64."""
     with jax.enable_x64(True):
         return _apply(jax.tree.map(_array, predictor), jnp.asarray(x))
+
+
+def regrets_at(client: Client, costs: Any) -> np.ndarray:
+    """What each sample of a client loses by deciding at these costs instead of its own."""
+    with jax.enable_x64(True):
+        return np.asarray(_regret(client.set, jnp.asarray(costs), client.c, client.maximize, client.w_star))
 
 
 def _array(leaf: Any) -> Any:

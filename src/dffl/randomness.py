@@ -25,6 +25,7 @@ class Purpose(IntEnum):
     SYNTHETIC_ROWS = 7
     FOLD = 8
     COMPARE = 9
+    EXAMPLE = 10
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:

@@ -18,17 +18,16 @@ class Source(NamedTuple):
 
 
 def load(source: str, seed: int = 0) -> Source:
-    """``demo``, ``knapsack``, ``portfolio``, or a folder with the prices and the weather of electricity zones."""
+    """``demo``, ``knapsack``, ``portfolio``, or a panel of electricity zones: a file, or a folder with prices and weather."""
     if source in ("demo", "knapsack"):
         rich = source == "demo"
         return Source(synthetic.knapsack(seed, imbalanced=rich), "the demo's 20 knapsacks" if rich else "20 knapsacks", False)
     if source == "portfolio":
         return Source(synthetic.portfolio(seed), "20 portfolios", False)
-    folder = Path(source)
-    if not folder.is_dir():
-        known = "demo, knapsack, portfolio or a folder with prices.csv.gz and weather.csv.gz"
-        raise ValueError(f"SOURCE must be {known}, found {source!r}")
+    path = Path(source)
+    if not path.exists():
+        raise ValueError(f"SOURCE must be demo, knapsack, portfolio, or a market's panel (see dffl energy), found {source!r}")
     from dffl.data import energy
 
-    federation = energy.zones(folder)
-    return Source(federation, f"{len(federation)} zones in {folder}", True)
+    federation = energy.federation(energy.open_panel(path))
+    return Source(federation, f"{len(federation)} zones of {path}", True)

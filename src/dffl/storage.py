@@ -49,6 +49,7 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
         "dim": fit.dim,
         "members": [{f.name: writer.encode(getattr(m, f.name)) for f in dataclasses.fields(m)} for m in fit.members.values()],
         "shared": writer.encode(fit.shared),
+        "about": fit.about,
     }
 
     def write(temporary: Path) -> None:
@@ -115,6 +116,7 @@ def _rebuild(manifest: dict[str, Any], contents: dict[str, bytes], network: Netw
         members={member.name: member for member in members},
         shared=reader.decode(manifest["shared"]),
         history=history,
+        about=manifest.get("about", {}),
     )
 
 

@@ -68,10 +68,12 @@ def measurements(quick: bool = False, peers: bool = False) -> list[Measurement]:
         Measurement("step portfolio, one core", own("step", "portfolio", cores=1), "ms", 1.6, False),
         Measurement("federated rounds", own("rounds", "20"), "rounds/s", 300),
     ]
-    many, huge = ("200", "1000") if quick else ("2000", "10000")
+    many, huge, zones = ("200", "1000", "100") if quick else ("2000", "10000", "1000")
     found += [
         Measurement(f"growth 20 to {many} clients", own("growth", "20", many), "times", 1.3, False),
         Measurement(f"peak memory {huge} clients", own("memory", huge), "GB", 4.0, False),
+        Measurement(f"peak memory {zones} zones x 3 years", own("market", zones, "weather"), "GB", 4.0, False),
+        Measurement(f"peak memory {zones} zones, past prices", own("market", zones, "past"), "GB", 4.0, False),
         Measurement("190 pairwise bounds, knapsack", own("bounding", "knapsack", "pairs"), "s", 2.0, False),
         Measurement("190 pairwise bounds, portfolio", own("bounding", "portfolio", "pairs"), "s", 2.0, False),
         Measurement("complexity and discrepancies, knapsack", own("bounding", "knapsack", "search"), "s", 60.0, False),

@@ -117,6 +117,19 @@ def memory(clients: int) -> dict[str, Any]:
     return {"value": peak_gb()}
 
 
+def market(zones: int, past: bool) -> dict[str, Any]:
+    """Peak memory of training a market of so many zones and three years with every method of the energy study."""
+    from dffl.comparing import fit_all
+    from dffl.data.energy import Recipe, federation
+    from dffl.data.energy.example import example_panel
+
+    panel = example_panel(days=3 * 365, towns=[f"town-{number:04d}" for number in range(zones)])
+    train = federation(panel, Recipe(weight=0.05 if past else None))
+    quick: dict[str, Any] = {"rounds": 1, "local_epochs": 1, "finetune_epochs": (1,)}
+    fit_all(train, ("local", "fedavg", "interp-spo", "finetune", "finetune-mix"), progress=False, forecast=past, **quick)
+    return {"value": peak_gb()}
+
+
 def bounding(problem: str, search: bool) -> dict[str, Any]:
     """Seconds for the bounds of a 20-client federation in a fresh process: all pairs, or with the searches for lower bounds."""
     from dffl.theory.report import bounds
@@ -172,6 +185,7 @@ def main() -> None:
         "rounds": lambda: rounds(int(argument[0]), seconds),
         "growth": lambda: growth(seconds, tuple(int(n) for n in argument)),
         "memory": lambda: memory(int(argument[0])),
+        "market": lambda: market(int(argument[0]), argument[1] == "past"),
         "bounding": lambda: bounding(argument[0], argument[1] == "search"),
         "importing": lambda: importing(argument[0]),
     }

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import dffl
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from dffl.studies.command import Outcome
+from dffl.cli.energy import energy
+from dffl.cli.shared import Json, Only, Quiet, Ray, Seed, Workers, answer, answering, console, require_folder
 
 app = typer.Typer(
     help="Decision-focused federated learning: train together on the decisions that follow, while the data stay home.",
@@ -26,28 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Exit(IntEnum):
-    """How a command ends; see the docs on exit codes."""
-
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    BAD_INPUT = 3
-    DIVERGED = 4
-    INTERRUPTED = 130
-
-
-PICTURES = (".png", ".pdf", ".svg", ".jpg")
-"""How a picture's file may end."""
-
-Seed = Annotated[int, typer.Option(help="Fixes everything that is random.")]
-Json = Annotated[bool, typer.Option("--json", help="Print for programs instead of people.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")]
-Only = Annotated[list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")]
-Workers = Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")]
-Ray = Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")]
+app.add_typer(energy, name="energy")
 
 
 @app.callback(invoke_without_command=True)
@@ -74,17 +46,17 @@ def demo(
     """
     with answering():
         if not json_:
-            _require_folder(figure)
+            require_folder(figure)
         from dffl import demo as demonstration
 
         federation, table, seconds = demonstration.run(seed, progress=False if quiet else None, rounds=rounds)
         if json_:
             typer.echo(json.dumps(demonstration.as_json(table, seconds)))
             return
-        console = _console()
-        demonstration.show(federation, table, console)
+        screen = console()
+        demonstration.show(federation, table, screen)
         demonstration.draw(table, figure)
-        console.print(f"\n{seconds:.0f} s. Picture: {figure}", highlight=False)
+        screen.print(f"\n{seconds:.0f} s. Picture: {figure}", highlight=False)
 
 
 @app.command()
@@ -106,7 +78,7 @@ def bench(
         if json_:
             typer.echo(json.dumps(results.as_json()))
         else:
-            results.show(_console())
+            results.show(console())
 
 
 @app.command()
@@ -143,7 +115,7 @@ def paper(
 
         options = command.Options(out, quick, protocol, only or [], workers, ray or None, show, figures)
         outcome = command.paper(options, progress=False if quiet else None)
-        _answer(outcome, json_)
+        answer(outcome, json_)
 
 
 @app.command("advice-study")
@@ -171,10 +143,10 @@ def advice_study(
 
         options = Options(out, False, False, only or [], workers, ray or None, show, False)
         outcome = judge(options, zones, progress=False if quiet else None)
-        _answer(outcome, json_)
+        answer(outcome, json_)
 
 
-SOURCE_HELP = "demo, knapsack, portfolio, or a folder with prices.csv.gz and weather.csv.gz of electricity zones."
+SOURCE_HELP = "demo, knapsack, portfolio, or the panel of an electricity market (see dffl energy)."
 SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)]
 
 
@@ -211,7 +183,7 @@ def advise(
         if json_:
             typer.echo(json.dumps(advice.as_json()))
         else:
-            show(advice, found.title, _console())
+            show(advice, found.title, console())
 
 
 @app.command()
@@ -232,7 +204,7 @@ def bounds(
     """
     with answering():
         if not json_:
-            _require_folder(figure)
+            require_folder(figure)
         from dffl.sources import load
         from dffl.theory.display import draw, show
         from dffl.theory.report import bounds as bound
@@ -242,57 +214,10 @@ def bounds(
         if json_:
             typer.echo(json.dumps(report.as_json()))
             return
-        console = _console()
-        show(report, found.title, console)
+        screen = console()
+        show(report, found.title, screen)
         draw(report, figure, found.title)
-        console.print(f"\nHeat map: {figure}", highlight=False)
-
-
-def _answer(outcome: Outcome, json_: bool) -> None:
-    """Show how a study stands, and fail if a part of it did."""
-    if json_:
-        typer.echo(json.dumps(outcome.as_json()))
-    else:
-        outcome.show(_console())
-    if outcome.failed:
-        raise typer.Exit(Exit.FAILED)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    # A pipe has no width of its own: give tables the room that they need.
-    return Console(width=None if sys.stdout.isatty() else 130)
-
-
-def _require_folder(path: Path) -> None:
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"--figure must name a file in a folder that exists, found {str(path)!r}")
-    if path.suffix not in PICTURES:
-        raise ValueError(f"--figure must end in {', '.join(PICTURES)}, found {str(path)!r}")
-
-
-@contextmanager
-def answering() -> Iterator[None]:
-    """Turn what goes wrong into one clear line and an exit code of its own."""
-    code: Exit
-    try:
-        yield
-        return
-    except (typer.Exit, SystemExit):
-        raise
-    except KeyboardInterrupt as error:
-        line, code = str(error) or "interrupted", Exit.INTERRUPTED
-    except ValueError as error:
-        line, code = str(error), Exit.BAD_INPUT
-    except OSError as error:
-        line, code = str(error), Exit.FAILED
-    except Exception as error:
-        if type(error).__name__ != "DivergenceError":  # named, not imported: it would load JAX for --help
-            raise
-        line, code = str(error), Exit.DIVERGED
-    typer.echo(f"dffl: {line}", err=True)
-    raise typer.Exit(code)
+        screen.print(f"\nHeat map: {figure}", highlight=False)
 
 
 def main() -> Any:

@@ -24,6 +24,8 @@ SEARCH_STEPS = 100
 """Of the ascent behind the paper's condition: it is true for almost every client whatever the steps."""
 FOLDER = "DFFL_ENERGY_DATA"
 """The environment variable that names the zones' folder."""
+LEFT_OUT = ("NE_INTERNAL_HUB",)
+"""A neighbouring market's hub: no zone."""
 FIRST_HALF, SECOND_HALF = ("2021-01-01", "2021-06-30"), ("2021-07-01", "2021-12-31")
 
 
@@ -56,7 +58,8 @@ def judge_synthetic(*, settings: dict[str, Any], **job: Any) -> pd.DataFrame:
 
 def judge_zones(*, data: str, seed: int, settings: dict[str, Any]) -> pd.DataFrame:
     """The rows of the real zones."""
-    train, test = (energy.zones(os.environ[FOLDER], *half) for half in (FIRST_HALF, SECOND_HALF))
+    panel = energy.open_panel(os.environ[FOLDER], without=LEFT_OUT)
+    train, test = (energy.federation(panel, None, *half) for half in (FIRST_HALF, SECOND_HALF))
     return judge(train, test, blocks=True, seed=seed, **settings)
 
 

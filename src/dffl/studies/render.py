@@ -13,6 +13,9 @@ from dffl.files import write_text
 from dffl.studies.published import Value
 from dffl.studies.tables import Cell, Table
 
+MANY = 1000
+"""From here on numbers are shown whole."""
+
 
 def write_tables(tables: list[Table], folder: Path) -> list[Path]:
     """Write each table in three forms, and return the files."""
@@ -69,9 +72,10 @@ def to_rich(table: Table) -> RichTable:
     labels = len(headings) - len({cell.column for cell in table.cells})
     for number, heading in enumerate(headings):
         label = number < labels
-        out.add_column(heading, justify="left" if label else "right", no_wrap=True, min_width=9 if label and heading else None)
+        out.add_column(heading, justify="left" if label else "right", no_wrap=True, min_width=9 if number == 0 else None)
+    compared = any(cell.paper for cell in table.cells)
     for line, after in zip(body, [*body[1:], None], strict=True):
-        last = after is None or bool(after[0])  # the next line starts a new row of the table
+        last = compared and (after is None or bool(after[0]))  # the next line starts a new row of the table
         out.add_row(*line, end_section=last, style="dim" if "paper" in line[:labels] else "")
     return out
 
@@ -103,19 +107,22 @@ def _lines(cells: dict[str, Cell], columns: list[str], plus_minus: str) -> Itera
 def _value(value: Value | None, plus_minus: str) -> str:
     if value is None or value.mean != value.mean:
         return ""
-    return _number(value.mean) + (f" {plus_minus} {_number(value.sd)}" if value.sd == value.sd else "")
+    # A spread has as many digits as what it is the spread of.
+    spread = f"{value.sd:,.0f}" if abs(value.mean) >= MANY else _number(value.sd)
+    return _number(value.mean) + (f" {plus_minus} {spread}" if value.sd == value.sd else "")
 
 
 def _difference(cell: Cell | None) -> str:
     if cell is None or cell.paper is None:
         return ""
     change = cell.ours.mean - cell.paper.mean
-    return f"{change:+.2f} ({100 * change / cell.paper.mean:+.0f} %)"
+    share = f" ({100 * change / abs(cell.paper.mean):+.0f} %)" if cell.paper.mean else ""
+    return f"{change:+.2f}{share}"
 
 
 def _number(value: float) -> str:
     # A whole number from 10 on is a count: a measured regret is never so round.
-    return f"{value:,.0f}" if value >= 10 and value == int(value) else f"{value:.2f}"
+    return f"{value:,.0f}" if (value >= 10 and value == int(value)) or abs(value) >= MANY else f"{value:.2f}"
 
 
 def _piped(texts: list[str]) -> str:

@@ -1,0 +1,154 @@
+"""Polite requests: a pause between them, another try when a fault may pass, one line when it does not."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from typing import TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+PASSING = frozenset({408, 429, 500, 502, 503, 504})
+"""Statuses that may be gone at the next try."""
+FIRST_WAIT = 2.0
+"""Seconds before the second try; each further wait is twice as long, so that six tries outlast a limit by the minute."""
+LONGEST_WAIT = 300.0
+"""Seconds that a server may ask us to wait; beyond that we say so and stop."""
+
+Response: TypeAlias = http.client.HTTPResponse | urllib.error.HTTPError
+T = TypeVar("T")
+
+
+class NoNetwork(OSError):
+    """A server could not be reached, or went on failing."""
+
+
+class Refused(ValueError):
+    """A server's final no: the status, and what it said."""
+
+    def __init__(self, line: str, status: int, said: str):
+        super().__init__(line)
+        self.status, self.said = status, said
+
+
+class Again(Exception):
+    """A reply that is no good, where another try may help."""
+
+
+class Web:
+    """Reads from servers with at least ``pause`` seconds between requests to a host, and at most ``tries`` tries each.
+
+    Time-outs, cut connections and the statuses in ``PASSING`` are tried again after a growing wait, or after the wait that the
+    server asks for. A host that cannot be reached at all fails at once. Proxies are those of the environment.
+    """
+
+    def __init__(
+        self,
+        pause: float = 1.0,
+        tries: int = 6,
+        timeout: float = 60.0,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ):
+        self.pause, self.tries, self.timeout = pause, tries, timeout
+        self._clock, self._now, self._sleep = clock, now, sleep
+        self._next: dict[str, float] = {}  # when a host may be asked again
+
+    def get(
+        self,
+        url: str,
+        receive: Callable[[Response], T],
+        headers: Callable[[], Mapping[str, str]] = dict,
+        secrets: Callable[[], Mapping[str, str]] = dict,
+        accept: frozenset[int] = frozenset({200}),
+    ) -> T:
+        """What ``receive`` makes of the reply, whose status is in ``accept``.
+
+        ``headers`` are asked for at each try; ``secrets`` are not sent on to another host, and stand in no error.
+        """
+        host, hidden = urlsplit(url).netloc, secrets()
+        tries = 0
+        while True:
+            tries += 1
+            self._take_turn(host)
+            wait = min(FIRST_WAIT * 2 ** (tries - 1), LONGEST_WAIT)
+            try:
+                with self._open(url, headers(), hidden) as response:
+                    if response.status in accept:
+                        return receive(response)
+                    why = _describe(response, hidden)
+                    if response.status not in PASSING:
+                        raise Refused(f"{host} refused {url} ({why})", int(response.status or 0), why)
+                    wait = _asked_wait(response.headers, self._now(), wait)
+            except Again as fault:
+                why = str(fault)
+            except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, ssl.SSLError) as fault:
+                cause = fault.reason if isinstance(fault, urllib.error.URLError) else fault
+                why = f"no answer within {self.timeout:g} s" if isinstance(cause, TimeoutError) else _one_line(str(cause))
+                if not _passes(cause):
+                    raise NoNetwork(f"cannot reach {host} ({why})") from None
+            if wait > LONGEST_WAIT:
+                raise NoNetwork(f"cannot fetch from {host} ({why}; it asks for a wait of {wait:.0f} s)")
+            if tries >= self.tries:
+                raise NoNetwork(f"cannot fetch from {host} ({why}; {tries} tries)")
+            self._sleep(wait)
+
+    def _take_turn(self, host: str) -> None:
+        early = self._next.get(host, 0.0) - self._clock()
+        if early > 0:
+            self._sleep(early)
+        self._next[host] = self._clock() + self.pause
+
+    def _open(self, url: str, headers: Mapping[str, str], secrets: Mapping[str, str]) -> Response:
+        """The reply, whatever its status."""
+        request = urllib.request.Request(url, headers={"User-Agent": "dffl", **headers})
+        for name, value in secrets.items():
+            request.add_unredirected_header(name, value)
+        try:
+            response: Response = urllib.request.urlopen(request, timeout=self.timeout)
+        except urllib.error.HTTPError as error:
+            return error
+        return response
+
+
+def _passes(cause: object) -> bool:
+    cut = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError, http.client.HTTPException, ssl.SSLEOFError)
+    return isinstance(cause, (TimeoutError, *cut))
+
+
+def _describe(response: Response, hidden: Mapping[str, str]) -> str:
+    """A status in words, with the reason that programs of this kind give in a JSON body, without the secrets."""
+    said = ""
+    try:
+        body = json.loads(response.read(10_000))
+        found = body.get("reason") or body.get("message") or body.get("errors") or ""
+        said = found if isinstance(found, str) else json.dumps(found)
+    except (OSError, ValueError, AttributeError, http.client.HTTPException):
+        pass  # a body of another kind is of no use in one line
+    for secret in hidden.values():
+        said = said.replace(secret, "...")
+    status = f"{response.status} {response.reason}".strip()
+    return f"{status}: {_one_line(said)}" if said else status
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:300]
+
+
+def _asked_wait(headers: Message, now: float, otherwise: float) -> float:
+    """Seconds until Retry-After, which is a number of seconds or a date."""
+    asked = (headers.get("Retry-After") or "").strip()
+    if asked.isdigit():
+        return float(asked)
+    try:
+        return max(0.0, parsedate_to_datetime(asked).timestamp() - now)
+    except (TypeError, ValueError):
+        return otherwise

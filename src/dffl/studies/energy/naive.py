@@ -1,0 +1,66 @@
+"""What a buyer without a model would do: rules that expect prices like those of the past."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dffl.data.energy import HOURS, Panel
+from dffl.data.energy.lagged import WEIGHTS, moving_average, steady_average, yesterday
+from dffl.federation import Client, keep_optima
+from dffl.fitting import regrets_at
+from dffl.sets import TopK
+
+RULES = ("mean-cost", "yesterday", "moving-average", "steady-average", "perfect-foresight")
+"""The historical mean price, yesterday's prices, moving averages of past prices, and the prices themselves."""
+Average = Callable[[np.ndarray, float], np.ndarray]
+
+
+class Buyer(NamedTuple):
+    """A zone with all its days, of which some train (``past``) and the others test."""
+
+    client: Client
+    past: np.ndarray
+
+
+def naive_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, np.ndarray]:
+    """The mean regret of each zone on the days from ``first_test`` on, under each rule."""
+    buyers = _buyers(panel, cost, first_test)
+    plain, steady = (_best_weight(buyers, average) for average in (moving_average, steady_average))
+    lost = np.empty((len(buyers), len(RULES)))
+    for place, (client, past) in enumerate(buyers):
+        expected = (
+            np.broadcast_to(client.c[past].mean(axis=0), client.c.shape),
+            yesterday(client.c)[:-1],
+            moving_average(client.c, plain)[:-1],
+            steady_average(client.c, steady)[:-1],
+            client.c,
+        )
+        lost[place] = [regrets_at(client, prices)[~past].mean() for prices in expected]
+    return dict(zip(RULES, lost.T, strict=True))
+
+
+def tuned_weight(panel: Panel, cost: str, before: str | None = None) -> float:
+    """The weight of a new day with which a steady average loses least on the days before ``before`` (default: all)."""
+    return _best_weight(_buyers(panel, cost, before), steady_average)
+
+
+def _best_weight(buyers: list[Buyer], average: Average) -> float:
+    """One weight for all zones, each judged on its own past days; the first day has no past and does not count."""
+    lost = np.zeros(len(WEIGHTS))
+    for client, past in buyers:
+        lost += [regrets_at(client, average(client.c, weight)[:-1])[past][1:].mean() for weight in WEIGHTS]
+    return WEIGHTS[int(np.argmin(lost))]
+
+
+def _buyers(panel: Panel, cost: str, first_test: str | None) -> list[Buyer]:
+    costs, spans = panel.costs(cost), zip(panel.starts[:-1], panel.starts[1:], strict=True)
+    clients = [
+        Client(name, costs[start:end, :1], costs[start:end], TopK(HOURS, float(demand)))
+        for name, (start, end), demand in zip(panel.names, spans, panel.demands, strict=True)
+    ]
+    keep_optima(clients)
+    last = np.datetime64(first_test or "9999-12-31", "D")
+    return [Buyer(client, zone.dates < last) for client, zone in zip(clients, panel, strict=True)]

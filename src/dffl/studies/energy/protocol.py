@@ -1,0 +1,101 @@
+"""The protocol of the energy study: what is asked of a panel, and the two halves that it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dffl.data.energy import Panel, Recipe, federation, open_panel
+from dffl.federation import Federation
+from dffl.studies.energy.naive import tuned_weight
+from dffl.training import Settings
+
+METHODS = ("local", "fedavg", "interp-mse", "interp-spo", "finetune", "finetune-mix")
+SEEDS = (0, 1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What `dffl energy run` asks for; the defaults are the paper's."""
+
+    split: str | None = None
+    """The first day that tests; None: the first of the panel's second half."""
+    lags: bool = False
+    """Use past prices too."""
+    cost: str = "total"
+    weather_lag: int = 0
+    covariates: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    demand_seed: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Settings of training that are not the defaults."""
+
+    def __post_init__(self) -> None:
+        for name, instead in (("seed", "--seeds"), ("forecast", "--lags")):
+            if name in self.settings:
+                raise ValueError(f"--set cannot change {name}; use {instead}")
+        Settings.of(**self.training(0))  # an unknown or impossible setting is refused before any work
+
+    def as_json(self) -> dict[str, Any]:
+        """For a study's protocol: plain values."""
+        plain = asdict(self)
+        return plain | {"covariates": plain["covariates"] and list(plain["covariates"]), "without": list(plain["without"])}
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> Protocol:
+        """The protocol behind plain values."""
+        names = plain["covariates"]
+        return cls(**plain | {"covariates": names and tuple(names), "without": tuple(plain["without"])})
+
+    def open(self, path: str) -> Panel:
+        """The panel as this protocol reads it."""
+        return open_panel(path, self.without, None if self.covariates is None else list(self.covariates), self.demand_seed)
+
+    def recipe(self, panel: Panel, before: str | None = None) -> Recipe:
+        """How days become samples; a moving average is tuned on the days before ``before``."""
+        weight = tuned_weight(panel, self.cost, before) if self.lags else None
+        return Recipe(self.cost, self.weather_lag, weight)
+
+    def training(self, seed: int) -> dict[str, Any]:
+        """The settings of a fit."""
+        return self.settings | {"seed": seed, "forecast": self.lags}
+
+
+class Halves(NamedTuple):
+    """Days that train and days that test, and how days became samples."""
+
+    train: Federation
+    test: Federation
+    recipe: Recipe
+    first_test: str
+
+
+def halves(panel: Panel, protocol: Protocol) -> Halves:
+    """The panel's two halves in time. A sample of the second may know prices of the days before it, and no others."""
+    first = split_day(panel, protocol.split)
+    recipe = protocol.recipe(panel, first)
+    day_before = str(np.datetime64(first, "D") - 1)
+    train = federation(panel, recipe, last=day_before)
+    return Halves(train, federation(panel, recipe, first=first), recipe, first)
+
+
+def split_day(panel: Panel, wanted: str | None) -> str:
+    """The first day that tests."""
+    if wanted is None:
+        return str(panel.days[len(panel.days) // 2])
+    try:
+        day = np.datetime64(wanted, "D")
+    except ValueError:
+        raise ValueError(f"--split must be a day such as 2021-07-01, found {wanted!r}") from None
+    if not panel.days[0] < day <= panel.days[-1]:
+        raise ValueError(f"--split must lie after {panel.days[0]} and not after {panel.days[-1]}, found {wanted}")
+    return str(day)
+
+
+def check_methods(methods: Sequence[str]) -> None:
+    """Refuse a study without a local model to compare with."""
+    if "local" not in methods:
+        raise ValueError("methods must have 'local' among them: changes are against it")

@@ -1,0 +1,1 @@
+"""Loaders, against a server on this machine that speaks the sources' formats and fails as told."""
