@@ -147,6 +147,15 @@ class ConstantPredictor(Predictor):
         return jnp.broadcast_to(self.costs, (*x.shape[:-1], *self.costs.shape))
 
 
+class ForecastPredictor(Predictor):
+    """The forecast that a client already has: its last features."""
+
+    costs: int
+
+    def __call__(self, x: Array) -> Array:
+        return x[..., -self.costs :]
+
+
 class MixedPredictor(Predictor):
     """(1 - weight) own + weight shared: a mix of two predictors' outputs."""
 

@@ -66,8 +66,22 @@ def test_it_is_saved_with_the_fit_and_serves_a_newcomer(federation: dffl.Federat
     np.testing.assert_array_equal(again.predict(newcomer, newcomer.x), fit.predict(newcomer, newcomer.x))
 
 
+def test_a_mix_takes_the_forecast_in_as_a_third(federation: dffl.Federation, tmp_path) -> None:
+    options = {"forecast": True, "rounds": 3, "finetune_epochs": (3,)}
+    fits = {name: dffl.fit(federation, name, **options) for name in ("fedavg", "finetune", "finetune-mix")}
+    for one in federation:
+        parts = [fits[name].predict(one.name, one.x) for name in ("fedavg", "finetune")]
+        expected = (*parts, one.x[:, P:])
+        np.testing.assert_allclose(fits["finetune-mix"].predict(one.name, one.x), sum(expected) / 3, rtol=1e-5)
+    fits["finetune-mix"].save(tmp_path / "mix.dffl")
+    again = dffl.load(tmp_path / "mix.dffl")
+    np.testing.assert_array_equal(again.predict("buys", federation[0].x), fits["finetune-mix"].predict("buys", federation[0].x))
+
+
 def test_the_engines_agree(federation: dffl.Federation) -> None:
-    fits = [dffl.fit(federation, "finetune-mix", forecast=True, rounds=3, engine=e, dtype="float64") for e in ("vector", "loop")]
+    fits = [
+        dffl.fit(federation, "finetune-mix", forecast=True, rounds=3, engine=e, dtype="float64") for e in ("vector", "loop")
+    ]
     for one in federation:
         np.testing.assert_allclose(*(fit.predict(one.name, one.x) for fit in fits), rtol=1e-9)
 

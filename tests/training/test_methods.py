@@ -212,7 +212,9 @@ def test_a_mix_chooses_its_epochs_with_the_mix_in_view(run: Run, federation: dff
     for place, member in enumerate(chunk.members):
         client, unit = held[int(member)], engine.normalisers[member]
         x, c = jnp.asarray(unit.features(client.x)), client.c / unit.c_scale
-        outputs = [engine.recipe.forward(engine.template.network(v), x)[0] for v in (*(s[place] for s in stops), jnp.asarray(shared))]
+        outputs = [
+            engine.recipe.forward(engine.template.network(v), x)[0] for v in (*(s[place] for s in stops), jnp.asarray(shared))
+        ]
         losses = [float(dffl.spo_plus((one + outputs[-1]) / 2, c, client.set, client.maximize).mean()) for one in outputs[:-1]]
         assert losses[candidates.index(chosen[member])] == pytest.approx(min(losses), rel=1e-4)
 

@@ -4,8 +4,8 @@ The number is chosen by SPO+ loss on held-out samples, with models of the 80/20 
 data is trained that long on all of the client's data: reusing the held-out samples is worth more than the choice itself.
 ``finetune_refit=False`` leaves that last step out. Among equally good numbers the smallest is chosen.
 
-`finetune-mix` decides by the mean of what the tuned and the shared model predict: tuning to few samples is noisy, and the
-mean halves the noise.
+`finetune-mix` decides by the mean of what there is: the tuned model, the shared one and, where the clients have one, the
+forecast that these correct. Each errs in its own way, and no weights have to be learned from few samples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from dffl.predictor import MixedPredictor
+from dffl.predictor import ForecastPredictor, MixedPredictor, Predictor
 from dffl.randomness import Purpose
 from dffl.training.engine import Chunk, rounds_of
 from dffl.training.fedavg import fedavg_work, train_federated
@@ -117,10 +117,13 @@ def finetune(run: Run) -> Outcome:
 
 @method("finetune-mix", work=_work, splits=True)
 def finetune_mix(run: Run) -> Outcome:
-    """The mean of the shared model and the shared model trained on at each client."""
+    """The mean of the shared model, the shared model trained on at each client, and the forecast, if there is one."""
     part: Part = "all" if run.settings.finetune_refit else "split"
     tuned = run.trained(refit_mixed, "all") if run.settings.finetune_refit else run.trained(choose_mixed_epochs, "split")
     common, newcomer = run.common(run.trained(train_federated, part), part)
     own = run.personal(tuned.vectors, part)
-    mixed = [MixedPredictor(a, b, np.asarray(SHARED)) for a, b in zip(own, common, strict=True)]
+    mixed: list[Predictor] = [MixedPredictor(a, b, np.asarray(SHARED)) for a, b in zip(own, common, strict=True)]
+    if run.settings.forecast:
+        given = ForecastPredictor(run.federation.dim)
+        mixed = [MixedPredictor(one, given, np.asarray(1 / 3)) for one in mixed]
     return Outcome(mixed, newcomer, {"epochs": tuned.epochs.tolist()})
