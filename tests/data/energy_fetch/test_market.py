@@ -50,7 +50,13 @@ def test_pjm_with_a_key_gives_the_same_kind_of_panel(server, tmp_path, monkeypat
 
 
 def test_the_authors_panel_gets_its_places(server, tmp_path):
-    row = dict.fromkeys(COLUMNS, 1.5) | {"client_id": 1, "date": "2025-01-01", "bess": 6, "client_name": "AECO", "day_of_week": 2}
+    row = dict.fromkeys(COLUMNS, 1.5) | {
+        "client_id": 1,
+        "date": "2025-01-01",
+        "bess": 6,
+        "client_name": "AECO",
+        "day_of_week": 2,
+    }
     body = pd.DataFrame([row]).to_csv(index=False)
     server.on("/main/src/data/exp3/pjm_data.csv", Document(body.encode()))
     answer = call("authors", "-o", tmp_path / "p.parquet", "--cache", tmp_path, "--prices-from", server.base, "--quiet")
@@ -81,7 +87,13 @@ def test_zones_that_nobody_knows_need_a_table_of_places(server, tmp_path):
     assert "Atlantis" in body
     server.on("/pjm_lmp_da_hr_zones_2025.csv", Document(body.encode()))
     weather = server.on("/v1/archive", archive)
-    wanted = {"first": "2025-01-11", "last": "2025-01-12", "cache": tmp_path, "prices_from": server.base, "weather_from": weather}
+    wanted = {
+        "first": "2025-01-11",
+        "last": "2025-01-12",
+        "cache": tmp_path,
+        "prices_from": server.base,
+        "weather_from": weather,
+    }
     with pytest.raises(ValueError, match="--places must name a table with the lat and lon of zone Atlantis"):
         fetch_panel(Wanted("eia", **wanted), progress=False)
     pd.DataFrame([{"zone": "Atlantis", "lat": 31.0, "lon": -24.0}]).to_csv(tmp_path / "places.csv", index=False)

@@ -28,6 +28,11 @@ def finished(tmp_path_factory):
     return panel, folder / "out", answer.stdout
 
 
+@pytest.mark.parametrize("command", ["run", "train", "decide", "panel", "example", "fetch"])
+def test_every_command_has_an_example(command):
+    assert f"Example: dffl energy {command}" in call(command, "--help").stdout
+
+
 def test_it_tells_people_who_gains_and_what_a_naive_rule_would_have_given(finished):
     _, _, text = finished
     for words in ("4 zones", "Change of regret against local", "Moving average", "saved: local", "Read:", "Z03"):

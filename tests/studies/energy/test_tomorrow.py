@@ -55,7 +55,7 @@ def test_a_model_that_was_saved_decides_the_same(lagged_model, tmp_path):
 
 def test_past_prices_reach_the_decision_through_the_moving_average(panel, lagged_model, tmp_path):
     weight = lagged_model.model.about["energy"]["recipe"]["weight"]
-    forecast = steady_average(panel.zone("Z00").prices, weight)[-1]
+    forecast = steady_average(panel.zone("Z00").prices, panel.zone("Z00").dates, weight)[-1]
     x = np.concatenate([[3.5, 8.0, 2.0, 0.0], forecast])[None]
     [found] = decide(lagged_model.model, "Z00", tomorrow(tmp_path))
     np.testing.assert_array_equal(found.hours, lagged_model.model.decide("Z00", x)[0])
@@ -67,7 +67,9 @@ def test_prices_since_training_count_as_if_it_had_known_them(panel, lagged_model
     later.sort_values("date", ascending=False).to_csv(tmp_path / "past.csv", index=False)  # in any order
     weight = lagged_model.model.about["energy"]["recipe"]["weight"]
     own = later[later["zone"] == "Z00"]
-    forecast = steady_average(np.concatenate([panel.zone("Z00").prices, own[PRICES].to_numpy()]), weight)[-1]
+    prices = np.concatenate([panel.zone("Z00").prices, own[PRICES].to_numpy()])
+    dates = np.concatenate([panel.zone("Z00").dates, own["date"].to_numpy("datetime64[D]")])
+    forecast = steady_average(prices, dates, weight)[-1]
     [found] = decide(lagged_model.model, "Z00", tomorrow(tmp_path, "2022-03-12"), tmp_path / "past.csv")
     x = np.concatenate([[3.5, 8.0, 5.0, 1.0], forecast])[None]  # a Saturday
     np.testing.assert_array_equal(found.hours, lagged_model.model.decide("Z00", x)[0])

@@ -11,9 +11,8 @@ import numpy as np
 
 from dffl.checks import require_whole
 from dffl.data.energy.columns import CALENDAR
-from dffl.data.energy.lagged import steady_average
+from dffl.data.energy.lagged import is_weekend, steady_average
 from dffl.data.energy.panel import HOURS, Panel, check_cost
-from dffl.data.energy.rows import weekday
 from dffl.federation import Client, Federation
 from dffl.sets import TopK
 
@@ -21,7 +20,6 @@ RECENT = tuple(f"recent_{hour}" for hour in range(HOURS))
 """The features that past prices make: a forecast of the 24 costs, behind all others (see `Settings.forecast`)."""
 WARM_UP = 7
 """Days that a moving average is given to settle before its zone's samples start."""
-SATURDAY = 5
 FEWEST = 10
 """The fewest days that a zone may train on, or be tested on."""
 
@@ -69,7 +67,7 @@ def samples(panel: Panel, recipe: Recipe) -> Iterator[Days]:
     for zone, start, end in zip(panel, panel.starts[:-1], panel.starts[1:], strict=True):
         features, own = lagged_weather(zone.covariates, panel.covariate_names, recipe.weather_lag), costs[start:end]
         if recipe.weight is not None:
-            features = with_past(features, zone.dates, steady_average(own, recipe.weight)[:-1])
+            features = with_past(features, zone.dates, steady_average(own, zone.dates, recipe.weight)[:-1])
         yield Days(zone.name, zone.dates[skip:], features[skip:], own[skip:])
 
 
@@ -81,8 +79,7 @@ def lagged_weather(covariates: np.ndarray, names: Sequence[str], lag: int) -> np
 
 def with_past(features: np.ndarray, dates: np.ndarray, forecast: np.ndarray) -> np.ndarray:
     """The features with what goes with past prices: whether the day is a weekend, and the forecast."""
-    weekend = weekday(dates) >= SATURDAY
-    return np.concatenate([features, weekend[:, None], forecast], axis=1)
+    return np.concatenate([features, is_weekend(dates)[:, None], forecast], axis=1)
 
 
 def _day(name: str, text: str) -> np.datetime64:

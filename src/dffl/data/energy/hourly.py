@@ -51,7 +51,7 @@ def build_panel(
     """
     notes, left_out = list[str](), set(without)
     hourly, daily = Rows.read(Path(prices)).without(left_out), Rows.read(Path(weather))
-    daily = daily.kept(np.array([zone not in left_out for zone in daily.zones], bool))
+    daily = daily.without(left_out & set(daily.zones))
     table = daily_prices(hourly, notes)
     known = _weather(daily, covariates, notes)
     place = pd.MultiIndex.from_frame(known[KEY]).get_indexer(pd.MultiIndex.from_frame(table[KEY]))
@@ -176,8 +176,10 @@ def _weather(rows: Rows, wanted: Sequence[str] | None, notes: list[str]) -> pd.D
     days = empty.any(axis=1)
     if days.any():
         first, count = int(np.argmax(days)), int(days.sum())
-        more = f" ({count} such zone-days in all)" if count > 1 else ""
-        notes.append(f"{rows.at(first)}: {names[int(np.argmax(empty[first]))]} is missing: the day was left out{more}")
+        lacks = f"{rows.at(first)}: {names[int(np.argmax(empty[first]))]} is missing"
+        if days.all():
+            raise ValueError(f"{lacks}, and something on every day; choose the covariates with --covariates")
+        notes.append(f"{lacks}: the day was left out{f' ({count} such zone-days in all)' if count > 1 else ''}")
     return table.assign(**values).loc[~days].reset_index(drop=True)
 
 

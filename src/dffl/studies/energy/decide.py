@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dffl.data.energy import HOURS, Recipe
+from dffl.data.energy import Recipe
 from dffl.data.energy.clients import with_past
 from dffl.data.energy.columns import CALENDAR, price_columns
 from dffl.data.energy.lagged import Memory
@@ -69,14 +69,15 @@ def decide(model: Fit, zone: str, features: Path, past: Path | None = None) -> l
     recipe, known = Recipe(**about["recipe"]), about["zones"][zone]
     rows = _of_zone(features, zone)
     covariates = np.stack([_covariate(rows, name) for name in about["covariates"]], axis=1)
-    forecast, until = _forecast(recipe, known, zone, past)
-    x = covariates
-    if forecast is not None:
+    x, last = covariates, None
+    if recipe.weight is not None:
+        memory, until = _memory(recipe, known, zone, past)
         _refuse_dates(rows, until)
-        x = with_past(covariates, rows.dates, np.broadcast_to(forecast, (len(rows), HOURS)))
+        x, last = with_past(covariates, rows.dates, np.stack([memory.forecast(date) for date in rows.dates])), str(until)
+    elif past is not None:
+        raise ValueError("--past is of no use: this model takes no past prices (train one with --lags)")
     hours, costs = model.decide(zone, x), model.predict(zone, x)
     line = CostLine(**known["cost_line"])
-    last = None if until is None else str(until)
     return [
         Decision(zone, str(date), known["demand"], bought.tolist(), *line.expected(float(bought @ cost)), last)
         for date, bought, cost in zip(rows.dates, hours, costs, strict=True)
@@ -102,22 +103,22 @@ def _covariate(rows: Rows, name: str) -> np.ndarray:
     return rows.complete(name)
 
 
-def _forecast(recipe: Recipe, known: dict[str, Any], zone: str, past: Path | None) -> tuple[np.ndarray | None, Any]:
-    """What the moving average expects of the next day, and the last day that it knows."""
-    if recipe.weight is None:
-        if past is not None:
-            raise ValueError("--past is of no use: this model takes no past prices (train one with --lags)")
-        return None, None
+def _memory(recipe: Recipe, known: dict[str, Any], zone: str, past: Path | None) -> tuple[Memory, np.datetime64]:
+    """What the moving average remembers, and the last day that it knows."""
     if past is not None and recipe.cost != "total":
         raise ValueError("--past works with models of the total price only; train again with the days up to today")
     memory, until = Memory(**known["memory"]), np.datetime64(known["last_day"], "D")
-    if past is not None:
-        rows = _of_zone(past, zone)
-        prices = np.stack([rows.complete(name) for name in price_columns(rows)], axis=1)
-        for row in np.argsort(rows.dates, kind="stable"):
-            if rows.dates[row] > until:
-                memory, until = memory.after(prices[row], recipe.weight), rows.dates[row]
-    return memory.forecast(), until
+    if past is None:
+        return memory, until
+    rows = _of_zone(past, zone)
+    prices = np.stack([rows.complete(name) for name in price_columns(rows)], axis=1)
+    order = np.argsort(rows.dates, kind="stable")
+    again = np.flatnonzero(rows.dates[order][1:] == rows.dates[order][:-1])
+    if len(again):
+        raise ValueError(f"{rows.at(order[again[0] + 1])}: a second row for this zone and day; keep one")
+    for row in order[rows.dates[order] > until]:
+        memory.add(prices[row], rows.dates[row])
+    return memory, max(until, rows.dates.max())
 
 
 def _refuse_dates(rows: Rows, until: np.datetime64) -> None:

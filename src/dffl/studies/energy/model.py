@@ -81,5 +81,5 @@ def _about(panel: Panel, recipe: Recipe, lines: dict[str, CostLine]) -> dict[str
         demand = float(panel.demands[panel.names.index(zone.name)])
         zones[zone.name] = {"demand": demand, "last_day": str(zone.dates[-1]), "cost_line": lines[zone.name]._asdict()}
         if recipe.weight is not None:
-            zones[zone.name]["memory"] = Memory.of(costs[start:end], recipe.weight)._asdict()
+            zones[zone.name]["memory"] = Memory.of(costs[start:end], zone.dates, recipe.weight).as_json()
     return {"recipe": asdict(recipe), "covariates": list(panel.covariate_names), "zones": zones}

@@ -15,27 +15,29 @@ from dffl.sets import TopK
 
 RULES = ("mean-cost", "yesterday", "moving-average", "steady-average", "perfect-foresight")
 """The historical mean price, yesterday's prices, moving averages of past prices, and the prices themselves."""
-Average = Callable[[np.ndarray, float], np.ndarray]
+Average = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
+"""From prices, their dates and the weight of a new day to a forecast of each day and the one after the last."""
 
 
 class Buyer(NamedTuple):
     """A zone with all its days, of which some train (``past``) and the others test."""
 
     client: Client
+    dates: np.ndarray
     past: np.ndarray
 
 
 def naive_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, np.ndarray]:
     """The mean regret of each zone on the days from ``first_test`` on, under each rule."""
     buyers = _buyers(panel, cost, first_test)
-    plain, steady = (_best_weight(buyers, average) for average in (moving_average, steady_average))
+    plain, steady = (_best_weight(buyers, average) for average in (_moving, steady_average))
     lost = np.empty((len(buyers), len(RULES)))
-    for place, (client, past) in enumerate(buyers):
+    for place, (client, dates, past) in enumerate(buyers):
         expected = (
             np.broadcast_to(client.c[past].mean(axis=0), client.c.shape),
             yesterday(client.c)[:-1],
             moving_average(client.c, plain)[:-1],
-            steady_average(client.c, steady)[:-1],
+            steady_average(client.c, dates, steady)[:-1],
             client.c,
         )
         lost[place] = [regrets_at(client, prices)[~past].mean() for prices in expected]
@@ -47,11 +49,15 @@ def tuned_weight(panel: Panel, cost: str, before: str | None = None) -> float:
     return _best_weight(_buyers(panel, cost, before), steady_average)
 
 
+def _moving(prices: np.ndarray, dates: np.ndarray, weight: float) -> np.ndarray:
+    return moving_average(prices, weight)
+
+
 def _best_weight(buyers: list[Buyer], average: Average) -> float:
     """One weight for all zones, each judged on its own past days; the first day has no past and does not count."""
     lost = np.zeros(len(WEIGHTS))
-    for client, past in buyers:
-        lost += [regrets_at(client, average(client.c, weight)[:-1])[past][1:].mean() for weight in WEIGHTS]
+    for client, dates, past in buyers:
+        lost += [regrets_at(client, average(client.c, dates, weight)[:-1])[past][1:].mean() for weight in WEIGHTS]
     return WEIGHTS[int(np.argmin(lost))]
 
 
@@ -63,4 +69,4 @@ def _buyers(panel: Panel, cost: str, first_test: str | None) -> list[Buyer]:
     ]
     keep_optima(clients)
     last = np.datetime64(first_test or "9999-12-31", "D")
-    return [Buyer(client, zone.dates < last) for client, zone in zip(clients, panel, strict=True)]
+    return [Buyer(client, zone.dates, zone.dates < last) for client, zone in zip(clients, panel, strict=True)]

@@ -10,15 +10,14 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-from dffl.files import write_whole
 from dffl.studies.figures.boxes import draw_boxes
 from dffl.studies.figures.face import draw_face
 from dffl.studies.figures.means import draw_means
 from dffl.studies.figures.oracles import draw_oracles
+from dffl.studies.figures.saving import write_figures
 from dffl.studies.figures.slopes import draw_slopes
-from dffl.studies.figures.style import Draw, in_print
+from dffl.studies.figures.style import Draw
 from dffl.studies.figures.toy import ToyNumbers, draw_toy, toy_numbers
 from dffl.studies.figures.weights import draw_weights
 from dffl.studies.figures.winners import draw_winners
@@ -44,21 +43,4 @@ DRAWINGS: dict[str, Draw] = {
 
 def draw_all(rows: pd.DataFrame, folder: Path, formats: Sequence[str] = ("png", "pdf"), resolution: int = 200) -> list[Path]:
     """Write every figure that the rows allow, in each format; the files written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, draw in DRAWINGS.items():
-        figure = draw(rows)
-        if figure is None:
-            continue
-        for kind in formats:
-            path = folder / f"{name}.{kind}"
-            write_whole(path, partial(_save, figure, kind, resolution))
-            written.append(path)
-    return written
-
-
-def _save(figure: Figure, kind: str, resolution: int, path: Path) -> None:
-    # Without a date the same rows give the same file.
-    metadata = {"CreationDate": None} if kind == "pdf" else None
-    with in_print():
-        figure.savefig(path, format=kind, dpi=resolution, metadata=metadata)
+    return write_figures(((name, draw(rows)) for name, draw in DRAWINGS.items()), folder, formats, resolution)

@@ -6,18 +6,15 @@ A figure is a function in a file of its own; it answers None where there is noth
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-from dffl.files import write_whole
 from dffl.studies.energy.figures.calendar import draw_calendar
 from dffl.studies.energy.figures.changes import draw_changes
 from dffl.studies.energy.figures.places import draw_places
 from dffl.studies.energy.figures.weights import draw_zone_weights
-from dffl.studies.figures.style import in_print
+from dffl.studies.figures.saving import write_figures
 
 __all__ = ["draw_all", "draw_calendar", "draw_changes", "draw_places", "draw_zone_weights"]
 
@@ -40,20 +37,4 @@ def draw_all(
         "weights": draw_zone_weights(rows),
         "calendar": None if calendar is None else draw_calendar(*calendar),
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, figure in figures.items():
-        if figure is None:
-            continue
-        for kind in formats:
-            path = folder / f"{name}.{kind}"
-            write_whole(path, partial(_save, figure, kind, resolution))
-            written.append(path)
-    return written
-
-
-def _save(figure: Figure, kind: str, resolution: int, path: Path) -> None:
-    # Without a date the same data give the same file.
-    metadata = {"CreationDate": None} if kind == "pdf" else None
-    with in_print():
-        figure.savefig(path, format=kind, dpi=resolution, metadata=metadata)
+    return write_figures(figures.items(), folder, formats, resolution)
