@@ -186,7 +186,8 @@ class Federation(Sequence[Client]):
         """Training and validation federations: each client holds out this fraction of its samples at random.
 
         In ``blocks`` it holds out one stretch of consecutive samples, as time series need. The seed chooses its place, the
-        same for all clients: else the shared model would have seen, at a neighbour, the days that it is judged on.
+        same for all clients: else the shared model would have seen, at a neighbour, the days that it is judged on. Clients
+        have no clock: the places are the same days only where the clients have the same days.
         """
         keep_optima(self.clients)
         place = stream(seed, Purpose.SPLIT).random() if blocks else None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dffl.data import synthetic
 from dffl.federation import Federation
+
+NAMED = ("demo", "knapsack", "portfolio")
 
 
 class Source(NamedTuple):
@@ -17,8 +20,10 @@ class Source(NamedTuple):
     ordered: bool
 
 
-def load(source: str, seed: int = 0) -> Source:
-    """``demo``, ``knapsack``, ``portfolio``, or a panel of electricity zones: a file, or a folder with prices and weather."""
+def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
+    """``demo``, ``knapsack``, ``portfolio``, or a panel of electricity zones, ``without`` some: a file, or a folder."""
+    if without and source in NAMED:
+        raise ValueError(f"--without leaves out zones of a panel; {source} has none")
     if source in ("demo", "knapsack"):
         rich = source == "demo"
         return Source(synthetic.knapsack(seed, imbalanced=rich), "the demo's 20 knapsacks" if rich else "20 knapsacks", False)
@@ -29,5 +34,5 @@ def load(source: str, seed: int = 0) -> Source:
         raise ValueError(f"SOURCE must be demo, knapsack, portfolio, or a market's panel (see dffl energy), found {source!r}")
     from dffl.data import energy
 
-    federation = energy.federation(energy.open_panel(path))
+    federation = energy.federation(energy.open_panel(path, without))
     return Source(federation, f"{len(federation)} zones of {path}", True)

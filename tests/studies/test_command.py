@@ -87,7 +87,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, argumen
 def test_a_folder_of_another_study_is_refused(finished, how):
     answer = call("--out", finished, *how)
     assert answer.exit_code == 3
-    assert "holds the rows of another protocol (study = 'paper-quick' there and 'paper' here)" in answer.stderr
+    assert "holds another run (study = 'paper-quick' there and 'paper' here)" in answer.stderr
 
 
 def test_interrupted_it_says_how_far_it_came(tmp_path):

@@ -78,6 +78,14 @@ def test_a_mix_takes_the_forecast_in_as_a_third(federation: dffl.Federation, tmp
     np.testing.assert_array_equal(again.predict("buys", federation[0].x), fits["finetune-mix"].predict("buys", federation[0].x))
 
 
+def test_the_forecast_itself_is_a_method(federation: dffl.Federation) -> None:
+    fit = dffl.fit(federation, "forecast", forecast=True)
+    for one in federation:
+        np.testing.assert_array_equal(fit.predict(one.name, one.x), one.x[:, P:])
+    with pytest.raises(ValueError, match="method 'forecast' needs a forecast behind the features: pass forecast=True"):
+        dffl.fit(federation, "forecast")
+
+
 def test_the_engines_agree(federation: dffl.Federation) -> None:
     fits = [
         dffl.fit(federation, "finetune-mix", forecast=True, rounds=3, engine=e, dtype="float64") for e in ("vector", "loop")

@@ -10,7 +10,7 @@ import typer
 
 import dffl
 from dffl.cli.energy import energy
-from dffl.cli.shared import Json, Only, Quiet, Ray, Seed, Workers, answer, answering, console, require_folder
+from dffl.cli.shared import Json, Only, Quiet, Ray, Seed, Without, Workers, answer, answering, console, require_folder
 
 app = typer.Typer(
     help="Decision-focused federated learning: train together on the decisions that follow, while the data stay home.",
@@ -153,6 +153,7 @@ SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)]
 @app.command()
 def advise(
     source: SourceName = "demo",
+    without: Without = None,
     seed: Seed = 0,
     folds: Annotated[int, typer.Option(help="In how many parts each client's samples are held out.")] = 5,
     blocks: Annotated[
@@ -175,7 +176,7 @@ def advise(
         from dffl.advice.display import show
         from dffl.sources import load
 
-        found = load(source, seed)
+        found = load(source, seed, without or ())
         advice = advise_clients(
             found.federation, folds=folds, blocks=found.ordered if blocks is None else blocks, quick=quick,
             confidence=confidence, progress=False if quiet else None, seed=seed, rounds=rounds,
@@ -189,6 +190,7 @@ def advise(
 @app.command()
 def bounds(
     source: SourceName = "demo",
+    without: Without = None,
     seed: Seed = 0,
     delta: Annotated[float, typer.Option(help="The bounds hold with probability 1 - delta.")] = 0.05,
     search: Annotated[bool, typer.Option(help="Search for lower bounds on complexity and discrepancy (half a minute).")] = True,
@@ -209,7 +211,7 @@ def bounds(
         from dffl.theory.display import draw, show
         from dffl.theory.report import bounds as bound
 
-        found = load(source, seed)
+        found = load(source, seed, without or ())
         report = bound(found.federation, delta=delta, search=search, progress=False if quiet else None, seed=seed)
         if json_:
             typer.echo(json.dumps(report.as_json()))

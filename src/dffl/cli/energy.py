@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dffl.cli.shared import Json, Quiet, Seed, Workers, answer, answering, console, settings_of
+from dffl.cli.shared import Json, Quiet, Seed, Without, Workers, answer, answering, console, settings_of
 
 if TYPE_CHECKING:
     from dffl.data.energy import Panel
@@ -20,6 +20,8 @@ energy = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+ROUNDS = 50
+"""The default of `dffl.Settings`, which is too slow to import for help."""
 PanelFile = Annotated[
     Path, typer.Argument(metavar="PANEL", help="A panel (.csv, .csv.gz, .parquet), or a folder with prices and weather.")
 ]
@@ -27,8 +29,12 @@ Split = Annotated[str | None, typer.Option(help="The first day that tests. Defau
 Lags = Annotated[bool, typer.Option(help="Use past prices too, which the paper does not.")]
 Cost = Annotated[str, typer.Option(help="What an hour costs: total (its price), or total+own (the authors' choice).")]
 WeatherLag = Annotated[int, typer.Option(min=0, help="Covariates of so many days before; 0: as if forecasts were perfect.")]
-Covariates = Annotated[str | None, typer.Option(help="The columns to decide by, with commas between. Default: all.")]
-Without = Annotated[list[str] | None, typer.Option(help="A zone to leave out; may be repeated.")]
+Covariates = Annotated[
+    str | None,
+    typer.Option(
+        help="The columns to decide by, with commas between, or all. Default: all of a panel, the paper's of a folder."
+    ),
+]
 DemandSeed = Annotated[int, typer.Option(help="Draws the demands, where the panel has none.")]
 Blocked = Annotated[bool, typer.Option(help="Hold out consecutive days, not random ones, for interpolation and tuning.")]
 Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")]
@@ -40,7 +46,10 @@ Other = Annotated[
 @energy.command()
 def run(
     panel: PanelFile,
-    out: Annotated[Path | None, typer.Option(help="Where tables, figures, rows and the model go.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where everything goes. Default: dffl-energy- and the panel's name."),
+    ] = None,
     split: Split = None,
     lags: Lags = False,
     blocked: Blocked = False,
@@ -50,7 +59,7 @@ def run(
     without: Without = None,
     demand_seed: DemandSeed = 0,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 5,
-    rounds: Rounds = 50,
+    rounds: Rounds = ROUNDS,
     set_: Other = None,
     zone: Annotated[str | None, typer.Option(help="Whose calendar is drawn. Default: the zone with the most regret.")] = None,
     workers: Workers = None,
@@ -82,16 +91,18 @@ def run(
 def train(
     panel: PanelFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="The model's file.")],
-    method: Annotated[str, typer.Option(help="Any method of dffl.fit.")] = "finetune-mix",
+    method: Annotated[str, typer.Option(help="A method of dffl.fit, but for the oracles.")] = "finetune-mix",
     lags: Lags = False,
     blocked: Blocked = False,
-    split: Split = None,
+    split: Annotated[
+        str | None, typer.Option(help="From here on a model of the days before is watched, to tell what decisions cost.")
+    ] = None,
     cost: Cost = "total",
     weather_lag: WeatherLag = 0,
     covariates: Covariates = None,
     without: Without = None,
     demand_seed: DemandSeed = 0,
-    rounds: Rounds = 50,
+    rounds: Rounds = ROUNDS,
     set_: Other = None,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -116,8 +127,8 @@ def train(
 @energy.command()
 def decide(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What dffl energy run or train has written.")],
-    zone: Annotated[str, typer.Option(help="Who decides.")],
     features: Annotated[Path, typer.Option(help="A table with the date and the covariates of each day to decide for.")],
+    zone: Annotated[str | None, typer.Option(help="Who decides. Default: every zone that the table names.")] = None,
     past: Annotated[
         Path | None, typer.Option(help="Prices since the model was trained: zone, date, price_0 to price_23.")
     ] = None,
@@ -125,13 +136,14 @@ def decide(
 ) -> None:
     """Say which hours a zone should buy, and what they are expected to cost.
 
-    Example: dffl energy decide dffl-energy/model.dffl --zone NY_J_NYC --features tomorrow.csv
+    Example: dffl energy decide dffl-energy-example/model.dffl --zone Ashford --features tomorrow.csv
     """
     with answering():
         from dffl.storage import load
         from dffl.studies.energy.decide import decide as decide_days
 
-        found = decide_days(load(model), zone, features, past)
+        trained = load(model)
+        found = [one for name in _zones(zone, features) for one in decide_days(trained, name, features, past)]
         if json_:
             typer.echo(json.dumps([one.as_json() for one in found]))
             return
@@ -149,7 +161,6 @@ def panel(
         str | None, typer.Option(help="Columns of the weather, with commas between, or all. Default: those of the paper.")
     ] = None,
     without: Without = None,
-    demand_seed: DemandSeed = 0,
 ) -> None:
     """Make a panel of a table of prices and one of weather; missing and repeated hours are mended, and told.
 
@@ -160,7 +171,7 @@ def panel(
         from dffl.data.energy.panel import check_target
 
         check_target(out)
-        _written(build_panel(prices, weather, zones, _names(covariates), without or (), demand_seed), out)
+        _written(build_panel(prices, weather, zones, _names(covariates), without or ()), out)
 
 
 @energy.command()
@@ -212,6 +223,8 @@ def fetch(
         check_target(out)
         if year is not None and (first or last):
             raise ValueError("--year stands for --first and --last; give one or the other")
+        if source != "authors" and year is None and not (first and last):
+            raise ValueError("give --year, or --first and --last")
         span = (f"{year}-01-01", f"{year}-12-31") if year is not None else (first, last)
         wanted = Wanted(source, market, *span, kind, places, cache, refresh, prices_from, weather_from)
         _written(fetch_panel(wanted, progress=False if quiet else None), out)
@@ -228,6 +241,20 @@ def _written(made: Panel, out: Path) -> None:
     screen.print(f"{len(made.names)} zones, {days}, {', '.join(made.covariate_names)}: {out}", highlight=False)
 
 
+def _zones(zone: str | None, features: Path) -> list[str]:
+    """The zone that is asked for, or all that a table names."""
+    if zone is not None:
+        return [zone]
+    from dffl.data.energy.rows import ZONE
+    from dffl.data.energy.table import read_table
+
+    table, _ = read_table(features)
+    column = next((name for name in ZONE if name in table), None)
+    if column is None:
+        raise ValueError(f"{features}: has no column zone; say who decides with --zone")
+    return list(dict.fromkeys(table[column].astype(str)))
+
+
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
@@ -238,6 +265,10 @@ def _protocol(
 ) -> Protocol:  # fmt: skip
     from dffl.studies.energy.protocol import Protocol
 
-    names, settings = _names(covariates), {"rounds": rounds, "validation_blocks": blocked} | settings_of(others)
+    names, settings = _names(covariates), settings_of(others)
+    if rounds != ROUNDS:
+        settings["rounds"] = rounds
+    if blocked:
+        settings["validation_blocks"] = True
     chosen = None if names is None else tuple(names)
     return Protocol(split, lags, cost, weather_lag, chosen, tuple(without or ()), demand_seed, settings)

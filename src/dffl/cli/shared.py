@@ -35,6 +35,7 @@ Seed = Annotated[int, typer.Option(help="Fixes everything that is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print for programs instead of people.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")]
 Only = Annotated[list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")]
+Without = Annotated[list[str] | None, typer.Option(help="A zone to leave out; may be repeated.")]
 Workers = Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")]
 Ray = Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")]
 

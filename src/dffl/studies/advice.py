@@ -58,6 +58,8 @@ def judge_synthetic(*, settings: dict[str, Any], **job: Any) -> pd.DataFrame:
 
 def judge_zones(*, data: str, seed: int, settings: dict[str, Any]) -> pd.DataFrame:
     """The rows of the real zones."""
+    if energy.digest(os.environ[FOLDER]) != data:
+        raise ValueError(f"{os.environ[FOLDER]}: the tables are not those that the study began with")
     panel = energy.open_panel(os.environ[FOLDER], without=LEFT_OUT)
     train, test = (energy.federation(panel, None, *half) for half in (FIRST_HALF, SECOND_HALF))
     return judge(train, test, blocks=True, seed=seed, **settings)

@@ -122,7 +122,7 @@ def _difference(cell: Cell | None) -> str:
 
 def _number(value: float) -> str:
     # A whole number from 10 on is a count: a measured regret is never so round.
-    return f"{value:,.0f}" if (value >= 10 and value == int(value)) or abs(value) >= MANY else f"{value:.2f}"
+    return f"{value:,.0f}" if abs(value) >= MANY or (value >= 10 and value == int(value)) else f"{value:.2f}"
 
 
 def _piped(texts: list[str]) -> str:

@@ -69,7 +69,7 @@ class Store:
         mine = {"study": study.name, **as_json(study.protocol)}
         theirs = {"study": described.get("study"), **described.get("protocol", {})}
         if difference := first_difference(mine, theirs):
-            raise ValueError(f"{self.folder}: holds the rows of another protocol ({difference}); choose another folder")
+            raise ValueError(f"{self.folder}: holds another run ({difference}); choose another folder with --out")
         return described
 
     def prepare(self, study: Study) -> None:

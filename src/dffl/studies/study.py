@@ -105,6 +105,10 @@ def _number_text(text: str) -> str:
 def first_difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
     """The first name whose values differ, with both; None if there is none."""
     for name in [*mine, *(name for name in theirs if name not in mine)]:
-        if mine.get(name) != theirs.get(name):
-            return f"{name} = {theirs.get(name)!r} there and {mine.get(name)!r} here"
+        one, other = mine.get(name), theirs.get(name)
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            if inside := first_difference(one, other):
+                return inside
+        elif one != other:
+            return f"{name} = {other!r} there and {one!r} here"
     return None

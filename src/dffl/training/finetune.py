@@ -40,7 +40,7 @@ def choose_epochs(run: Run, part: Part) -> Tuned:
 
 
 def choose_mixed_epochs(run: Run, part: Part) -> Tuned:
-    """The same, where a candidate is judged by its mix with the shared model."""
+    """The same, where a candidate is judged by its mix with the shared model; a forecast is left out of the choice."""
     return _choose(run, part, SHARED)
 
 
@@ -68,7 +68,7 @@ def refit(run: Run, part: Part) -> Tuned:
 
 
 def refit_mixed(run: Run, part: Part) -> Tuned:
-    """The same, for as long as each client chose with the mix in view."""
+    """The same, for as long as each client chose by `choose_mixed_epochs`."""
     return _refit(run, part, run.trained(choose_mixed_epochs, "split").epochs)
 
 

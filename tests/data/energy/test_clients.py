@@ -148,10 +148,10 @@ def test_a_recipe_that_cannot_be_followed_is_refused(fields: dict[str, object], 
 def test_too_few_days_are_refused_and_the_zone_is_named(tmp_path: Path) -> None:
     table = panel_table(("A", "O'Brien"), 30)
     path = write(table[(table["zone"] == "A") | (table["date"] < "2021-01-10")], tmp_path / "panel.csv")
-    fix = 'at least 10 are needed; leave it out with --without "O\'Brien", or choose another --split'
+    fix = 'at least 10 are needed; leave it out (--without "O\'Brien"), or split the days elsewhere (--split)'
     with refused(f"{path}: zone O'Brien has 9 days from its first to its last, {fix}"):
         federation(read_panel(path))
-    fix = "at least 10 are needed; leave it out with --without 'A', or choose another --split"
+    fix = "at least 10 are needed; leave it out (--without 'A'), or split the days elsewhere (--split)"
     with refused(f"{path}: zone A has 9 days from its first to 2021-01-09, {fix}"):
         federation(read_panel(path), last="2021-01-09")
     with refused(f"{path}: zone A has 9 days from 2021-01-22 to its last (after {WARM_UP} to settle), {fix}"):

@@ -1,11 +1,13 @@
 """The made-up market."""
 
+from pathlib import Path
+
 import numpy as np
 
 from dffl.data.energy import example_panel, read_panel
 
 
-def test_the_example_is_a_panel_that_is_read_back_as_it_was(tmp_path):
+def test_the_example_is_a_panel_that_is_read_back_as_it_was(tmp_path: Path) -> None:
     made = example_panel()
     made.write(tmp_path / "example.csv")
     read = read_panel(tmp_path / "example.csv")
@@ -15,13 +17,13 @@ def test_the_example_is_a_panel_that_is_read_back_as_it_was(tmp_path):
     np.testing.assert_array_equal(read.demands, made.demands)
 
 
-def test_a_seed_fixes_it_and_a_town_is_the_same_whoever_else_is_there():
+def test_a_seed_fixes_it_and_a_town_is_the_same_whoever_else_is_there() -> None:
     whole, some = example_panel(seed=3), example_panel(seed=3, towns=["Cedarby", "Dunmere"])
     np.testing.assert_array_equal(whole.zone("Dunmere").prices, some.zone("Dunmere").prices)
     assert not np.array_equal(whole.prices, example_panel(seed=4).prices)
 
 
-def test_what_its_story_says():
+def test_what_its_story_says() -> None:
     panel = example_panel()
     for zone in panel:
         months = zone.dates.astype("datetime64[M]").astype(int) % 12

@@ -174,6 +174,13 @@ def test_any_other_second_row_for_an_hour_is_refused(
         build(tmp_path, table, weather_table(start=start))
 
 
+def test_clocks_are_turned_back_once_a_year(tmp_path: Path) -> None:
+    table = and_again(hourly_table(("A",), 8, "2021-10-31"), 1, 7 * 24 + 1)  # both Sundays
+    at = f"{tmp_path / 'prices.csv'}, line 195: zone A, 2021-11-07, hour 1"
+    with refused(f"{at}: a second row for this hour, after line 171; keep one of them"):
+        build(tmp_path, table)
+
+
 def test_a_second_row_is_told_by_the_hour_that_the_file_has(tmp_path: Path) -> None:
     table = and_again(hourly_table().assign(hour=hourly_table()["hour"] + 1), 5)
     at = f"{tmp_path / 'prices.csv'}, line 98: zone A, 2021-11-06, hour 6"

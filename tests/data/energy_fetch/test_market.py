@@ -69,8 +69,9 @@ def test_the_authors_panel_gets_its_places(server, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("noaa", "-o", "p.csv"), "SOURCE must be one of eia, pjm, authors, found 'noaa'"),
+        (("noaa", "-o", "p.csv", "--year", "2025"), "SOURCE must be one of eia, pjm, authors, found 'noaa'"),
         (("eia", "-o", "p.txt"), "p.txt: a panel must end in .csv, .csv.gz, .parquet"),
+        (("eia", "-o", "p.csv"), "give --year, or --first and --last"),
         (("eia", "-o", "p.csv", "--year", "2025", "--first", "2025-01-01"), "--year stands for --first and --last"),
     ],
 )

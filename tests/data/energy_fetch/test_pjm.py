@@ -244,3 +244,8 @@ def test_without_a_network(cache):
         base = f"http://127.0.0.1:{taken.getsockname()[1]}"
     with pytest.raises(NoNetwork, match=r"^cannot reach 127.*: the pages so far are kept in .*; run the same command again"):
         fetch_pjm("da", DAY, cache, key=KEY, base=base)
+
+
+def test_a_key_is_never_sent_in_the_clear(cache):
+    with pytest.raises(ValueError, match="must begin with https: a key goes there"):
+        fetch_pjm("da", Span.read("2025-01-15", "2025-01-15"), cache, KEY, "http://mirror.example/api")

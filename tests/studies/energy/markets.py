@@ -45,7 +45,7 @@ def authors_file(folder: Path, zones: int = 3, days: int = 40) -> Path:
     columns |= {f"total_lmp_{h}": prices[f"price_{h}"] for h in range(HOURS)}
     columns |= {f"congestion_{h}": own[f"price_{h}"] for h in range(HOURS)}
     columns |= {"temp_c_mean": made["temperature"], "humidity_mean": 50 + made["wind"], "wind_speed_mean": made["wind"]}
-    columns |= {"day_of_week": pd.to_datetime(made["date"]).dt.dayofweek, "bess": 4 + number}
+    columns |= {"day_of_week": pd.to_datetime(made["date"]).dt.day_of_week, "bess": 4 + number}
     columns |= {"client_name": number.map(dict(enumerate(("AECO", "BGE", "COMED"))))}
     path = folder / "authors.csv"
     pd.DataFrame(columns).to_csv(path, index=False)

@@ -11,7 +11,7 @@ from dffl.cli import app
 from tests.studies.energy.markets import authors_file, frame, panel_file
 
 QUICK = ("--rounds", 2, "--seeds", 2, "--quiet")
-METHODS = {"local", "fedavg", "interp-mse", "interp-spo", "finetune"}
+METHODS = {"local", "fedavg", "interp-mse", "interp-spo", "finetune", "finetune-mix"}
 RULES = {"mean-cost", "yesterday", "moving-average", "steady-average", "perfect-foresight"}
 
 
@@ -65,6 +65,8 @@ def test_the_answer_for_programs_and_show_run_nothing_again(finished):
     assert all(len(values) == 2 for values in first["regret"].values())
     assert len(first["lambda"]) == 2
     assert first["regret"]["perfect-foresight"] == [0, 0]
+    assert found["seeds"] == [0, 1]
+    assert found["money"]["perfect-foresight"]["lost a year"] == 0
     assert set(found["summary"]["fedavg"]) == {"mean_change", "median_change", "worst_harm", "worst20_harm"}
     rows = pd.read_parquet(out / "rows.parquet")
     by_hand = rows.pivot_table(index=["seed", "zone"], columns="method", values="regret")
@@ -78,7 +80,7 @@ def test_the_same_command_with_another_protocol_is_refused_in_the_same_folder(fi
     panel, out, _ = finished
     answer = call("run", panel, "--out", out, *QUICK, "--lags")
     assert answer.exit_code == 3
-    assert "lags" in answer.stderr
+    assert "holds another run (lags = False there and True here); choose another folder with --out" in answer.stderr
     assert len(answer.stderr.strip().splitlines()) == 1
 
 
@@ -91,15 +93,21 @@ def test_a_decision_for_tomorrow(finished, tmp_path):
     assert "expected cost" in answer.stdout
     found = json.loads(call("decide", out / "model.dffl", "--zone", "Z01", "--features", tmp_path / "t.csv", "--json").stdout)
     assert len(found[0]["buy"]) == 6
+    table = pd.DataFrame([{"zone": zone, "date": "2022-03-02", "temperature": 4, "wind": 9} for zone in ("Z01", "Z03")])
+    table.to_csv(tmp_path / "all.csv", index=False)
+    every = json.loads(call("decide", out / "model.dffl", "--features", tmp_path / "all.csv", "--json").stdout)
+    assert [one["zone"] for one in every] == ["Z01", "Z03"]
+    assert every[0] == found[0]
+    nobody = call("decide", out / "model.dffl", "--features", tmp_path / "t.csv")
+    assert (nobody.exit_code, "say who decides with --zone" in nobody.stderr) == (3, True)
     assert found[0]["low"] <= found[0]["expected_cost"] <= found[0]["high"]
 
 
-def test_the_authors_layout_runs_as_it_is_beside_the_papers_numbers(tmp_path):
+def test_the_authors_layout_runs_as_it_is(tmp_path):
     answer = call("run", authors_file(tmp_path), "--out", tmp_path / "out", *QUICK, "--cost", "total+own", "--no-model")
     assert answer.exit_code == 0, answer.output
     assert "COMED" in answer.stdout
-    assert "congestion_*, by the hour and known only with the price" in answer.stdout
-    assert "paper" in (tmp_path / "out" / "tables" / "zones.md").read_text()
+    assert "left out: congestion_*, by the hour" in answer.stdout.replace("\n", " ")
     assert not (tmp_path / "out" / "model.dffl").exists()
 
 
@@ -152,12 +160,24 @@ def test_a_panel_from_tables_runs(tmp_path):
     assert (tmp_path / "m.dffl").is_file()
 
 
+def test_a_zone_that_cannot_lose_stops_nobody(tmp_path):
+    table = frame(days=40).assign(demand=5.0)
+    table.loc[table["zone"] == "Z01", [f"price_{h}" for h in range(24)]] = 30.0
+    table.to_csv(tmp_path / "panel.csv", index=False)
+    answer = call(
+        "run", tmp_path / "panel.csv", "--out", tmp_path / "out", "--rounds", 1, "--seeds", 1, "--no-model", "--quiet"
+    )
+    assert answer.exit_code == 0, answer.output
+    assert "inf" not in answer.stdout
+    assert "nan" not in answer.stdout
+
+
 @pytest.mark.parametrize(
     ("change", "options", "line"),
     [
         (lambda t: t.assign(demand=25), (), "line 2: zone Z00, 2022-01-01: demand must be from 0 to 24 hours a day, found 25"),
         (lambda t: t[t["zone"] != "Z00"].head(25), (), "zone Z02 has 5 days from"),
-        (lambda t: t, ("--split", "soon"), "--split must be a day such as 2021-07-01, found 'soon'"),
+        (lambda t: t, ("--split", "soon"), "--split must be a day such as 2021-01-31, found 'soon'"),
         (lambda t: t, ("--split", "2030-01-01"), "--split must lie after 2022-01-01 and not after"),
         (lambda t: t, ("--cost", "free"), "cost must be one of total, total+own, found 'free'"),
         (lambda t: t, ("--covariates", "rain"), "must have a column 'rain'"),

@@ -15,7 +15,7 @@ from dffl.studies.energy.figures.labels import place_labels
 from dffl.studies.energy.figures.lines import EACH_END, MOST, lines_of
 from dffl.studies.energy.figures.order import zone_changes, zone_order
 from dffl.studies.energy.figures.window import Window, crowd
-from dffl.studies.tables import NAMES
+from dffl.studies.energy.tables import NAMES
 
 METHODS = ("local", "fedavg", "interp-mse", "interp-spo", "finetune", "mean-cost", "yesterday")
 NEW_YORK = {"G": (41.7, -73.92), "H": (41.2, -73.8), "I": (40.93, -73.9), "J": (40.71, -74.01), "K": (40.71, -73.62)}
@@ -89,7 +89,7 @@ def test_a_change_is_of_the_seeds_own_local_regret():
 def test_bars_whiskers_and_numbers_are_the_changes():
     rows = fabricate()
     figure = draw_changes(rows)
-    assert titles(figure) == ["Federated", "Interp-DFFL(SPO+)", "Fine-tuned"]
+    assert titles(figure) == ["Federated", "Interpolated (SPO+)", "Fine-tuned"]
     changes = zone_changes(rows)
     for axes, method in zip(figure.axes, ("fedavg", "interp-spo", "finetune"), strict=True):
         by_zone = changes[method].groupby("zone")

@@ -43,9 +43,15 @@ def test_a_zone_is_harmed_beyond_one_percent_only():
     ]  # fmt: skip
 
 
-def test_a_zone_without_any_regret_has_changed_by_nothing():
-    table = rows({"fedavg": [0] * 6}).assign(regret=0.0)
-    assert (with_changes(table)["change"] == 0).all()
+def test_a_zone_whose_local_model_has_no_regret_is_left_out_of_percentages():
+    table = rows({"fedavg": [-10] * 6})
+    table.loc[table["zone"] == "Z2", "regret"] = [0.0, 3.0]
+    changed = with_changes(table).query("method == 'fedavg'").set_index("zone")["change"]
+    assert np.isnan(changed["Z2"])
+    found = by_seed(table).set_index("method").loc["fedavg"]
+    assert (found["mean_change"], found["worst_harm"], found["harmed"]) == pytest.approx((-10, -10, 0))
+    nobody = by_seed(rows({"fedavg": [0] * 6}).assign(regret=0.0)).set_index("method").loc["fedavg"]
+    assert np.isnan(nobody["mean_change"])
 
 
 def test_the_answer_for_programs():

@@ -1,4 +1,4 @@
-"""Zones as clients: a sample a day, of which the features are what was known the evening before."""
+"""Zones as clients: a sample a day, of which the features are what was known before it began."""
 
 from __future__ import annotations
 
@@ -82,27 +82,39 @@ def with_past(features: np.ndarray, dates: np.ndarray, forecast: np.ndarray) -> 
     return np.concatenate([features, is_weekend(dates)[:, None], forecast], axis=1)
 
 
-def _day(name: str, text: str) -> np.datetime64:
+def read_day(name: str, text: str) -> np.datetime64:
+    """A day that a caller has written; ``name`` is what it is called there."""
     try:
         return np.datetime64(date.fromisoformat(text), "D")
     except ValueError:
         raise ValueError(f"{name} must be a day such as 2021-01-31, found {text!r}") from None
 
 
-def federation(panel: Panel, recipe: Recipe | None = None, first: str | None = None, last: str | None = None) -> Federation:
-    """The zones as clients, a sample a day from ``first`` to ``last`` (both inclusive), in order of time."""
-    recipe = recipe or Recipe()
-    start, end = _day("first", first or "0001-01-01"), _day("last", last or "9999-12-31")
-    names, clients = feature_names(panel.covariate_names, recipe), []
-    for demand, days in zip(panel.demands, samples(panel, recipe), strict=True):
-        kept = (days.dates >= start) & (days.dates <= end)
-        if kept.sum() < FEWEST:
+def require_days(panel: Panel, recipe: Recipe, first: str | None, last: str | None) -> None:
+    """Refuse a panel in which a zone has too few samples from ``first`` to ``last``."""
+    start, end = _span(first, last)
+    for zone in panel:
+        dates = zone.dates[recipe.skipped :]
+        count = int(((dates >= start) & (dates <= end)).sum())
+        if count < FEWEST:
             span = f"from {first or 'its first'} to {last or 'its last'}"
             settle = f" (after {recipe.skipped} to settle)" if recipe.skipped else ""
             raise ValueError(
-                f"{panel.source}: zone {days.zone} has {kept.sum()} days {span}{settle}, at least {FEWEST} are needed; "
-                f"leave it out with --without {days.zone!r}, or choose another --split"
+                f"{panel.source}: zone {zone.name} has {count} days {span}{settle}, at least {FEWEST} are needed; "
+                f"leave it out (--without {zone.name!r}), or split the days elsewhere (--split)"
             )
-        buys = TopK(HOURS, float(demand))
+
+
+def federation(panel: Panel, recipe: Recipe | None = None, first: str | None = None, last: str | None = None) -> Federation:
+    """The zones as clients, a sample a day from ``first`` to ``last`` (both inclusive), in order of time."""
+    recipe = recipe or Recipe()
+    require_days(panel, recipe, first, last)
+    (start, end), names, clients = _span(first, last), feature_names(panel.covariate_names, recipe), []
+    for demand, days in zip(panel.demands, samples(panel, recipe), strict=True):
+        kept, buys = (days.dates >= start) & (days.dates <= end), TopK(HOURS, float(demand))
         clients.append(Client(days.zone, days.features[kept], days.costs[kept], buys, feature_names=names))
     return Federation(clients)
+
+
+def _span(first: str | None, last: str | None) -> tuple[np.datetime64, np.datetime64]:
+    return read_day("first", first or "0001-01-01"), read_day("last", last or "9999-12-31")

@@ -17,6 +17,8 @@ from dffl.data.energy.rows import read_table
 from dffl.files import write_whole
 
 SOURCES = ("eia", "pjm", "authors")
+CLOCKS = {"miso": "EST", "ercot": "America/Chicago", "spp": "America/Chicago", "caiso": "America/Los_Angeles"}
+"""By whose clock a market's weather has its days; New York's for the others."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def fetch_panel(wanted: Wanted, progress: bool | None = None) -> Panel:
     span = (wanted.first, wanted.last)
     prices = fetch_prices(wanted.source, wanted.market, *span, kind=wanted.kind, base=wanted.prices_from, **files)
     places = _places(prices.table["zone"].unique().tolist(), wanted.places)
-    weather = fetch_weather(places, *span, base=wanted.weather_from, **files)
+    clock = CLOCKS.get(wanted.market, "America/New_York")
+    weather = fetch_weather(places, *span, base=wanted.weather_from, timezone=clock, **files)
     folder, name = wanted.cache or default_cache(), f"{wanted.source}-{wanted.market}-{wanted.kind}-{'-'.join(span)}.csv"
     tables = {"prices": prices.table, "weather": weather.table, "zones": places}
     # The tables are kept, so that what the panel's notes and errors name can be looked up.

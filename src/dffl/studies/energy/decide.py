@@ -9,12 +9,12 @@ import numpy as np
 
 from dffl.data.energy import Recipe
 from dffl.data.energy.clients import with_past
-from dffl.data.energy.columns import CALENDAR, price_columns
+from dffl.data.energy.columns import price_columns
 from dffl.data.energy.lagged import Memory
-from dffl.data.energy.reading import weekday
-from dffl.data.energy.rows import ZONE, Rows, read_table
+from dffl.data.energy.rows import ZONE, Rows, weekday
+from dffl.data.energy.table import read_table
 from dffl.fitting import Fit
-from dffl.studies.energy.model import KIND, CostLine
+from dffl.studies.energy.model import KIND, CostRange
 
 STALE = 7
 """Days after the last known prices beyond which a moving average of them is not used any more."""
@@ -28,11 +28,14 @@ class Decision(NamedTuple):
     demand: float
     hours: list[float]
     """The part of each hour that is bought, 0 or 1 but for a fractional demand."""
-    expected_cost: float
-    low: float
-    high: float
-    prices_until: str | None
-    """The last day whose prices were used; None: no prices were."""
+    expected_cost: float | None
+    """None where the last known prices are too old to tell."""
+    low: float | None
+    high: float | None
+    prices_until: str
+    """The last day whose prices are known."""
+    notes: list[str]
+    """What should be doubted."""
 
     def as_json(self) -> dict[str, Any]:
         """For programs; ``buy`` lists the hours that are bought."""
@@ -40,15 +43,15 @@ class Decision(NamedTuple):
 
     def in_words(self) -> str:
         """For people."""
-        spans = ", ".join(_spans(self.buy)) or "nothing"
-        part = "" if all(one in (0, 1) for one in self.hours) else f" (of the dearest only {min(filter(None, self.hours)):g})"
         day = np.datetime64(self.date, "D").item()
-        prices = f"; prices known up to {self.prices_until}" if self.prices_until else ""
-        likely = f"four days in five: {self.low:,.2f} to {self.high:,.2f}"
-        return (
-            f"{self.zone}, {day:%a} {self.date}: buy {self.demand:g} hours: {spans}{part}\n"
-            f"  expected cost {self.expected_cost:,.2f} US$ for each MW ({likely}){prices}"
-        )
+        spans = ", ".join(_spans(self.hours)) or "none"
+        first = f"{self.zone}, {day:%a} {self.date}: buy {self.demand:g} hours: {spans}"
+        doubts = "".join(f"\n  note: {note}" for note in self.notes)
+        if self.expected_cost is None:
+            until = f"prices are known up to {self.prices_until}"
+            return f"{first}\n  what they cost can be told for the week after known prices: {until}; see --past{doubts}"
+        likely = f"four days in five: {self.low:,.2f} to {self.high:,.2f}; prices known up to {self.prices_until}"
+        return f"{first}\n  expected cost {self.expected_cost:,.2f} US$ for each MW ({likely}){doubts}"
 
     @property
     def buy(self) -> list[int]:
@@ -59,6 +62,7 @@ class Decision(NamedTuple):
 def decide(model: Fit, zone: str, features: Path, past: Path | None = None) -> list[Decision]:
     """A decision for each row of a file of features, which has the covariates of a day and its date.
 
+    A model that was trained on covariates of some days before (``weather_lag``) decides for so many days after each row's.
     ``past`` is a file of prices (zone, date, price_0 to price_23) of the days since the model was trained.
     """
     about = model.about.get(KIND)
@@ -67,21 +71,31 @@ def decide(model: Fit, zone: str, features: Path, past: Path | None = None) -> l
     if zone not in about["zones"]:
         raise ValueError(f"--zone must be one of {', '.join(about['zones'])}, found {zone!r}")
     recipe, known = Recipe(**about["recipe"]), about["zones"][zone]
+    memory, until = _memory(recipe, known, zone, past)
     rows = _of_zone(features, zone)
-    covariates = np.stack([_covariate(rows, name) for name in about["covariates"]], axis=1)
-    x, last = covariates, None
+    dates = rows.dates + recipe.weather_lag
+    forecasts = np.stack([memory.forecast(date) for date in dates])
+    derived = {name: weekday(dates).astype(float) for name in about["weekdays"]}
+    x = np.stack([derived[name] if name in derived else _covariate(rows, name) for name in about["covariates"]], axis=1)
     if recipe.weight is not None:
-        memory, until = _memory(recipe, known, zone, past)
-        _refuse_dates(rows, until)
-        x, last = with_past(covariates, rows.dates, np.stack([memory.forecast(date) for date in rows.dates])), str(until)
-    elif past is not None:
-        raise ValueError("--past is of no use: this model takes no past prices (train one with --lags)")
-    hours, costs = model.decide(zone, x), model.predict(zone, x)
-    line = CostLine(**known["cost_line"])
-    return [
-        Decision(zone, str(date), known["demand"], bought.tolist(), *line.expected(float(bought @ cost)), last)
-        for date, bought, cost in zip(rows.dates, hours, costs, strict=True)
-    ]
+        _refuse_dates(rows, dates, until)
+        x = with_past(x, dates, forecasts)
+    ranges, made = CostRange(**known["cost_range"]), []
+    doubts = [_unseen(values, about["covariates"], *known["seen"]) for values in x]
+    for date, bought, forecast, notes in zip(dates, model.decide(zone, x), forecasts, doubts, strict=True):
+        fresh = 0 < int((date - until).astype(int)) <= STALE
+        cost, low, high = ranges.around(float(bought @ forecast)) if fresh else (None, None, None)
+        made.append(Decision(zone, str(date), known["demand"], bought.tolist(), cost, low, high, str(until), notes))
+    return made
+
+
+def _unseen(values: np.ndarray, names: list[str], low: list[float], high: list[float]) -> list[str]:
+    """Covariates that lie outside what the zone's days had, by more than half of that range."""
+    notes = []
+    for name, value, least, most in zip(names, values, low, high, strict=False):  # past prices follow the covariates
+        if not least - (most - least) / 2 <= value <= most + (most - least) / 2:
+            notes.append(f"{name} is {value:g}, and was {least:g} to {most:g} on the days of training: do not rely on this")
+    return notes
 
 
 def _of_zone(path: Path, zone: str) -> Rows:
@@ -93,37 +107,41 @@ def _of_zone(path: Path, zone: str) -> Rows:
     kept = rows.zones == zone
     if not kept.any():
         raise ValueError(f"{path}: must have a row for zone {zone!r}, found {', '.join(sorted(set(rows.zones))[:8])}")
-    return rows.kept(kept)
+    rows = rows.kept(kept)
+    order = np.argsort(rows.dates, kind="stable")
+    again = np.flatnonzero(rows.dates[order][1:] == rows.dates[order][:-1])
+    if len(again):
+        raise ValueError(f"{rows.at(order[again[0] + 1])}: a second row for this zone and day; keep one")
+    return rows
 
 
 def _covariate(rows: Rows, name: str) -> np.ndarray:
-    if name in CALENDAR and name not in rows.table:
-        return weekday(rows.dates).astype(float)
     rows.require([name])
     return rows.complete(name)
 
 
 def _memory(recipe: Recipe, known: dict[str, Any], zone: str, past: Path | None) -> tuple[Memory, np.datetime64]:
     """What the moving average remembers, and the last day that it knows."""
-    if past is not None and recipe.cost != "total":
-        raise ValueError("--past works with models of the total price only; train again with the days up to today")
     memory, until = Memory(**known["memory"]), np.datetime64(known["last_day"], "D")
     if past is None:
         return memory, until
+    if recipe.cost != "total":
+        raise ValueError("--past works with models of the total price only; train again with the days up to today")
     rows = _of_zone(past, zone)
     prices = np.stack([rows.complete(name) for name in price_columns(rows)], axis=1)
-    order = np.argsort(rows.dates, kind="stable")
-    again = np.flatnonzero(rows.dates[order][1:] == rows.dates[order][:-1])
-    if len(again):
-        raise ValueError(f"{rows.at(order[again[0] + 1])}: a second row for this zone and day; keep one")
-    for row in order[rows.dates[order] > until]:
-        memory.add(prices[row], rows.dates[row])
-    return memory, max(until, rows.dates.max())
+    for row in np.argsort(rows.dates, kind="stable"):
+        gap = int((rows.dates[row] - until).astype(int))
+        if gap > STALE:
+            raise ValueError(f"{rows.at(row)}: the day before it that is known is {until}; give the {gap - 1} days between too")
+        if gap > 0:
+            memory.add(prices[row], rows.dates[row])
+            until = rows.dates[row]
+    return memory, until
 
 
-def _refuse_dates(rows: Rows, until: np.datetime64) -> None:
+def _refuse_dates(rows: Rows, dates: np.ndarray, until: np.datetime64) -> None:
     """Refuse days whose prices are known already, and days too far ahead of the last known prices."""
-    for row, date in enumerate(rows.dates):
+    for row, date in enumerate(dates):
         ahead = int((date - until).astype(int))
         if ahead < 1:
             raise ValueError(f"{rows.at(row)}: prices are known up to {until}; decide for a day after it")
@@ -132,12 +150,12 @@ def _refuse_dates(rows: Rows, until: np.datetime64) -> None:
             raise ValueError(f"{rows.at(row)}: prices are known up to {until} only, {ahead} days before; {fix}")
 
 
-def _spans(hours: list[int]) -> list[str]:
-    """Hours in a row as clock times: [0, 1, 2, 13] is 00:00-03:00, 13:00-14:00."""
-    spans: list[list[int]] = []
-    for hour in hours:
-        if spans and spans[-1][1] == hour:
-            spans[-1][1] = hour + 1
-        else:
-            spans.append([hour, hour + 1])
-    return [f"{start:02d}:00-{end:02d}:00" for start, end in spans]
+def _spans(hours: list[float]) -> list[str]:
+    """Hours in a row as clock times: 00:00-03:00, 13:00-14:00; an hour that is bought in part stands alone."""
+    spans: list[tuple[int, int, float]] = []
+    for hour, part in enumerate(hours):
+        if part > 0 and spans and spans[-1][1:] == (hour, part) and part == 1:
+            spans[-1] = (spans[-1][0], hour + 1, part)
+        elif part > 0:
+            spans.append((hour, hour + 1, part))
+    return [f"{a:02d}:00-{b:02d}:00" + (f" ({part:g} of it)" if part < 1 else "") for a, b, part in spans]

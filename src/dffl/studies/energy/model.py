@@ -1,8 +1,8 @@
 """A model for tomorrow: trained on all the days that there are, with what it takes to use it on days that follow.
 
-What SPO+ predicts ranks hours well and is no price forecast. What the chosen hours will cost is therefore estimated apart:
-a model of the first half of the days is watched on the second half, where its predicted cost of the chosen hours and what
-was paid in the end give each zone a line from one to the other, and the spread around it.
+What SPO+ predicts ranks hours well and is no price forecast. What the chosen hours will cost is therefore told by the steady
+average of past prices, and corrected by how far that was off lately: a model of the first half of the days is watched on the
+last days of the second half, where what it bought and what that cost are both known.
 """
 
 from __future__ import annotations
@@ -13,14 +13,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dffl.data.energy import Panel, Recipe, federation
-from dffl.data.energy.lagged import Memory
+from dffl.data.energy.lagged import Memory, steady_average
+from dffl.data.energy.rows import weekday
 from dffl.federation import Federation
 from dffl.fitting import Fit, fit
+from dffl.studies.energy.naive import tuned_weight
 from dffl.studies.energy.protocol import Protocol, halves
 
 KIND = "energy"
-LIKELY = (0.1, 0.9)
-"""The quantiles of a day's cost, around the expected one, that are told."""
+METHOD = "finetune-mix"
+"""What a model for tomorrow is, unless another is asked for."""
+WATCHED = 60
+"""The last days of the second half on which a model is watched: errors of another season say little."""
+LIKELY = (0.05, 0.95)
+"""The quantiles of the watched errors that are told as a range. Of the days that follow, some four in five lie inside."""
 
 
 class Trained(NamedTuple):
@@ -31,55 +37,66 @@ class Trained(NamedTuple):
     test: Federation
 
 
-def train(
-    panel: Panel, protocol: Protocol, method: str = "finetune-mix", seed: int = 0, progress: bool | None = None
-) -> Trained:
+def train(panel: Panel, protocol: Protocol, method: str = METHOD, seed: int = 0, progress: bool | None = None) -> Trained:
     """Fit a method to all the days of a panel, and to their first half for telling what decisions will cost."""
     settings = protocol.training(seed)
-    early, late, _, _ = halves(panel, protocol)
+    early, late, _, first_test = halves(panel, protocol)
     first = fit(early, method, progress=progress, **settings)
     recipe = protocol.recipe(panel)
     last = fit(federation(panel, recipe), method, progress=progress, **settings)
-    lines = {client.name: cost_line(*paid(first, client)) for client in late}
-    return Trained(replace(last, about={KIND: _about(panel, recipe, lines)}), first, late)
+    ranges = watch(first, late, panel, protocol.cost, first_test)
+    return Trained(replace(last, about={KIND: _about(panel, recipe, ranges)}), first, late)
 
 
-def paid(model: Fit, client: Any) -> tuple[np.ndarray, np.ndarray]:
-    """What the hours that a model chooses were predicted to cost on each day, and what they cost."""
-    hours, expected = model.decide(client.name, client.x), model.predict(client.name, client.x)
-    return (hours * expected).sum(axis=1), (hours * client.c).sum(axis=1)
+class CostRange(NamedTuple):
+    """How far the cost of chosen hours strays from what past prices say of them, in shares of that."""
 
-
-class CostLine(NamedTuple):
-    """From the predicted cost of the chosen hours to the expected one, and how far the real one strays from it."""
-
-    start: float
-    slope: float
+    least: float
+    """What a share is taken of at least, so that it means something where prices are near zero."""
+    middle: float
     low: float
     high: float
 
-    def expected(self, predicted: float) -> tuple[float, float, float]:
-        """The expected cost, and the range of four days in five."""
-        middle = self.start + self.slope * predicted
-        return middle, middle + self.low, middle + self.high
+    def around(self, reference: float) -> tuple[float, float, float]:
+        """The expected cost, and the range in which four days in five lie."""
+        size = max(abs(reference), self.least)
+        return reference + size * self.middle, reference + size * self.low, reference + size * self.high
 
 
-def cost_line(predicted: np.ndarray, cost: np.ndarray) -> CostLine:
-    """The least-squares line through the days; level where predictions do not differ or would point downwards."""
-    spread = predicted.var()
-    slope = max(float(np.cov(predicted, cost, bias=True)[0, 1] / spread), 0.0) if spread > 0 else 0.0
-    start = float(cost.mean() - slope * predicted.mean())
-    low, high = np.quantile(cost - start - slope * predicted, LIKELY)
-    return CostLine(start, slope, float(low), float(high))
-
-
-def _about(panel: Panel, recipe: Recipe, lines: dict[str, CostLine]) -> dict[str, Any]:
-    """Everything that decisions need beside the network, as JSON has it."""
-    costs = panel.costs(recipe.cost)
-    zones: dict[str, Any] = {}
+def watch(model: Fit, test: Federation, panel: Panel, cost: str, first_test: str) -> dict[str, CostRange]:
+    """What each zone's decisions cost lately, beside what past prices said of the same hours."""
+    weight, costs = tuned_weight(panel, cost, first_test), panel.costs(cost)
+    found = {}
     for zone, start, end in zip(panel, panel.starts[:-1], panel.starts[1:], strict=True):
-        demand = float(panel.demands[panel.names.index(zone.name)])
-        zones[zone.name] = {"demand": demand, "last_day": str(zone.dates[-1]), "cost_line": lines[zone.name]._asdict()}
-        if recipe.weight is not None:
-            zones[zone.name]["memory"] = Memory.of(costs[start:end], zone.dates, recipe.weight).as_json()
-    return {"recipe": asdict(recipe), "covariates": list(panel.covariate_names), "zones": zones}
+        client = test[zone.name].rows(slice(-WATCHED, None))
+        forecast = steady_average(costs[start:end], zone.dates, weight)[:-1][-client.n :]
+        hours = model.decide(zone.name, client.x)
+        found[zone.name] = cost_range((hours * forecast).sum(axis=1), (hours * client.c).sum(axis=1))
+    return found
+
+
+def cost_range(reference: np.ndarray, cost: np.ndarray) -> CostRange:
+    """The mean and the likely range of the relative errors of these days."""
+    least = float(np.median(np.abs(reference))) / 4
+    size = np.maximum(np.abs(reference), least)
+    errors = np.divide(cost - reference, size, out=np.zeros_like(size), where=size > 0)
+    low, high = np.quantile(errors, LIKELY)
+    return CostRange(least, float(errors.mean()), float(low), float(high))
+
+
+def _about(panel: Panel, recipe: Recipe, ranges: dict[str, CostRange]) -> dict[str, Any]:
+    """Everything that decisions need beside the network, as JSON has it."""
+    costs, weight = panel.costs(recipe.cost), recipe.weight or tuned_weight(panel, recipe.cost)
+    zones: dict[str, Any] = {}
+    for zone, start, end, demand in zip(panel, panel.starts[:-1], panel.starts[1:], panel.demands, strict=True):
+        zones[zone.name] = {
+            "demand": float(demand),
+            "last_day": str(zone.dates[-1]),
+            "memory": Memory.of(costs[start:end], zone.dates, weight).as_json(),
+            "cost_range": ranges[zone.name]._asdict(),
+            "seen": [zone.covariates.min(axis=0).tolist(), zone.covariates.max(axis=0).tolist()],
+        }
+    names = panel.covariate_names
+    # A column that counts the weekdays as we do need not be given for tomorrow: it follows from the date.
+    weekdays = [name for place, name in enumerate(names) if (panel.covariates[:, place] == weekday(panel.dates)).all()]
+    return {"recipe": asdict(recipe), "covariates": list(names), "weekdays": weekdays, "zones": zones}

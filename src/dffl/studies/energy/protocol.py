@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dffl.data.energy import Panel, Recipe, federation, open_panel
+from dffl.data.energy.clients import read_day, require_days
 from dffl.federation import Federation
 from dffl.studies.energy.naive import tuned_weight
 from dffl.training import Settings
@@ -76,8 +76,9 @@ class Halves(NamedTuple):
 def halves(panel: Panel, protocol: Protocol) -> Halves:
     """The panel's two halves in time. A sample of the second may know prices of the days before it, and no others."""
     first = split_day(panel, protocol.split)
-    recipe = protocol.recipe(panel, first)
     day_before = str(np.datetime64(first, "D") - 1)
+    require_days(panel, Recipe(protocol.cost, protocol.weather_lag, 1.0 if protocol.lags else None), None, day_before)
+    recipe = protocol.recipe(panel, first)
     train = federation(panel, recipe, last=day_before)
     return Halves(train, federation(panel, recipe, first=first), recipe, first)
 
@@ -86,16 +87,7 @@ def split_day(panel: Panel, wanted: str | None) -> str:
     """The first day that tests."""
     if wanted is None:
         return str(panel.days[len(panel.days) // 2])
-    try:
-        day = np.datetime64(wanted, "D")
-    except ValueError:
-        raise ValueError(f"--split must be a day such as 2021-07-01, found {wanted!r}") from None
+    day = read_day("--split", wanted)
     if not panel.days[0] < day <= panel.days[-1]:
         raise ValueError(f"--split must lie after {panel.days[0]} and not after {panel.days[-1]}, found {wanted}")
     return str(day)
-
-
-def check_methods(methods: Sequence[str]) -> None:
-    """Refuse a study without a local model to compare with."""
-    if "local" not in methods:
-        raise ValueError("methods must have 'local' among them: changes are against it")

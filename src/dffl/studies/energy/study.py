@@ -29,8 +29,10 @@ def judge(*, data: str, protocol: dict[str, Any], seed: int) -> pd.DataFrame:
     from dffl.federation import keep_optima
     from dffl.studies.energy.naive import naive_regrets
 
-    asked = Protocol.of(protocol)
-    panel = asked.open(os.environ[PANEL])
+    asked, path = Protocol.of(protocol), os.environ[PANEL]
+    if digest(path) != data:
+        raise ValueError(f"{path}: the panel is not the one that the study began with; start anew in another folder")
+    panel = asked.open(path)
     train, test, _, first_test = halves(panel, asked)
     fits = fit_all(train, METHODS, progress=False, **asked.training(seed))
     keep_optima(test.clients)

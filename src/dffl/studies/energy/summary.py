@@ -9,6 +9,7 @@ import pandas as pd
 
 WORST_SHARE = 0.2
 STATISTICS = ("mean_change", "median_change", "worst_harm", "worst20_harm")
+NO_REGRET = 1e-9
 HARM_TOLERANCE = 1.0
 """A zone is harmed by a method if its regret exceeds its local one by more than this many percent of it."""
 
@@ -16,24 +17,24 @@ HARM_TOLERANCE = 1.0
 def with_changes(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with ``change``, in percent of the local regret of the same zone and seed, and ``harmed``.
 
-    A zone that has no regret locally (it buys nothing, or all hours) has a change of 0, or infinite.
+    Where the local model has no regret (the zone buys nothing, or all hours) nothing can be said in percent: NaN.
     """
     keys = ["seed", "zone"]
     local = rows[rows["method"] == "local"].set_index(keys)["regret"]
-    own = local.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy()
-    gap = rows["regret"].to_numpy() - own
-    with np.errstate(divide="ignore", invalid="ignore"):
-        change = np.where(np.abs(gap) < 1e-9, 0.0, 100 * gap / own)
+    own = local.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy(float)
+    change = 100 * (rows["regret"].to_numpy() / np.where(own > NO_REGRET, own, np.nan) - 1)
     return rows.assign(change=change, harmed=change > HARM_TOLERANCE)
 
 
 def statistics(changes: np.ndarray) -> dict[str, float]:
     """Mean, median, worst harm and worst-20 % harm of the zones' changes in one seed.
 
-    Worst harm is the largest change. Worst-20 % harm is the mean one-sided harm (a gain counts as none) of the worst fifth
-    of the zones, rounded up.
+    Worst harm is the largest change, be it a gain. Worst-20 % harm is the mean one-sided harm (a gain counts as none) of the
+    worst fifth of the zones, rounded up.
     """
-    ordered = np.sort(changes)[::-1]
+    ordered = np.sort(changes[~np.isnan(changes)])[::-1]
+    if not len(ordered):
+        return dict.fromkeys(STATISTICS, float("nan"))
     worst = ordered[: math.ceil(WORST_SHARE * len(ordered))]
     values = (ordered.mean(), np.median(ordered), ordered[0], np.maximum(worst, 0).mean())
     return dict(zip(STATISTICS, map(float, values), strict=True))

@@ -9,16 +9,23 @@ from dffl.studies.energy import published
 from dffl.studies.energy.protocol import METHODS
 from dffl.studies.energy.summary import STATISTICS, by_seed, with_changes
 from dffl.studies.published import Value
-from dffl.studies.tables import NAMES as METHOD_NAMES
 from dffl.studies.tables import Cell, Table
 
-NAMES = METHOD_NAMES | {
+NAMES = {
+    "local": "Local",
+    "fedavg": "Federated",
+    "interp-mse": "Interpolated (MSE)",
+    "interp-spo": "Interpolated (SPO+)",
+    "finetune": "Fine-tuned",
+    "finetune-mix": "Fine-tuned, mixed",
+    "forecast": "Steady moving average",
     "mean-cost": "Historical mean price",
     "yesterday": "Yesterday's prices",
     "moving-average": "Moving average",
     "steady-average": "Steady moving average",
     "perfect-foresight": "Perfect foresight",
 }
+"""What the tables and figures call methods and rules."""
 DAYS = 365
 HEADINGS = ("mean change %", "median change %", "worst harm %", "worst-20 % harm")
 IN_ZONES = ("local", "fedavg", "interp-spo", "finetune", "finetune-mix", "moving-average")
@@ -27,7 +34,7 @@ LAMBDA = "lambda"
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:
     """Every table of these rows; the paper's numbers stand beside ours where the zones are the paper's."""
-    papers = set(rows["zone"]) <= set(published.ZONES)
+    papers = set(rows["zone"]) == set(published.ZONES)
     return [changes(rows, papers), zones(rows, papers), money(rows), worst(rows)]
 
 
@@ -43,8 +50,8 @@ def changes(rows: pd.DataFrame, papers: bool) -> Table:
         cells.append(Cell((NAMES[str(method)],), f"harmed of {rows['zone'].nunique()}", _over_seeds(part["harmed"]), None))
     note = (
         "Change of a zone's regret against its own local model, in percent; negative is a gain. Statistics over zones in each "
-        "seed, then mean +- sd over seeds. Worst-20 % harm: the mean harm, gains counted as none, of the worst fifth of the "
-        "zones. Harmed: zones with more than 1 % more regret than their local model."
+        "seed, then mean +- sd over seeds. Worst harm: the largest change, be it a gain. Worst-20 % harm: the mean harm, gains "
+        "counted as none, of the worst fifth of the zones. Harmed: zones with more than 1 % more regret than their local model."
     )
     return Table("changes", "Change of regret against local", ("method",), cells, note)
 
@@ -73,24 +80,40 @@ def zones(rows: pd.DataFrame, papers: bool) -> Table:
 
 def money(rows: pd.DataFrame) -> Table:
     """What each method leaves on the table in a year, and saves against the local models and the historical mean."""
+    cells = [
+        Cell((NAMES[method],), name, _over_seeds(values), None)
+        for method, columns in _money(rows).items()
+        for name, values in columns.items()
+    ]
+    note = (
+        "US$ for each MW of demand, mean over zones; a year is 365 days like the test days. Lost: left on the table, against "
+        "perfect foresight. Saved: a year, against the local models and against the historical mean price."
+    )
+    return Table("money", "What it is worth", ("method",), cells, note)
+
+
+def money_as_json(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """For programs: the same numbers, means over seeds."""
+    return {
+        method: {name: float(values.mean()) for name, values in columns.items()} for method, columns in _money(rows).items()
+    }
+
+
+def _money(rows: pd.DataFrame) -> dict[str, dict[str, pd.Series]]:
+    """US$ for each MW, a number a seed."""
     means = rows.groupby(["method", "seed"], sort=False)["regret"].mean()
     best = rows.groupby(["method", "seed"], sort=False)["best"].mean()
-    cells = []
+    made = {}
     for method in rows["method"].unique():
         lost = means[method]
-        columns = {
+        made[method] = {
             "lost a day": lost,
             "lost a year": DAYS * lost,
             "saved: local": DAYS * (means["local"] - lost),
             "saved: mean price": DAYS * (means["mean-cost"] - lost),
             "paid a year": DAYS * (best[method] + lost),
         }
-        cells += [Cell((NAMES[method],), name, _over_seeds(values), None) for name, values in columns.items()]
-    note = (
-        "US$ for each MW of demand, mean over zones; a year is 365 days like the test days. Lost: left on the table, against "
-        "perfect foresight. Saved: a year, against the local models and against the historical mean price."
-    )
-    return Table("money", "What it is worth", ("method",), cells, note)
+    return made
 
 
 def worst(rows: pd.DataFrame) -> Table:
@@ -102,14 +125,15 @@ def worst(rows: pd.DataFrame) -> Table:
         for method in (name for name in METHODS if name != "local"):
             zone, change = _largest(part[part["method"] == method].set_index("zone")["change"])
             row = (str(seed), NAMES[method], zone)
-            numbers = {"worst harm %": change, "its local regret": local[zone], "its lambda": weights[zone]}
+            numbers = {"worst harm %": change, "its local regret": local[zone], "interp-spo's lambda there": weights[zone]}
             cells += [Cell(row, name, Value(float(value), np.nan), None) for name, value in numbers.items()]
     note = "The largest change against local in each seed, whose it is, and what interp-spo chose there."
     return Table("worst", "The worst zone of each seed", ("seed", "method", "worst zone"), cells, note)
 
 
 def _largest(changes: pd.Series) -> tuple[str, float]:
-    return str(changes.idxmax()), float(changes.max())
+    known = changes.dropna()
+    return (str(known.idxmax()), float(known.max())) if len(known) else (str(changes.index[0]), np.nan)
 
 
 def _over_seeds(values: pd.Series) -> Value:

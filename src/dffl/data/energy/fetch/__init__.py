@@ -72,13 +72,15 @@ def fetch_weather(
     base: str | None = None,
     web: Web | None = None,
     progress: bool | None = None,
+    timezone: str = "America/New_York",
 ) -> Fetched:
     """The weather of ``places`` (``zone``, ``lat``, ``lon``; see ``places_of``), a row a zone and day.
 
     Columns are ``zone``, ``date``, the covariates under their names in the paper's panel, and ``day_of_week``, 0 for Monday.
+    Days are those of the clock of ``timezone``.
     """
     with Progress(progress) as bar:
-        return fetch_open_meteo(places, Span.read(first, last), _cache(cache, web, refresh, bar), base)
+        return fetch_open_meteo(places, Span.read(first, last), _cache(cache, web, refresh, bar), base, timezone)
 
 
 def fetch_authors(

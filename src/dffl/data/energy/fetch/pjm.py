@@ -7,7 +7,7 @@ import os
 from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from dffl.data.energy.fetch.download import Cache
 from dffl.data.energy.fetch.fetched import Fetched
@@ -33,7 +33,7 @@ def fetch_pjm(
     """PJM's zone prices: ``kind`` is da (day-ahead) or rt (real-time). The key is that of the environment unless given."""
     if kind not in FEEDS:
         raise ValueError(f"kind must be da (day-ahead) or rt (real-time), found {kind!r}")
-    feed = _Feed(kind, cache, key, base or BASE, rows)
+    feed = _Feed(kind, cache, key, _safe(base or BASE), rows)
     cache.progress.expect(span.days)
     parts = []
     for piece in span.pieces(MONTHS):
@@ -118,3 +118,11 @@ def _page(page: Any, where: str) -> tuple[list[dict[str, Any]], int]:
         return page["items"], page["totalRows"]
     said = json.dumps(page.get("errors", page) if isinstance(page, dict) else page)
     raise ValueError(f"{where}: must have items and totalRows, found {said[:200]}")
+
+
+def _safe(base: str) -> str:
+    """Refuse to send a key where others could read it; this machine is no other."""
+    parts = urlsplit(base)
+    if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise ValueError(f"the address of Data Miner or its mirror must begin with https: a key goes there; found {base!r}")
+    return base

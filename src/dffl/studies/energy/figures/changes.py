@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from dffl.palette import COLOURS
 from dffl.studies.energy.figures.lines import NOTE_WIDTH, height_of, lines_of, name_lines
 from dffl.studies.energy.figures.order import zone_changes, zone_order
+from dffl.studies.energy.summary import HARM_TOLERANCE
+from dffl.studies.energy.tables import NAMES
 from dffl.studies.figures.style import INK, PALE_INK, WIDE, blank, in_print, note
-from dffl.studies.tables import HARM_TOLERANCE, NAMES
 
 CHANGED = ("fedavg", "interp-spo", "finetune", "finetune-mix")
 HARM, HARM_INK = "#fbe6e1", "#a3200d"
@@ -40,7 +41,7 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
         panels = figure.subplots(1, len(methods), sharex=True, sharey=True, squeeze=False)[0]
         for axes, method in zip(panels, methods, strict=True):
             _bars(axes, means[method], spreads[method], lines, COLOURS[method])
-            axes.set_title(NAMES[method].removesuffix(" (ours)"), fontweight="bold", pad=24)
+            axes.set_title(NAMES[method], fontweight="bold", pad=24)
             harm = _harm(means[method])
             axes.annotate(harm, (0, 1), (0, 2), "axes fraction", "offset points", va="bottom", fontsize=7, color=HARM_INK)
         name_lines(panels[0], lines, rows, len(order) - len(lines))
@@ -60,7 +61,7 @@ def _bars(axes: Axes, means: pd.Series, spreads: pd.Series, lines: dict[str, int
         axes.errorbar(own[whiskers.index], spots, xerr=whiskers, fmt="none", ecolor=INK, elinewidth=0.6, capsize=1.2)
     axes.axvline(0, color=INK, linewidth=0.7)
     for place, change in zip(places, own, strict=True):
-        harmed = change > 100 * HARM_TOLERANCE
+        harmed = change > HARM_TOLERANCE
         axes.annotate(
             _signed(change), (1, place), (3, 0), axes.get_yaxis_transform(), "offset points", ha="left", va="center",
             fontsize=6.5, color=HARM_INK if harmed else PALE_INK, fontweight="bold" if harmed else "normal",
@@ -85,7 +86,7 @@ def _limits(axes: Axes, means: pd.DataFrame, spreads: pd.DataFrame) -> bool:
 
 def _harm(means: pd.Series) -> str:
     known = means.dropna()
-    harmed = int((known > 100 * HARM_TOLERANCE).sum())
+    harmed = int((known > HARM_TOLERANCE).sum())
     return f"{harmed:,} of {len(known):,} harmed\nworst {_signed(known.max())} %"
 
 
@@ -98,8 +99,9 @@ def _reading(rows: pd.DataFrame, known: int, shown: int, cut: bool) -> str:
     seeds, left_out = rows["seed"].nunique(), rows["zone"].nunique() - known
     parts = [
         f"Bars: mean over {seeds} seeds; whiskers: one standard deviation between them." if seeds > 1 else "One seed.",
-        f"On the shaded ground a zone is worse off than alone; it counts as harmed above {100 * HARM_TOLERANCE:g} %.",
+        f"On the shaded ground a zone is worse off than alone; it counts as harmed above {HARM_TOLERANCE:g} %.",
         "Beside a bar its number, beside a zone the hours that it buys a day.",
+        "Counts and worst are of the means over seeds." if seeds > 1 else "",
         "Counts and worst are over all zones." if shown < known else "",
         "A bar that the frame cuts goes on to its number." if cut else "",
         f"Zones left out, as they have no local regret: {left_out:,}." if left_out else "",

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pandas as pd
 
+from dffl.studies.energy.summary import with_changes
+
 LEADER = "fedavg"
 """The method whose changes put the zones in order."""
 
 
 def zone_changes(rows: pd.DataFrame) -> pd.DataFrame:
     """The change in percent: a row a seed and zone, a column a method; nan where the local model has no regret to change."""
-    wide = rows.pivot_table(index=["seed", "zone"], columns="method", values="regret", observed=True)
-    if "local" not in wide:
-        return wide.iloc[:0, :0]
-    own = wide["local"].where(wide["local"] > 0)
-    return wide.drop(columns="local").sub(own, axis=0).div(own, axis=0).mul(100.0)
+    if not (rows["method"] == "local").any():
+        return pd.DataFrame()
+    changes = with_changes(rows).pivot_table(index=["seed", "zone"], columns="method", values="change", dropna=False)
+    return changes.drop(columns="local")
 
 
 def zone_order(rows: pd.DataFrame) -> list[str]:
