@@ -35,6 +35,7 @@ def test_every_command_has_an_example(command):
 
 def test_it_tells_people_who_gains_and_what_a_naive_rule_would_have_given(finished):
     _, _, text = finished
+    assert "Drawing the weeks of the test half anew, finetune-mix (seed 0) is" in " ".join(text.split())
     for words in ("4 zones", "Change of regret against local", "Moving average", "saved: local", "Read:", "Z03"):
         assert words in text
     assert "Demands: from the panel" in text

@@ -15,12 +15,14 @@ from dffl.data.energy.clients import WARM_UP
 from dffl.data.energy.market import with_places
 from dffl.jsonable import jsonable
 from dffl.studies.command import Options, finished_rows
+from dffl.studies.energy.chance import Chance, chance
 from dffl.studies.energy.model import METHOD, Trained, train
-from dffl.studies.energy.naive import RULES
-from dffl.studies.energy.protocol import METHODS, Protocol, halves
+from dffl.studies.energy.pictured import calendar_of, zone_facts
+from dffl.studies.energy.protocol import Protocol, halves
 from dffl.studies.energy.study import study
-from dffl.studies.energy.summary import as_json, by_seed
-from dffl.studies.energy.tables import NAMES, all_tables, money_as_json
+from dffl.studies.energy.summary import as_json
+from dffl.studies.energy.tables import all_tables, money_as_json
+from dffl.studies.energy.verdict import Verdict, counted
 from dffl.studies.render import to_rich, write_tables
 from dffl.studies.store import Store
 from dffl.studies.study import Job
@@ -29,7 +31,6 @@ from dffl.studies.tables import Table
 MODEL = "model.dffl"
 SHOWN = ("changes", "zones", "money")
 """The tables that the terminal shows; all are written."""
-PERCENTILE = 95
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Outcome:
     rows: pd.DataFrame
     tables: list[Table]
     failed: list[tuple[Job, str]]
+    chance: Chance | None
 
     def show(self, console: Console) -> None:
         """Print notes, tables and a verdict for people."""
@@ -53,7 +55,8 @@ class Outcome:
             console.print(to_rich(table))
         console.print()
         verdict = Verdict.of(self.rows)
-        console.print(f"[bold]Read:[/] {verdict.in_words()}", highlight=False)
+        doubt = f" {self.chance.in_words()}" if self.chance else ""
+        console.print(f"[bold]Read:[/] {verdict.in_words()}{doubt}", highlight=False)
         for job, why in self.failed:
             console.print(f"failed: {job}: {why}", style="red", highlight=False, markup=False)
         missing = "" if np.isfinite(with_places(self.panel).places).any() else " No map: the panel has no lat and lon."
@@ -61,7 +64,7 @@ class Outcome:
         if (self.folder / MODEL).is_file():
             how = f"dffl energy decide {self.folder / MODEL} --zone {self.panel.names[0]!r} --features FILE"
             console.print(f"A model of all the days ({METHOD}), for tomorrow: {how}", highlight=False, markup=False)
-            if not verdict.beaten:
+            if not verdict.beats(METHOD):
                 fix = "decide by the moving average (dffl energy train --lags --method forecast)"
                 better = fix if self.protocol.lags else f"try --lags, or {fix}"
                 console.print(f"It would have lost more than a moving average: {better}.", style="yellow", highlight=False)
@@ -69,8 +72,14 @@ class Outcome:
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         failed = [{**job.parameters, "why": why} for job, why in self.failed]
-        about = {"seeds": sorted(self.rows["seed"].unique().tolist()), "failed": failed, "folder": str(self.folder)}
-        return jsonable(as_json(self.rows) | {"money": money_as_json(self.rows)} | about | {"notes": list(self.panel.notes)})
+        sure = {"against_best_rule": self.chance and self.chance._asdict()}
+        about: dict[str, Any] = {
+            "seeds": sorted(self.rows["seed"].unique().tolist()),
+            "failed": failed,
+            "folder": str(self.folder),
+        }
+        about |= {"notes": list(self.panel.notes), "money": money_as_json(self.rows)}
+        return jsonable(as_json(self.rows) | about | sure)
 
     def _heading(self) -> str:
         panel, before = self.panel, np.datetime64(self.first_test, "D") - 1
@@ -78,54 +87,10 @@ class Outcome:
         past = f", and past prices (the first {WARM_UP} days only feed the average)" if self.protocol.lags else ""
         bill = "" if self.protocol.cost == "total" else "\nThe own part counts twice (--cost): US$ here are no bill."
         return (
-            f"{_counted(len(panel.names), 'zone')}; {panel.days[0]} to {before} train, {self.first_test} to {panel.days[-1]} "
-            f"test; {_counted(self.rows['seed'].nunique(), 'seed')}.\n"
+            f"{counted(len(panel.names), 'zone')}; {panel.days[0]} to {before} train, {self.first_test} to {panel.days[-1]} "
+            f"test; {counted(self.rows['seed'].nunique(), 'seed')}.\n"
             f"From {', '.join(panel.covariate_names)}{past}. Demands: {demands}.{bill}"
         )
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The best of the trained models beside the best of the naive rules."""
-
-    means: pd.DataFrame
-    zones: int
-    best: str
-    rule: str
-
-    @classmethod
-    def of(cls, rows: pd.DataFrame) -> Verdict:
-        """What the rows say."""
-        means = by_seed(rows).groupby("method", sort=False)[["regret", "worst_harm", "harmed"]].mean()
-        regret = means["regret"]
-        rules = [name for name in RULES if name != "perfect-foresight"]
-        return cls(means, rows["zone"].nunique(), str(regret[list(METHODS)].idxmin()), str(regret[rules].idxmin()))
-
-    @property
-    def beaten(self) -> bool:
-        """Whether the model loses less than the rule."""
-        return bool(self.means["regret"][self.best] < self.means["regret"][self.rule])
-
-    def in_words(self) -> str:
-        """For people."""
-        regret, best, rule = self.means["regret"], self.best, self.rule
-        if min(regret["local"], regret[rule]) <= 0:
-            return "a rule without any regret leaves nothing to gain here."
-        against = 100 * (regret[best] / regret[rule] - 1)
-        return (
-            f"of the trained models, {NAMES[best].lower()} loses least: {regret[best]:.2f} US$ a day for each MW, in total "
-            f"{100 * (regret[best] / regret['local'] - 1):+.1f} % against local. The best naive rule, {NAMES[rule].lower()}, "
-            f"loses {regret[rule]:.2f}: the model is {abs(against):.1f} % {'better' if self.beaten else 'worse'}. "
-            f"{NAMES['fedavg']} harms {self._harm('fedavg')}, {NAMES[best].lower()} {self._harm(best)}."
-        )
-
-    def _harm(self, method: str) -> str:
-        row = self.means.loc[method]
-        return f"{row['harmed']:.1f} of {_counted(self.zones, 'zone')} in a seed (the worst: {row['worst_harm']:+.0f} %)"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def run(
@@ -141,13 +106,14 @@ def run(
     rows, failed = finished_rows(whole, whole, store, options, progress)
     tables = all_tables(rows)
     write_tables(tables, store.folder / "tables")
-    trained = None
+    trained, sure = None, None
     if model and not options.show:
         trained = train(panel, protocol, progress=progress)
         trained.model.save(store.folder / MODEL)
+        sure = chance(trained, panel, protocol.cost, first_test, Verdict.of(rows).rule)
     if options.figures:
         _draw(rows, panel, calendar, trained, store.folder)
-    return Outcome(store.folder, panel, protocol, first_test, rows, tables, failed)
+    return Outcome(store.folder, panel, protocol, first_test, rows, tables, failed, sure)
 
 
 def default_folder(panel: Path, protocol: Protocol) -> Path:
@@ -167,30 +133,5 @@ def _draw(rows: pd.DataFrame, panel: Panel, wanted: str | None, trained: Trained
 
     local = rows[rows["method"] == "local"].groupby("zone")["regret"].mean()
     zone = wanted or str(local.idxmax())
-    calendar = None if trained is None else (_calendar(trained, zone, panel), zone, trained.model.method)
+    calendar = None if trained is None else (calendar_of(trained, zone, panel), zone, trained.model.method)
     draw_all(rows, zone_facts(panel), calendar, folder / "figures")
-
-
-def zone_facts(panel: Panel) -> pd.DataFrame:
-    """A row a zone: its demand, its place and how far its own price part reaches."""
-    own, ends = panel.own, zip(panel.starts[:-1], panel.starts[1:], strict=True)
-    reach = [float(np.percentile(own[start:end], PERCENTILE)) for start, end in ends]
-    lat, lon = with_places(panel).places.T
-    return pd.DataFrame({"zone": panel.names, "demand": panel.demands, "own_p95": reach, "lat": lat, "lon": lon})
-
-
-def _calendar(trained: Trained, zone: str, panel: Panel) -> pd.DataFrame:
-    """A row a test day and hour of one zone: its price, whether the model of the first half chose it, and should have."""
-    client = trained.test[zone]
-    dates = panel.zone(zone).dates[-client.n :]
-    chosen = trained.first_half.decide(zone, client.x)
-    hours = client.c.shape[1]
-    return pd.DataFrame(
-        {
-            "date": np.repeat(np.datetime_as_string(dates, unit="D"), hours),
-            "hour": np.tile(np.arange(hours), client.n),
-            "price": client.c.ravel(),
-            "chosen": chosen.ravel(),
-            "cheapest": client.w_star.ravel(),
-        }
-    )

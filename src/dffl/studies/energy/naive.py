@@ -29,10 +29,16 @@ class Buyer(NamedTuple):
 
 def naive_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, np.ndarray]:
     """The mean regret of each zone on the days from ``first_test`` on, under each rule."""
+    daily = daily_regrets(panel, cost, first_test)
+    return {rule: np.array([lost.mean() for lost in zones]) for rule, zones in daily.items()}
+
+
+def daily_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, list[np.ndarray]]:
+    """The regret of each zone on each day from ``first_test`` on, under each rule."""
     buyers = _buyers(panel, cost, first_test)
     plain, steady = (_best_weight(buyers, average) for average in (_moving, steady_average))
-    lost = np.empty((len(buyers), len(RULES)))
-    for place, (client, dates, past) in enumerate(buyers):
+    found: dict[str, list[np.ndarray]] = {rule: [] for rule in RULES}
+    for client, dates, past in buyers:
         expected = (
             np.broadcast_to(client.c[past].mean(axis=0), client.c.shape),
             yesterday(client.c)[:-1],
@@ -40,8 +46,9 @@ def naive_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, np.ndar
             steady_average(client.c, dates, steady)[:-1],
             client.c,
         )
-        lost[place] = [regrets_at(client, prices)[~past].mean() for prices in expected]
-    return dict(zip(RULES, lost.T, strict=True))
+        for rule, prices in zip(RULES, expected, strict=True):
+            found[rule].append(regrets_at(client, prices)[~past])
+    return found
 
 
 def tuned_weight(panel: Panel, cost: str, before: str | None = None) -> float:
