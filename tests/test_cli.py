@@ -27,7 +27,7 @@ def test_help_is_quick_because_it_loads_neither_jax_nor_pandas(tmp_path: Path) -
     assert loaded.stdout.strip() == "[]"
     answer = dffl("--help", cwd=tmp_path)
     assert answer.returncode == 0
-    for command in ("demo", "bench", "advise", "bounds", "advice-study"):
+    for command in ("demo", "bench", "paper", "advise", "bounds", "advice-study"):
         assert command in answer.stdout
         assert "Example: dffl" in dffl(command, "--help", cwd=tmp_path).stdout
 
@@ -84,7 +84,7 @@ def test_bounds_answers_people_and_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["advise", "nowhere"], "SOURCE must be demo, knapsack, portfolio or a folder"),
+        (["advise", "nowhere"], "SOURCE must be demo, knapsack, portfolio, or a market"),
         (["advise", "demo", "--confidence", "2"], "confidence must be in (0, 1), found 2.0"),
         (["advise", "demo", "--folds", "60"], "client 'client-11': x must have at least 120 samples"),
         (["bounds", "demo", "--delta", "0"], "delta must be in (0, 1), found 0.0"),
