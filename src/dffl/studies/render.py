@@ -72,7 +72,9 @@ def to_rich(table: Table) -> RichTable:
     labels = len(headings) - len({cell.column for cell in table.cells})
     for number, heading in enumerate(headings):
         label = number < labels
-        out.add_column(heading, justify="left" if label else "right", no_wrap=True, min_width=9 if number == 0 else None)
+        width = 9 if number == 0 else None
+        # In a narrow terminal numbers go on in the next line rather than be cut.
+        out.add_column(heading, justify="left" if label else "right", no_wrap=label, overflow="fold", min_width=width)
     compared = any(cell.paper for cell in table.cells)
     for line, after in zip(body, [*body[1:], None], strict=True):
         last = compared and (after is None or bool(after[0]))  # the next line starts a new row of the table
