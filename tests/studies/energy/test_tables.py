@@ -58,3 +58,16 @@ def test_the_papers_numbers_stand_beside_its_own_zones_only():
     lines = to_markdown(tables["zones"]).splitlines()
     local_zone = lines.index(next(line for line in lines if line.startswith("| PEPCO")))  # the paper's lambda is 0 there
     assert lines[local_zone + 2].split("|")[-2].strip() == "+0.50"
+
+
+def test_a_zone_that_cannot_lose_leaves_the_others_their_numbers():
+    table = rows(["A", "B", "C"])
+    table.loc[(table["zone"] == "B") & (table["method"] == "local"), "regret"] = 0.0
+    for one in all_tables(table):
+        text = to_markdown(one)
+        assert "inf" not in text
+        assert "nan" not in text
+    changes = cells(all_tables(table)[0])
+    assert changes["Federated", "mean change %"] == pytest.approx((-10 + 5) / 2)
+    for one in all_tables(table.assign(regret=0.0)):
+        assert "nan" not in to_markdown(one)
