@@ -8,6 +8,12 @@ from pathlib import Path
 import jax
 
 
+def user_cache() -> Path:
+    """The user's cache folder for everything of ours."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache") / "dffl"
+
+
 def keep_compiled_programs() -> None:
     """Let JAX keep compiled programs in the user's cache folder, unless the user has chosen otherwise.
 
@@ -18,8 +24,7 @@ def keep_compiled_programs() -> None:
     chosen: str | None = getattr(jax.config, "jax_compilation_cache_dir", None)
     if chosen is not None or wanted == "off":
         return
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    folder = Path(wanted) if wanted else (Path(base) if base else Path.home() / ".cache") / "dffl" / "programs"
+    folder = Path(wanted) if wanted else user_cache() / "programs"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:  # a read-only home is no reason not to train

@@ -142,8 +142,7 @@ def decide(
         from dffl.storage import load
         from dffl.studies.energy.decide import decide as decide_days
 
-        trained = load(model)
-        found = [one for name in _zones(zone, features) for one in decide_days(trained, name, features, past)]
+        found = decide_days(load(model), zone, features, past)
         if json_:
             typer.echo(json.dumps([one.as_json() for one in found]))
             return
@@ -239,20 +238,6 @@ def _written(made: Panel, out: Path) -> None:
     say(made.notes, screen)
     days = f"{made.days[0]} to {made.days[-1]}"
     screen.print(f"{len(made.names)} zones, {days}, {', '.join(made.covariate_names)}: {out}", highlight=False)
-
-
-def _zones(zone: str | None, features: Path) -> list[str]:
-    """The zone that is asked for, or all that a table names."""
-    if zone is not None:
-        return [zone]
-    from dffl.data.energy.rows import ZONE
-    from dffl.data.energy.table import read_table
-
-    table, _ = read_table(features)
-    column = next((name for name in ZONE if name in table), None)
-    if column is None:
-        raise ValueError(f"{features}: has no column zone; say who decides with --zone")
-    return list(dict.fromkeys(table[column].astype(str)))
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dffl.data.energy import Panel, read_panel
-from dffl.data.energy.reading import weekday
+from dffl.data.energy.rows import weekday
 from tests.data.energy.made import PRICES, authors_table, panel_table, refused, write
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]

@@ -13,8 +13,8 @@ from dffl.studies.energy.figures import draw_all, draw_calendar, draw_changes, d
 from dffl.studies.energy.figures.calendar import DEAR, HIT, MISSED, REST, Bought
 from dffl.studies.energy.figures.labels import place_labels
 from dffl.studies.energy.figures.lines import EACH_END, MOST, lines_of
-from dffl.studies.energy.figures.order import zone_changes, zone_order
 from dffl.studies.energy.figures.window import Window, crowd
+from dffl.studies.energy.order import zone_changes, zone_order
 from dffl.studies.energy.tables import NAMES
 
 METHODS = ("local", "fedavg", "interp-mse", "interp-spo", "finetune", "mean-cost", "yesterday")

@@ -63,9 +63,9 @@ def feature_names(covariates: Sequence[str], recipe: Recipe) -> tuple[str, ...]:
 
 def samples(panel: Panel, recipe: Recipe) -> Iterator[Days]:
     """The samples of each zone. A day's features change with no price of that day or of a later one."""
-    costs, skip = panel.costs(recipe.cost), recipe.skipped
-    for zone, start, end in zip(panel, panel.starts[:-1], panel.starts[1:], strict=True):
-        features, own = lagged_weather(zone.covariates, panel.covariate_names, recipe.weather_lag), costs[start:end]
+    skip = recipe.skipped
+    for zone, own in zip(panel, panel.by_zone(panel.costs(recipe.cost)), strict=True):
+        features = lagged_weather(zone.covariates, panel.covariate_names, recipe.weather_lag)
         if recipe.weight is not None:
             features = with_past(features, zone.dates, steady_average(own, zone.dates, recipe.weight)[:-1])
         yield Days(zone.name, zone.dates[skip:], features[skip:], own[skip:])

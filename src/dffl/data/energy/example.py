@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dffl.data.energy.panel import HOURS, Panel
-from dffl.data.energy.reading import drawn_demands, weekday
+from dffl.data.energy.reading import drawn_demands
+from dffl.data.energy.rows import weekday
 from dffl.randomness import Purpose, stream
 
 COVARIATES = ("temp_c_mean", "temp_c_min", "temp_c_max", "wind_speed_mean", "day_of_week")

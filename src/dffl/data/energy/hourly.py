@@ -167,10 +167,7 @@ def _weather(rows: Rows, wanted: Sequence[str] | None, notes: list[str]) -> pd.D
     """The weather of each zone and day: the columns that are asked for, or those that the paper uses, and the weekday."""
     names = _covariate_names(rows, wanted, notes)
     table = pd.DataFrame({"zone": rows.zones, "date": np.datetime_as_string(rows.dates).astype(object)})
-    again = np.flatnonzero(table.duplicated().to_numpy())
-    if len(again):
-        same = np.flatnonzero((rows.zones == rows.zones[again[0]]) & (rows.dates == rows.dates[again[0]]))
-        raise ValueError(f"{rows.at(again[0])}: a second row for this zone and day, after {rows.line(same[0])}; keep one")
+    rows.refuse_pairs()
     values = {name: rows.numbers(name) if name in rows.table else weekday(rows.dates).astype(float) for name in names}
     empty = np.isnan(np.stack(list(values.values()), axis=1))
     days = empty.any(axis=1)

@@ -60,8 +60,14 @@ class Panel:
         return f"Panel({len(self.names)} zones, {len(self.days)} days, {len(self.covariate_names)} covariates)"
 
     def __iter__(self) -> Iterator[Zone]:
-        for name, start, end in zip(self.names, self.starts[:-1], self.starts[1:], strict=True):
-            yield Zone(name, self.dates[start:end], self.prices[start:end], self.covariates[start:end])
+        parts = (self.by_zone(values) for values in (self.dates, self.prices, self.covariates))
+        for name, *own in zip(self.names, *parts, strict=True):
+            yield Zone(name, *own)
+
+    def by_zone(self, values: np.ndarray) -> Iterator[np.ndarray]:
+        """The zones' parts of an array with a line for each row of the panel."""
+        for start, end in zip(self.starts[:-1], self.starts[1:], strict=True):
+            yield values[start:end]
 
     def zone(self, name: str) -> Zone:
         """The days of one zone."""

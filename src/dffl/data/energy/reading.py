@@ -11,7 +11,6 @@ import pandas as pd
 from dffl.data.energy.columns import DEMAND, LATITUDE, LONGITUDE, covariate, covariate_columns, price_columns
 from dffl.data.energy.panel import HOURS, Panel
 from dffl.data.energy.rows import Rows
-from dffl.data.energy.rows import weekday as weekday
 
 LEAST, MOST = 4, 12
 """Demands that are drawn, where a panel has none, are whole hours from the least to the most: the paper's."""
@@ -44,7 +43,7 @@ def assemble(
     """A panel of these prices and covariates, a line for each of the rows, and of the rows' demands and places."""
     numbers, zones = pd.factorize(rows.zones, sort=True)
     order = np.lexsort((rows.dates, numbers))
-    _refuse_pairs(rows, order)
+    rows.refuse_pairs()
     if (np.diff(order) != 1).any():  # else a large panel would be copied for nothing
         prices, covariates = prices[order], covariates[order]
     owners = np.searchsorted(numbers[order], np.arange(len(zones) + 1))
@@ -97,14 +96,6 @@ def check_demand(where: str, column: str, demand: float) -> None:
     """Refuse what cannot be bought in a day."""
     if not 0 <= demand <= HOURS:
         raise ValueError(f"{where}: {column} must be from 0 to {HOURS} hours a day, found {told(demand)}")
-
-
-def _refuse_pairs(rows: Rows, order: np.ndarray) -> None:
-    zones, dates = rows.zones[order], rows.dates[order]
-    same = np.flatnonzero((zones[1:] == zones[:-1]) & (dates[1:] == dates[:-1]))
-    if len(same):
-        first, second = sorted((order[same[0]], order[same[0] + 1]))
-        raise ValueError(f"{rows.at(second)}: a second row for this zone and day, after {rows.line(first)}; keep one")
 
 
 def _out_of_order(rows: Rows) -> list[str]:

@@ -126,6 +126,14 @@ class Rows(ZoneRows):
             raise ValueError(f"{self.path}: --without leaves no zone")
         return self.kept(~pd.Series(self.zones).isin(zones).to_numpy()) if zones else self
 
+    def refuse_pairs(self) -> None:
+        """Refuse a second row for a zone and day."""
+        again = np.flatnonzero(pd.DataFrame({"zone": self.zones, "date": self.dates}).duplicated().to_numpy())
+        if len(again):
+            row = again[0]
+            first = np.flatnonzero((self.zones == self.zones[row]) & (self.dates == self.dates[row]))[0]
+            raise ValueError(f"{self.at(row)}: a second row for this zone and day, after {self.line(first)}; keep one")
+
     def _dates(self) -> np.ndarray:
         codes, found = pd.factorize(self.table["date"])
         days = np.array([*map(_day, found), None], "datetime64[D]")[codes]

@@ -59,20 +59,30 @@ class Decision(NamedTuple):
         return [hour for hour, part in enumerate(self.hours) if part > 0]
 
 
-def decide(model: Fit, zone: str, features: Path, past: Path | None = None) -> list[Decision]:
+def decide(model: Fit, zone: str | None, features: Path, past: Path | None = None) -> list[Decision]:
     """A decision for each row of a file of features, which has the covariates of a day and its date.
 
-    A model that was trained on covariates of some days before (``weather_lag``) decides for so many days after each row's.
-    ``past`` is a file of prices (zone, date, price_0 to price_23) of the days since the model was trained.
+    Without a ``zone``, every zone that the file names decides. A model that was trained on covariates of some days before
+    (``weather_lag``) decides for so many days after each row's. ``past`` is a file of prices (zone, date, price_0 to
+    price_23) of the days since the model was trained.
     """
     about = model.about.get(KIND)
     if about is None:
         raise ValueError("MODEL must be made by dffl energy run or dffl energy train, which tell it how days become features")
-    if zone not in about["zones"]:
+    if zone is not None and zone not in about["zones"]:
         raise ValueError(f"--zone must be one of {', '.join(about['zones'])}, found {zone!r}")
+    rows, prices = _rows(features, zone), None if past is None else _rows(past, zone)
+    made = []
+    for name in [zone] if zone is not None else dict.fromkeys(rows.zones):
+        if name not in about["zones"]:
+            raise ValueError(f"{features}: zone must be one of {', '.join(about['zones'])}, found {name!r}")
+        made += _decide_zone(model, about, name, _of_zone(rows, name), None if prices is None else _of_zone(prices, name))
+    return made
+
+
+def _decide_zone(model: Fit, about: dict[str, Any], zone: str, rows: Rows, past: Rows | None) -> list[Decision]:
     recipe, known = Recipe(**about["recipe"]), about["zones"][zone]
-    memory, until = _memory(recipe, known, zone, past)
-    rows = _of_zone(features, zone)
+    memory, until = _memory(recipe, known, past)
     dates = rows.dates + recipe.weather_lag
     forecasts = np.stack([memory.forecast(date) for date in dates])
     derived = {name: weekday(dates).astype(float) for name in about["weekdays"]}
@@ -98,21 +108,24 @@ def _unseen(values: np.ndarray, names: list[str], low: list[float], high: list[f
     return notes
 
 
-def _of_zone(path: Path, zone: str) -> Rows:
-    """The rows of a file that are of this zone; a file without a column of zones is of this one throughout."""
+def _rows(path: Path, zone: str | None) -> Rows:
+    """The rows of a file; one without a column of zones is of the given zone throughout."""
     table, lines = read_table(path)
     if not any(name in table for name in ZONE):
+        if zone is None:
+            raise ValueError(f"{path}: has no column zone; say who decides with --zone")
         table = table.assign(zone=zone)
-    rows = Rows(path, table, lines)
+    return Rows(path, table, lines)
+
+
+def _of_zone(rows: Rows, zone: str) -> Rows:
+    """The rows of one zone, each of another day."""
     kept = rows.zones == zone
     if not kept.any():
-        raise ValueError(f"{path}: must have a row for zone {zone!r}, found {', '.join(sorted(set(rows.zones))[:8])}")
-    rows = rows.kept(kept)
-    order = np.argsort(rows.dates, kind="stable")
-    again = np.flatnonzero(rows.dates[order][1:] == rows.dates[order][:-1])
-    if len(again):
-        raise ValueError(f"{rows.at(order[again[0] + 1])}: a second row for this zone and day; keep one")
-    return rows
+        raise ValueError(f"{rows.path}: must have a row for zone {zone!r}, found {', '.join(sorted(set(rows.zones))[:8])}")
+    own = rows.kept(kept)
+    own.refuse_pairs()
+    return own
 
 
 def _covariate(rows: Rows, name: str) -> np.ndarray:
@@ -120,14 +133,13 @@ def _covariate(rows: Rows, name: str) -> np.ndarray:
     return rows.complete(name)
 
 
-def _memory(recipe: Recipe, known: dict[str, Any], zone: str, past: Path | None) -> tuple[Memory, np.datetime64]:
-    """What the moving average remembers, and the last day that it knows."""
+def _memory(recipe: Recipe, known: dict[str, Any], rows: Rows | None) -> tuple[Memory, np.datetime64]:
+    """What the moving average remembers, also of the days in these rows, and the last day that it knows."""
     memory, until = Memory(**known["memory"]), np.datetime64(known["last_day"], "D")
-    if past is None:
+    if rows is None:
         return memory, until
     if recipe.cost != "total":
         raise ValueError("--past works with models of the total price only; train again with the days up to today")
-    rows = _of_zone(past, zone)
     prices = np.stack([rows.complete(name) for name in price_columns(rows)], axis=1)
     for row in np.argsort(rows.dates, kind="stable"):
         gap = int((rows.dates[row] - until).astype(int))

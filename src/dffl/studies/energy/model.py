@@ -40,11 +40,12 @@ class Trained(NamedTuple):
 def train(panel: Panel, protocol: Protocol, method: str = METHOD, seed: int = 0, progress: bool | None = None) -> Trained:
     """Fit a method to all the days of a panel, and to their first half for telling what decisions will cost."""
     settings = protocol.training(seed)
-    early, late, _, first_test = halves(panel, protocol)
+    early, late, used, first_test = halves(panel, protocol)
     first = fit(early, method, progress=progress, **settings)
     recipe = protocol.recipe(panel)
     last = fit(federation(panel, recipe), method, progress=progress, **settings)
-    ranges = watch(first, late, panel, protocol.cost, first_test)
+    weight = used.weight or tuned_weight(panel, protocol.cost, first_test)
+    ranges = watch(first, late, panel, protocol.cost, weight)
     return Trained(replace(last, about={KIND: _about(panel, recipe, ranges)}), first, late)
 
 
@@ -63,13 +64,12 @@ class CostRange(NamedTuple):
         return reference + size * self.middle, reference + size * self.low, reference + size * self.high
 
 
-def watch(model: Fit, test: Federation, panel: Panel, cost: str, first_test: str) -> dict[str, CostRange]:
-    """What each zone's decisions cost lately, beside what past prices said of the same hours."""
-    weight, costs = tuned_weight(panel, cost, first_test), panel.costs(cost)
+def watch(model: Fit, test: Federation, panel: Panel, cost: str, weight: float) -> dict[str, CostRange]:
+    """What each zone's decisions cost lately, beside what a steady average of this weight said of the same hours."""
     found = {}
-    for zone, start, end in zip(panel, panel.starts[:-1], panel.starts[1:], strict=True):
+    for zone, own in zip(panel, panel.by_zone(panel.costs(cost)), strict=True):
         client = test[zone.name].rows(slice(-WATCHED, None))
-        forecast = steady_average(costs[start:end], zone.dates, weight)[:-1][-client.n :]
+        forecast = steady_average(own, zone.dates, weight)[:-1][-client.n :]
         hours = model.decide(zone.name, client.x)
         found[zone.name] = cost_range((hours * forecast).sum(axis=1), (hours * client.c).sum(axis=1))
     return found
@@ -86,13 +86,13 @@ def cost_range(reference: np.ndarray, cost: np.ndarray) -> CostRange:
 
 def _about(panel: Panel, recipe: Recipe, ranges: dict[str, CostRange]) -> dict[str, Any]:
     """Everything that decisions need beside the network, as JSON has it."""
-    costs, weight = panel.costs(recipe.cost), recipe.weight or tuned_weight(panel, recipe.cost)
+    costs, weight = panel.by_zone(panel.costs(recipe.cost)), recipe.weight or tuned_weight(panel, recipe.cost)
     zones: dict[str, Any] = {}
-    for zone, start, end, demand in zip(panel, panel.starts[:-1], panel.starts[1:], panel.demands, strict=True):
+    for zone, own, demand in zip(panel, costs, panel.demands, strict=True):
         zones[zone.name] = {
             "demand": float(demand),
             "last_day": str(zone.dates[-1]),
-            "memory": Memory.of(costs[start:end], zone.dates, weight).as_json(),
+            "memory": Memory.of(own, zone.dates, weight).as_json(),
             "cost_range": ranges[zone.name]._asdict(),
             "seen": [zone.covariates.min(axis=0).tolist(), zone.covariates.max(axis=0).tolist()],
         }

@@ -69,11 +69,8 @@ def _best_weight(buyers: list[Buyer], average: Average) -> float:
 
 
 def _buyers(panel: Panel, cost: str, first_test: str | None) -> list[Buyer]:
-    costs, spans = panel.costs(cost), zip(panel.starts[:-1], panel.starts[1:], strict=True)
-    clients = [
-        Client(name, costs[start:end, :1], costs[start:end], TopK(HOURS, float(demand)))
-        for name, (start, end), demand in zip(panel.names, spans, panel.demands, strict=True)
-    ]
+    parts = zip(panel.names, panel.by_zone(panel.costs(cost)), panel.demands, strict=True)
+    clients = [Client(name, own[:, :1], own, TopK(HOURS, float(demand))) for name, own, demand in parts]
     keep_optima(clients)
     last = np.datetime64(first_test or "9999-12-31", "D")
     return [Buyer(client, zone.dates, zone.dates < last) for client, zone in zip(clients, panel, strict=True)]

@@ -14,8 +14,7 @@ PERCENTILE = 95
 
 def zone_facts(panel: Panel) -> pd.DataFrame:
     """A row a zone: its demand, its place and how far its own price part reaches."""
-    own, ends = panel.own, zip(panel.starts[:-1], panel.starts[1:], strict=True)
-    reach = [float(np.percentile(own[start:end], PERCENTILE)) for start, end in ends]
+    reach = [float(np.percentile(own, PERCENTILE)) for own in panel.by_zone(panel.own)]
     lat, lon = with_places(panel).places.T
     return pd.DataFrame({"zone": panel.names, "demand": panel.demands, "own_p95": reach, "lat": lat, "lon": lon})
 

@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pandas as pd
 
+from dffl.studies.tables import HARM_TOLERANCE as HARM_SHARE
+
 WORST_SHARE = 0.2
 STATISTICS = ("mean_change", "median_change", "worst_harm", "worst20_harm")
 NO_REGRET = 1e-9
-HARM_TOLERANCE = 1.0
+HARM_TOLERANCE = 100 * HARM_SHARE
 """A zone is harmed by a method if its regret exceeds its local one by more than this many percent of it."""
 
 

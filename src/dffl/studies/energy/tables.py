@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.studies.energy import published
+from dffl.studies.energy.order import zone_order
 from dffl.studies.energy.protocol import METHODS
 from dffl.studies.energy.summary import STATISTICS, by_seed, with_changes
 from dffl.studies.published import Value
@@ -58,13 +59,11 @@ def changes(rows: pd.DataFrame, papers: bool) -> Table:
 
 def zones(rows: pd.DataFrame, papers: bool) -> Table:
     """Each zone's regret under the main methods and naive rules, and the weight that interpolation chose."""
-    changed = with_changes(rows)
-    order = changed[changed["method"] == "fedavg"].groupby("zone")["change"].mean().sort_values().index
-    wide = {(zone, method): part for (zone, method), part in changed.groupby(["zone", "method"], sort=False)}
+    wide = {(zone, method): part for (zone, method), part in rows.groupby(["zone", "method"], sort=False)}
     cells = []
-    for zone in order:
-        row = (str(zone), f"{wide[zone, 'local']['demand'].iloc[0]:g}")
-        paper = published.ZONES.get(str(zone), {}) if papers else {}
+    for zone in zone_order(rows):
+        row = (zone, f"{wide[zone, 'local']['demand'].iloc[0]:g}")
+        paper = published.ZONES.get(zone, {}) if papers else {}
         cells += [
             Cell(row, method, _over_seeds(wide[zone, method]["regret"]), paper.get(method))
             for method in IN_ZONES

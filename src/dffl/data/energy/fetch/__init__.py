@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from dffl.cache import user_cache
 from dffl.data.energy.fetch.authors import fetch_panel
 from dffl.data.energy.fetch.download import Cache
 from dffl.data.energy.fetch.eia import fetch_eia
@@ -28,8 +29,7 @@ from dffl.progress import Progress
 
 def default_cache() -> Path:
     """Where fetched files are kept unless another folder is named: in the user's cache, beside compiled programs."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "dffl" / "energy"
+    return user_cache() / "energy"
 
 
 def fetch_prices(

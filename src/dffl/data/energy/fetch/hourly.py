@@ -8,8 +8,7 @@ import pandas as pd
 
 from dffl.data.energy.fetch.fetched import Fetched
 from dffl.data.energy.fetch.span import Span
-
-HOURS = 24
+from dffl.data.energy.panel import HOURS
 
 
 def to_days(begin: pd.Series, offset: int) -> tuple[pd.Series, pd.Series]:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from dffl.palette import COLOURS
 from dffl.studies.energy.figures.lines import NOTE_WIDTH, height_of, lines_of, name_lines
-from dffl.studies.energy.figures.order import zone_changes, zone_order
+from dffl.studies.energy.order import zone_changes, zone_order
 from dffl.studies.energy.summary import HARM_TOLERANCE
 from dffl.studies.energy.tables import NAMES
 from dffl.studies.figures.style import INK, PALE_INK, WIDE, blank, in_print, note

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from dffl.palette import COLOURS
 from dffl.studies.energy.figures.lines import NOTE_WIDTH, height_of, lines_of, name_lines
-from dffl.studies.energy.figures.order import zone_order
+from dffl.studies.energy.order import zone_order
 from dffl.studies.energy.tables import NAMES
 from dffl.studies.figures.style import INK, PALE_INK, WIDE, blank, in_print, legend_above, note
 
