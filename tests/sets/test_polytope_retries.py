@@ -24,7 +24,7 @@ def rows(kind: str, seed: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(("kind", "seed"), [("covering", 4), ("covering", 6), ("equality", 7)])
 def test_no_cost_is_left_unsolved(kind: str, seed: int) -> None:
     constraints = rows(kind, seed)
-    model = _highs.lookup(Polytope(lower=np.zeros(12), upper=np.ones(12), **constraints).digest)
+    model = Polytope(lower=np.zeros(12), upper=np.ones(12), **constraints)._loaded("model").model
     costs = np.random.default_rng(seed + 100).normal(size=(8000, 12))  # with highspy 1.15 some ten of them are stubborn
     answers = model.solve(costs)
     assert model.excess(answers).max() < 1e-9
@@ -41,7 +41,7 @@ def test_every_cautious_way_is_optimal_and_leaves_the_usual_one_as_it_was(
     options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_highs, "CAUTIOUS", (options,))
-    model = _highs.lookup(Polytope(lower=np.zeros(12), upper=np.ones(12), **rows("covering", 1)).digest)
+    model = Polytope(lower=np.zeros(12), upper=np.ones(12), **rows("covering", 1))._loaded("model").model
     costs = np.random.default_rng(2).normal(size=(40, 12))
     usual = model.solve(costs)
     for cost, answer in zip(costs, usual, strict=True):

@@ -1,5 +1,6 @@
 """Feasible sets: where decisions live."""
 
+from dffl.sets._host import HostSet
 from dffl.sets.ball import Ball, Ellipsoid
 from dffl.sets.base import Bracket, FeasibleSet, stack
 from dffl.sets.box import Box
@@ -18,6 +19,7 @@ __all__ = [
     "EntropySimplex",
     "FeasibleSet",
     "FractionalKnapsack",
+    "HostSet",
     "Polytope",
     "Simplex",
     "TopK",

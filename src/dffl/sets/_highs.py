@@ -1,10 +1,7 @@
-"""Warm HiGHS models on the host, found by the fingerprint of their constraints."""
+"""Warm HiGHS models: the host models of polytopes."""
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import highspy
@@ -41,7 +38,6 @@ class Model:
 
     def __init__(self, lp: LP):
         self.lp = lp
-        self._lock = threading.Lock()
         d, rows = lp.lower.size, np.concatenate([lp.A_ub, lp.A_eq])
         # Rows are brought to size 1 by powers of two, which is exact; HiGHS's own scaling doubles the pivots.
         size = np.abs(rows).max(axis=1, initial=0.0)
@@ -68,17 +64,13 @@ class Model:
         self.upper = np.array([self._run(-e)[j] for j, e in enumerate(np.eye(d))])
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
-        """One vertex for each row of costs; NaN where a cost is not finite."""
-        costs = np.asarray(costs, dtype=np.float64)
+        """One vertex for each row of costs."""
         scale = np.abs(costs).max(axis=-1, keepdims=True)
-        costs = costs / np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
-        with self._lock:
-            unknown = np.full(costs.shape[-1:], np.nan)
-            return np.array([self._run(c) if np.isfinite(c).all() else unknown for c in costs]).reshape(costs.shape)
+        return np.array([self._run(c) for c in costs / np.where(scale > 0, scale, 1.0)]).reshape(costs.shape)
 
     def excess(self, w: np.ndarray) -> np.ndarray:
         """The largest violation of a constraint by each row of w, relative to the constraint's size."""
-        lp, w = self.lp, np.asarray(w, dtype=np.float64)
+        lp = self.lp
         worst = np.full(w.shape[0], -np.inf)
         # Relative to the polytope's own size, so that a point's answer depends neither on units nor on other points.
         extent = np.abs([self.lower, self.upper]).max() or 1.0
@@ -133,51 +125,3 @@ def _refusal(status: highspy.HighsModelStatus) -> str:
     if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
         return "Polytope: it is unbounded: add lower and upper bounds or rows that bound every coordinate"
     return f"Polytope: HiGHS stopped with status {status.name}"
-
-
-_models: dict[bytes, Model] = {}
-
-
-def register(lp: LP) -> np.ndarray:
-    """Load the LP once in this process and return its fingerprint."""
-    content = hashlib.blake2b(digest_size=16)
-    for array in lp:
-        content.update(repr(array.shape).encode() + array.tobytes())
-    key = content.digest()
-    if key not in _models:
-        _models[key] = Model(lp)
-    return np.frombuffer(key, dtype=np.uint32)
-
-
-def lookup(digest: np.ndarray) -> Model:
-    """The model behind a fingerprint."""
-    key = np.ascontiguousarray(digest, dtype=np.uint32).tobytes()
-    if key not in _models:
-        raise RuntimeError("Polytope: its constraints are not loaded in this process; rebuild it, or pickle it as a whole")
-    return _models[key]
-
-
-def solve(digests: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """Vertices for costs (..., n, d) of the polytopes with these fingerprints (..., 4)."""
-    return _each(Model.solve, digests, costs, keep_last=True)
-
-
-def excess(digests: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Violations for points (..., n, d) of the polytopes with these fingerprints (..., 4)."""
-    return _each(Model.excess, digests, w, keep_last=False)
-
-
-def _each(
-    function: Callable[[Model, np.ndarray], np.ndarray], digests: np.ndarray, values: np.ndarray, keep_last: bool
-) -> np.ndarray:
-    """Apply a model's function to its own rows. The fingerprints' leading axes are the clients'."""
-    digests, values = np.asarray(digests), np.asarray(values)
-    clients = digests.ndim - 1
-    batch = np.broadcast_shapes(digests.shape[:-1], values.shape[:clients])
-    digests = np.broadcast_to(digests, (*batch, digests.shape[-1]))
-    values = np.broadcast_to(values, batch + values.shape[clients:])
-    out = np.empty(values.shape if keep_last else values.shape[:-1], values.dtype)
-    for index in np.ndindex(*batch):
-        rows = values[index].reshape(-1, values.shape[-1])
-        out[index] = function(lookup(digests[index]), rows).reshape(out[index].shape)
-    return out

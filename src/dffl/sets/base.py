@@ -44,10 +44,14 @@ class FeasibleSet(eqx.Module):
     """
 
     families: ClassVar[dict[str, type[FeasibleSet]]] = {}
+    on_host: ClassVar[bool] = False
+    """Whether the oracle runs outside compiled programs, one instance at a time: searches then ask it less often."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        FeasibleSet.families[cls.__name__] = cls
+        # A class that leaves something open is not a family yet.
+        if not any(getattr(getattr(cls, name, None), "__isabstractmethod__", False) for name in dir(cls)):
+            FeasibleSet.families[cls.__name__] = cls
 
     # What a family has to say.
 

@@ -13,6 +13,7 @@ from jax import Array, lax
 from jax.scipy.special import entr
 from jax.typing import ArrayLike
 
+from dffl.sets._bits import to_one
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, frozen, parameter, require
 
 NARROW = 1e-4
@@ -175,6 +176,8 @@ def gibbs(c: Array, h: Array, spare: Array | None = None) -> Gibbs:
     d, dtype = c.shape[-1], c.dtype
     top = jnp.asarray(math.log(d), dtype)
     eps = float(jnp.finfo(dtype).eps)
+    unit = to_one(jnp.max(jnp.abs(c), axis=-1, keepdims=True))
+    c = c * unit  # at a size of 1 differences neither overflow nor vanish
     gap = c - jnp.min(c, axis=-1, keepdims=True)
     span = jnp.max(gap, axis=-1, keepdims=True)
     z = -gap / jnp.where(span > 0, span, 1)
@@ -200,54 +203,62 @@ def gibbs(c: Array, h: Array, spare: Array | None = None) -> Gibbs:
     spread = jnp.mean(z * z, axis=-1) - centre * centre
     start = 0.5 * (jnp.log(2 * spare) - jnp.log(jnp.maximum(spread, tiny)))
 
-    def residual(t: Array) -> tuple[Array, Array]:
-        """log((log d - H) / H) minus its target, and its derivative in t."""
-        s = jnp.exp(t)
-        sz = s[..., None] * z
-        e = jnp.exp(sz)
-        total = jnp.sum(e, axis=-1)
-        mean = jnp.sum(e * sz, axis=-1) / total
-        square = jnp.sum(e * sz * sz, axis=-1) / total
-        # Near a vertex H is a sum of small positive terms; near the uniform point log d - H is the safe one.
-        entropy = jnp.log1p(total - 1) - mean
-        lack = mean - jnp.log1p(jnp.mean(jnp.expm1(sz), axis=-1))
-        entropy = jnp.where(lack < 0.5 * top, top - lack, entropy)
-        lack = jnp.where(entropy < 0.5 * top, top - entropy, lack)
-        entropy, lack = jnp.maximum(entropy, tiny), jnp.maximum(lack, tiny)
-        slope = (square - mean * mean) * top / (entropy * lack)
-        return jnp.log(lack) - jnp.log(entropy) - target, slope
-
-    def advance(state: _Search) -> _Search:
-        value, slope = residual(state.t)
-        low = jnp.where(value < 0, state.t, state.low)
-        high = jnp.where(value > 0, state.t, state.high)
-        newton = state.t - value / slope
-        width = high - low
-        error = jnp.abs(value)
-        check = state.step % 3 == 2
-        stale = check & (width > 0.5 * state.width) & (error > 0.1 * state.error)
-        inside = (newton > low) & (newton < high)
-        t = jnp.where(inside & ~stale, newton, 0.5 * (low + high))
-        small = jnp.maximum(error, jnp.abs(newton - state.t)) <= tolerance
-        t = jnp.where(small, jnp.where(inside, newton, state.t), t)
-        close = small | (width <= 2 * eps * jnp.maximum(1, jnp.abs(t)))
-        return _Search(
-            step=state.step + 1,
-            t=jnp.where(state.done, state.t, t),
-            low=low,
-            high=high,
-            width=jnp.where(check, width, state.width),
-            error=jnp.where(check, error, state.error),
-            done=state.done | close,
-        )
-
     never = jnp.full_like(low, jnp.inf)
     begin = _Search(jnp.zeros((), jnp.int32), jnp.clip(start, low, high), low, high, high - low, never, ~binding)
+
+    def advance(state: _Search) -> _Search:
+        return _advanced(state, *_residual(state.t, z, target), tolerance)
+
     t = lax.while_loop(lambda q: ~jnp.all(q.done) & (q.step < 200), advance, begin).t
     s = jnp.exp(t)[..., None]
     # Not binding: uniform on the ties (s = infinity) or everywhere (s = 0), without 0 * infinity.
     log_binding = jax.nn.log_softmax(s * z, axis=-1)
     log_ties = jnp.where(tied, -jnp.log(ties)[..., None], -jnp.inf)
     log_w = jnp.where(binding[..., None], log_binding, jnp.where(uniform, -top, log_ties))
-    b = jnp.where(binding[..., None], span / s, jnp.where(uniform, jnp.inf, 0))[..., 0]
+    b = jnp.where(binding[..., None], span / s / unit, jnp.where(uniform, jnp.inf, 0))[..., 0]
     return Gibbs(jnp.exp(log_w), log_w, b)
+
+
+def _residual(t: Array, z: Array, target: Array) -> tuple[Array, Array]:
+    """log((log d - H) / H) minus its target, and its derivative in t."""
+    top, tiny = jnp.asarray(math.log(z.shape[-1]), z.dtype), float(jnp.finfo(z.dtype).tiny)
+    s = jnp.exp(t)
+    sz = s[..., None] * z
+    e = jnp.exp(sz)
+    total = jnp.sum(e, axis=-1)
+    mean = jnp.sum(e * sz, axis=-1) / total
+    square = jnp.sum(e * sz * sz, axis=-1) / total
+    # Near a vertex H is a sum of small positive terms; near the uniform point log d - H is the safe one.
+    entropy = jnp.log1p(total - 1) - mean
+    lack = mean - jnp.log1p(jnp.mean(jnp.expm1(sz), axis=-1))
+    entropy = jnp.where(lack < 0.5 * top, top - lack, entropy)
+    lack = jnp.where(entropy < 0.5 * top, top - entropy, lack)
+    entropy, lack = jnp.maximum(entropy, tiny), jnp.maximum(lack, tiny)
+    slope = (square - mean * mean) * top / (entropy * lack)
+    return jnp.log(lack) - jnp.log(entropy) - target, slope
+
+
+def _advanced(state: _Search, value: Array, slope: Array, tolerance: float) -> _Search:
+    """One step of the search, given the residual and its slope at the current point."""
+    eps = float(jnp.finfo(value.dtype).eps)
+    low = jnp.where(value < 0, state.t, state.low)
+    high = jnp.where(value > 0, state.t, state.high)
+    newton = state.t - value / slope
+    width = high - low
+    error = jnp.abs(value)
+    check = state.step % 3 == 2
+    stale = check & (width > 0.5 * state.width) & (error > 0.1 * state.error)
+    inside = (newton > low) & (newton < high)
+    t = jnp.where(inside & ~stale, newton, 0.5 * (low + high))
+    small = jnp.maximum(error, jnp.abs(newton - state.t)) <= tolerance
+    t = jnp.where(small, jnp.where(inside, newton, state.t), t)
+    close = small | (width <= 2 * eps * jnp.maximum(1, jnp.abs(t)))
+    return _Search(
+        step=state.step + 1,
+        t=jnp.where(state.done, state.t, t),
+        low=low,
+        high=high,
+        width=jnp.where(check, width, state.width),
+        error=jnp.where(check, error, state.error),
+        done=state.done | close,
+    )

@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, broadcast_batch, parameter, require
-from dffl.sets.ranking import weight_before
+from dffl.sets.ranking import ratio_order, weight_before
 
 
 class FractionalKnapsack(FeasibleSet):
@@ -47,7 +47,7 @@ class FractionalKnapsack(FeasibleSet):
 
     def _minimise(self, c: Array) -> Array:
         wanted = c < 0
-        before = weight_before(c / self.weights, jnp.where(wanted, self.weights, 0))
+        before = weight_before(ratio_order(c, self.weights), jnp.where(wanted, self.weights, 0))
         return jnp.where(wanted, jnp.clip((self.budget - before) / self.weights, 0, 1), 0)
 
     def _excess(self, w: Array) -> Array:

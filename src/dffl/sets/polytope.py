@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from itertools import combinations
-from typing import Any, Self
+from typing import Self
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dffl.sets import _highs, _hulls
-from dffl.sets.base import Bracket, FeasibleSet, Parameter, numbers, parameter, stack
+from dffl.sets._host import HostSet
+from dffl.sets.base import Bracket, frozen, numbers, parameter
 
 
-class Polytope(FeasibleSet):
+class Polytope(HostSet):
     """{w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}; bounds default to none.
 
     Each answer is the vertex that HiGHS reaches from one fixed starting basis, so it depends on the costs alone.
     It is computed by a callback to the host, also inside compiled programs. An empty or unbounded polytope is
     refused when it is built.
     """
-
-    _dim: int = eqx.field(static=True)
-    # The constraints stay on the host in full precision; what travels through JAX is their fingerprint. Polytopes
-    # of one dimension can therefore be stacked whatever their numbers of rows.
-    digest: Parameter
 
     def __init__(
         self,
@@ -59,53 +50,13 @@ class Polytope(FeasibleSet):
         for j in np.flatnonzero(low > high):
             raise ValueError(f"Polytope: lower must be <= upper, found {low[j]:g} and {high[j]:g} at coordinate {j}")
         lp = _highs.LP(a_ub, ub, a_eq, eq, low, high)
-        self._dim = d
-        self.digest = _highs.register(lp)
-
-    @property
-    def dim(self) -> int:
-        return self._dim
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return tuple(np.shape(self.digest)[:-1])
+        spec = {k: v for k, v in lp._asdict().items() if k in ("lower", "upper") or v.size}
+        super().__init__(d, spec, lambda: _highs.Model(lp), content=lp)
 
     @property
     def constraints(self) -> _highs.LP:
         """The constraints of this single polytope, in full precision."""
-        return _highs.lookup(np.asarray(self._single("constraints").digest)).lp
-
-    def spec(self) -> dict[str, Any]:
-        lp = self.constraints
-        rows = {k: v for k, v in lp._asdict().items() if k[0] in "Ab" and v.size}
-        return rows | {"lower": lp.lower, "upper": lp.upper}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self.batch_shape:
-            return (stack, ([self[i] for i in range(self.batch_shape[0])],))
-        return (_rebuild, (self.spec(),))
-
-    def _minimise(self, c: Array) -> Array:
-        return _on_host(_highs.solve, self.digest, c, c.shape)
-
-    def _excess(self, w: Array) -> Array:
-        return _on_host(_highs.excess, self.digest, w, w.shape[:-1])
-
-    def _diameter(self) -> Bracket:
-        model = _highs.lookup(np.asarray(self.digest))
-        upper = float(np.linalg.norm(model.upper - model.lower))
-        # Power iteration: the two extreme vertices along a direction give the next, longer direction.
-        rng, best = np.random.default_rng(0), 0.0
-        for direction in [*np.eye(self.dim), *rng.normal(size=(self.dim, self.dim))]:
-            length = -1.0
-            while True:
-                ends = model.solve(np.stack([direction, -direction]))
-                direction = ends[1] - ends[0]
-                previous, length = length, float(np.linalg.norm(direction))
-                if length <= previous * (1 + 1e-12):
-                    break
-            best = max(best, length)
-        return Bracket(min(best, upper), upper)
+        return self._loaded("constraints").model.lp
 
     def _hausdorff(self, other: Self) -> Bracket | None:
         mine, theirs = _hull(self.constraints), _hull(other.constraints)
@@ -143,28 +94,6 @@ def _hull(lp: _highs.LP, most: int = 3000) -> _hulls.Hull | None:
     return _hulls.Hull(points, points) if len(points) else None
 
 
-def _on_host(function: Callable[..., np.ndarray], digest: Any, values: Array, shape: tuple[int, ...]) -> Array:
-    """Call a function of `_highs` from a compiled program.
-
-    The callback runs on a thread of its own, on which JAX knows no 64-bit numbers: they travel as pairs of 32-bit words.
-    """
-    dtype = np.dtype(values.dtype)
-    pair = (2,) if dtype == np.float64 else ()
-
-    def call(digest: Any, words: Any) -> np.ndarray:
-        floats = np.ascontiguousarray(words).view(dtype)
-        out = function(np.asarray(digest), floats[..., 0] if pair else floats)
-        return (out[..., None] if pair else out).view(np.uint32)
-
-    result = jax.ShapeDtypeStruct(shape + pair, jnp.uint32)
-    words = lax.bitcast_convert_type(values, jnp.uint32)
-    return lax.bitcast_convert_type(jax.pure_callback(call, result, digest, words, vmap_method="expand_dims"), dtype)
-
-
-def _rebuild(spec: dict[str, Any]) -> Polytope:
-    return Polytope(**spec)
-
-
 def _rows(kind: str, a: ArrayLike | None, b: ArrayLike | None, d: int) -> tuple[np.ndarray, np.ndarray]:
     if (a is None) != (b is None):
         raise ValueError(f"Polytope: A_{kind} and b_{kind} go together; one of them is missing")
@@ -177,7 +106,7 @@ def _rows(kind: str, a: ArrayLike | None, b: ArrayLike | None, d: int) -> tuple[
 
 
 def _bounds(field: str, value: ArrayLike | None, d: int, default: float) -> np.ndarray:
-    array = np.array(np.broadcast_to(default if value is None else numbers("Polytope", field, value), (d,)))
+    array = frozen(np.array(np.broadcast_to(default if value is None else numbers("Polytope", field, value), (d,))))
     wrong = np.isnan(array) | (array == -default)
     if wrong.any():
         raise ValueError(f"Polytope: {field} must be numbers or {default}, found {array[wrong][0]}")

@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from dffl.sets._bits import layout
+
 PAIRWISE_LIMIT = 1024
 """Vectors up to this long are compared pair by pair."""
 
 
 def weight_before(keys: Array, weights: Array) -> Array:
-    """For each entry, the total weight of the entries that come before it. Shapes (..., d)."""
+    """For each entry, the total weight of the entries that come before it. Keys are numbers, whole or not. Shapes (..., d)."""
     if keys.shape[-1] <= PAIRWISE_LIMIT:
         return _compare(keys, weights)
     return _sort(keys, weights)
@@ -23,7 +25,7 @@ def weight_before(keys: Array, weights: Array) -> Array:
 
 def _compare(keys: Array, weights: Array) -> Array:
     d = keys.shape[-1]
-    rank = _ordered_integer(keys)
+    rank = keys if jnp.issubdtype(keys.dtype, jnp.integer) else _ordered_integer(keys)
     weights = jnp.broadcast_to(weights, keys.shape)
     places = np.arange(d)
 
@@ -45,8 +47,20 @@ def _sort(keys: Array, weights: Array) -> Array:
     return jnp.put_along_axis(jnp.zeros_like(before), order, before, axis=-1, inplace=False)
 
 
+def ratio_order(c: Array, a: Array) -> Array:
+    """Integers in the order of c / a, for c < 0 < a; elsewhere any. The ratio itself may overflow or vanish.
+
+    Digits and powers of two are divided apart: the quotient of the digits rounds as c / a does, so that ties stay ties.
+    """
+    integer, digits, one = layout(c.dtype)
+    bits = [lax.bitcast_convert_type(x, integer) & np.iinfo(integer).max for x in (c, a)]
+    top, bottom = (lax.bitcast_convert_type(b & ((1 << digits) - 1) | one, c.dtype) for b in bits)
+    power = (bits[0] >> digits) - (bits[1] >> digits)
+    return -((power << digits) + lax.bitcast_convert_type(top / bottom, integer) - one)
+
+
 def _ordered_integer(x: Array) -> Array:
     """Integers in the order of the floats: the magnitude's bits with the sign, so that -0.0 and 0.0 are equal."""
-    integer = jnp.int64 if x.dtype == jnp.float64 else jnp.int32
+    integer = layout(x.dtype)[0]
     bits = lax.bitcast_convert_type(x, integer)
     return jnp.where(bits < 0, jnp.iinfo(integer).min - bits, bits)
