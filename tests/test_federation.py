@@ -127,6 +127,38 @@ def test_columns_that_are_named_must_agree_between_clients() -> None:
     assert len(dffl.Federation([unnamed, frame_client("a", "pqr")])) == 2
 
 
+def cost_client(name: str, columns: str, **more: object) -> dffl.Client:
+    frame = pd.DataFrame(np.ones((8, 3)), columns=list(columns))
+    return dffl.Client(name, np.ones((8, 2)), frame, dffl.TopK(3, 1), **more)  # type: ignore[arg-type]
+
+
+def test_columns_of_costs_that_are_named_must_agree_between_clients() -> None:
+    fed = dffl.Federation([cost_client("a", "uvw"), cost_client("b", "uvw")])
+    assert fed.cost_names == ("u", "v", "w")
+    assert fed.split(0.5)[0].cost_names == ("u", "v", "w")
+    with pytest.raises(ValueError, match=r"client 'b': c must have 'u' in column 0, as other clients have, found 'w'; reorder"):
+        dffl.Federation([cost_client("a", "uvw"), cost_client("b", "wvu")])
+    unnamed = dffl.Client("c", np.ones((2, 2)), np.ones((2, 3)), dffl.TopK(3, 1))
+    assert unnamed.cost_names is None
+    assert dffl.Federation([unnamed, cost_client("a", "uvw")]).cost_names == ("u", "v", "w")
+    with pytest.raises(ValueError, match=r"client 'b': c must have 'v' in column 1"):  # whoever comes between them
+        dffl.Federation([cost_client("a", "uvw"), unnamed, cost_client("b", "uwv")])
+
+
+def test_mean_costs_have_the_columns_of_the_costs() -> None:
+    mean = pd.DataFrame(np.zeros((8, 3)), columns=list("vuw"))
+    with pytest.raises(ValueError, match=r"client 'a': c_mean must have 'u' in column 0, as c has, found 'v'; reorder"):
+        cost_client("a", "uvw", c_mean=mean)
+    assert cost_client("a", "vuw", c_mean=mean).expected.cost_names == ("v", "u", "w")  # type: ignore[union-attr]
+
+
+def test_names_that_are_given_are_as_many_as_the_columns() -> None:
+    given = dffl.Client("a", GOOD, GOOD, dffl.TopK(2, 1), feature_names=["p", "q"], cost_names=["u", "v"])  # type: ignore[arg-type]
+    assert (given.feature_names, given.cost_names) == (("p", "q"), ("u", "v"))
+    with pytest.raises(ValueError, match=r"client 'a': cost_names must have a name for each column of c, found 1 of 2"):
+        dffl.Client("a", GOOD, GOOD, dffl.TopK(2, 1), cost_names=("u",))
+
+
 def test_a_bad_column_of_a_data_frame_is_named() -> None:
     with pytest.raises(ValueError, match=r"client 'a': x must be numbers, found column 'ward' of type"):
         frame_client("a", "pqr", ward="icu")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import jax
 import numpy as np
 
 from dffl.randomness import Purpose, stream
-from dffl.sets import FeasibleSet, stack
-from dffl.sets.base import structure
+from dffl.sets import FeasibleSet
+from dffl.tiles import places_by as places_by
+from dffl.together import solve_each
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,8 @@ class Client:
     """The columns of x, where it was a data frame: they then have to agree wherever features meet."""
     cost_at: Callable[[np.ndarray], np.ndarray] | None = None
     """The conditional-mean costs at any features (..., p), where they are known, as in synthetic data."""
+    cost_names: tuple[str, ...] | None = None
+    """The columns of c, where it was a data frame: they then have to agree wherever costs meet."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -43,10 +45,9 @@ class Client:
             raise ValueError(f"{who}: set must be a single set, found a stack of shape {self.set.batch_shape}")
         if not isinstance(self.maximize, bool | np.bool_):
             raise ValueError(f"{who}: maximize must be True or False, found {self.maximize!r}")
-        columns = tuple(getattr(self.x, "columns", ()))
-        if self.feature_names is None and columns and all(isinstance(name, str) for name in columns):
-            object.__setattr__(self, "feature_names", columns)  # numbered columns are not names
         x, c = numbers(who, "x", self.x), numbers(who, "c", self.c)
+        object.__setattr__(self, "feature_names", _named(who, "feature_names", self.feature_names, "x", self.x))
+        object.__setattr__(self, "cost_names", _named(who, "cost_names", self.cost_names, "c", self.c))
         if len(x) != len(c):
             raise ValueError(f"{who}: x and c must have one row a sample, found {len(x)} and {len(c)} rows")
         if c.shape[1] != self.set.dim:
@@ -60,6 +61,7 @@ class Client:
             mean = c if without_noise else numbers(who, "c_mean", self.c_mean)
             if mean.shape != c.shape:
                 raise ValueError(f"{who}: c_mean must have the shape of c, {c.shape}, found {mean.shape}")
+            _agreed(who, "c_mean", column_names(self.c_mean), self.cost_names, "as c has")
             object.__setattr__(self, "c_mean", mean)
 
     def __repr__(self) -> str:
@@ -115,6 +117,7 @@ class Federation(Sequence[Client]):
         first = self.clients[0]
         self._by_name: dict[str, Client] = {}
         self.feature_names: tuple[str, ...] | None = None
+        self.cost_names: tuple[str, ...] | None = None
         for client in self.clients:
             if not isinstance(client, Client):
                 raise ValueError(f"a federation is made of dffl.Client, found {type(client).__name__}")
@@ -128,18 +131,9 @@ class Federation(Sequence[Client]):
                 if mine != theirs:
                     like = f"as client {first.name!r} has"
                     raise ValueError(f"client {client.name!r}: {field} must have {theirs} columns, {like}, found {mine}")
-            self._agree_on_features(client)
-
-    def _agree_on_features(self, client: Client) -> None:
-        """Refuse columns of other names, or in another order, than those of the first client that names them."""
-        if client.feature_names is None:
-            return
-        if self.feature_names is None:
-            self.feature_names = client.feature_names
-        for place, (mine, theirs) in enumerate(zip(client.feature_names, self.feature_names, strict=True)):
-            if mine != theirs:
-                wanted = f"{theirs!r} in column {place}, as other clients have"
-                raise ValueError(f"client {client.name!r}: x must have {wanted}, found {mine!r}; reorder or rename its columns")
+            who = f"client {client.name!r}"
+            self.feature_names = _agreed(who, "x", client.feature_names, self.feature_names)
+            self.cost_names = _agreed(who, "c", client.cost_names, self.cost_names)
 
     def __len__(self) -> int:
         return len(self.clients)
@@ -208,14 +202,6 @@ class Federation(Sequence[Client]):
         return Federation(kept), Federation(held)
 
 
-def places_by(keys: Iterable[Hashable]) -> list[list[int]]:
-    """The places of equal keys, together: clients of one shape share a compiled program."""
-    groups: dict[Hashable, list[int]] = {}
-    for place, key in enumerate(keys):
-        groups.setdefault(key, []).append(place)
-    return list(groups.values())
-
-
 def held_out(n: int, fraction: float) -> int:
     """How many of n samples a split holds out: the whole number nearest to the fraction."""
     return int(n * fraction + 0.5)
@@ -227,16 +213,40 @@ def minimum_to_split(fraction: float) -> int:
 
 
 def keep_optima(clients: Sequence[Client]) -> None:
-    """Solve for w*(c) of every client that lacks it, all clients of one shape at once, in float64."""
+    """Solve for w*(c) of every client that lacks it, all clients of one kind of set at once, in float64."""
     lacking = [client for client in clients if "_w_star" not in client.__dict__]
-    with jax.enable_x64(True):
-        for members in places_by((structure(client.set), client.c.shape) for client in lacking):
-            for start in range(0, len(members), 64):  # bounds the memory that a solve takes
-                part = [lacking[place] for place in members[start : start + 64]]
-                costs = np.stack([client.sense * client.c for client in part])
-                solved = np.asarray(stack([client.set for client in part]).solve(costs))
-                for client, w in zip(part, solved, strict=True):
-                    client.__dict__["_w_star"] = w
+    solved = solve_each([client.set for client in lacking], [client.sense * client.c for client in lacking])
+    for client, w in zip(lacking, solved, strict=True):
+        client.__dict__["_w_star"] = w
+
+
+def column_names(table: Any) -> tuple[str, ...] | None:
+    """The names of a data frame's columns; numbered columns are not names."""
+    columns = tuple(getattr(table, "columns", ()))
+    return columns if columns and all(isinstance(name, str) for name in columns) else None
+
+
+def _named(who: str, field: str, given: Any, table_field: str, table: Any) -> tuple[str, ...] | None:
+    """The names of a table's columns: those that were given, or its own."""
+    if given is None:
+        return column_names(table)
+    names, columns = tuple(given), np.shape(table)[1]
+    if len(names) != columns:
+        raise ValueError(f"{who}: {field} must have a name for each column of {table_field}, found {len(names)} of {columns}")
+    return names
+
+
+def _agreed(
+    who: str, field: str, mine: tuple[str, ...] | None, known: tuple[str, ...] | None, like: str = "as other clients have"
+) -> tuple[str, ...] | None:
+    """The names known by now; other names than those of the first that has any, or another order, are refused."""
+    if mine is None or known is None:
+        return mine if known is None else known
+    for place, (found, wanted) in enumerate(zip(mine, known, strict=True)):
+        if found != wanted:
+            what = f"{wanted!r} in column {place}, {like}, found {found!r}"
+            raise ValueError(f"{who}: {field} must have {what}; reorder or rename its columns")
+    return known
 
 
 def numbers(who: str, field: str, value: Any) -> np.ndarray:
