@@ -3,17 +3,13 @@
 import numpy as np
 
 import dffl
-from dffl.training.fedavg import train_federated
-from dffl.training.local import train_local
 
 
 @dffl.method("by-size")
 def by_size(run: dffl.Run) -> dffl.Outcome:
     """Small clients federate, large ones stay local."""
-    own = run.personal(
-        run.trained(train_local, "all"), "all"
-    )  # trained once, however many methods ask for it
-    common, newcomer = run.common(run.trained(train_federated, "all"), "all")
+    own = run.personal(run.trained(dffl.Local()))  # once, however many methods ask
+    common, newcomer = run.common(run.trained(dffl.FedAvg()))
     median = np.median(run.federation.counts)
     weights = [float(n <= median) for n in run.federation.counts]
     mixed = [

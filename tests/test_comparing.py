@@ -71,6 +71,25 @@ def test_a_single_test_sample_has_no_finite_interval(parts: tuple) -> None:
     assert np.isinf(table.loc[table["method"] == "fedavg", "change_high"]).all()
 
 
+@pytest.mark.parametrize(
+    ("methods", "settings", "titles", "options"),
+    [
+        (["fedavg"], {}, ["fedavg", "local"], {}),
+        (["fedavg"], {"local.epochs": 2}, ["fedavg", "local"], {"epochs": 2}),
+        ([("local", {"epochs": 2}), "fedavg"], {}, ["local", "fedavg"], {"epochs": 2}),
+        ([("local", {"epochs": 1}), ("local", {"epochs": 2})], {}, ["local(epochs=1)", "local(epochs=2)", "local"], {}),
+    ],
+)
+def test_there_is_one_local_to_compare_with_and_options_reach_it(
+    parts: tuple, methods: list, settings: dict, titles: list[str], options: dict
+) -> None:
+    fed, test, *_ = parts
+    fits = fit_all(fed, methods, **settings, **QUICK)
+    assert list(fits) == titles
+    assert fits["local"].options == options
+    assert tabulate(fits, test)["method"].unique().tolist() == titles
+
+
 def test_bad_arguments_are_refused(parts: tuple) -> None:
     fed, test, fits, _ = parts
     with pytest.raises(ValueError, match="methods must be a list of names, found the text 'local'"):

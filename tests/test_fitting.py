@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import jax
@@ -81,6 +82,47 @@ def test_bad_features_are_refused(fitted: dffl.Fit) -> None:
         fitted.evaluate(wider)
 
 
+def test_no_rows_are_no_predictions_and_no_decisions(fitted: dffl.Fit) -> None:
+    for shape in ((0, 3), (2, 0, 3)):
+        for name in ("topk-0", "polytope-1"):
+            assert fitted.predict(name, np.zeros(shape)).shape == (*shape[:-1], 5)
+            assert fitted.decide(name, np.zeros(shape)).shape == (*shape[:-1], 5)
+
+
+@pytest.mark.parametrize("value", [1e200, -1.7e308, 1e12])
+def test_features_out_of_all_proportion_are_refused(fitted: dffl.Fit, value: float) -> None:
+    x = np.zeros((3, 3))
+    x[2, 1] = value
+    found = re.escape(f"found {value:g} in column 1; check its units")
+    for ask in (fitted.predict, fitted.decide):
+        with pytest.raises(ValueError, match=r"client 'topk-0': x must be in \[-.*\], as far as its .*, " + found):
+            ask("topk-0", x)
+    test = dffl.Federation([dffl.Client("topk-0", x, np.ones((3, 5)), dffl.TopK(5, 1))])
+    with pytest.raises(ValueError, match="client 'topk-0': x must be in"):
+        fitted.evaluate(test)
+    newcomer = dffl.Client("new", x, np.ones((3, 5)), dffl.TopK(5, 1))
+    with pytest.raises(ValueError, match="client 'new': x must be in"):
+        fitted.decide(newcomer, x)
+
+
+def test_drift_is_never_refused() -> None:
+    rng = np.random.default_rng(0)
+    # A feature that never moved in training, in millions or at zero, and one that hardly did.
+    x = np.column_stack([np.full(30, 8e6), np.zeros(30), 1 + 1e-9 * rng.normal(size=30)])
+    fed = dffl.Federation([dffl.Client("a", x, rng.normal(size=(30, 4)), dffl.TopK(4, 1))])
+    drifted = np.array([[9.5e6, 2e7, 1.5], [0.0, -1e6, 0.0], [8e9, 5.0, 100.0]])
+    for method in ("local", "interp-spo"):
+        fit = dffl.fit(fed, method, **QUICK)
+        assert np.isfinite(fit.predict("a", drifted)).all()
+        with pytest.raises(ValueError, match="found 1e\\+30 in column 2"):
+            fit.predict("a", [8e6, 0, 1e30])
+    raw = dffl.fit(fed, "local", scale_features=False, **QUICK)  # features as they are have no scale to compare with
+    assert np.isfinite(raw.predict("a", [8e15, 1e90, 1])).all()
+    with pytest.raises(ValueError, match=r"in \[-1e\+100, 1e\+100\], .*, found 1e\+200 in column 0"):
+        raw.predict("a", [1e200, 0, 1])
+    assert dffl.fit(fed, "mean-cost").predict("a", [1e200, 0, 1]).shape == (4,)
+
+
 def test_history_has_a_row_a_round_and_client(fitted: dffl.Fit) -> None:
     history = fitted.history
     assert list(history.columns) == ["job", "round", "client", "loss", "clipped", "norm"]
@@ -136,6 +178,17 @@ def test_columns_of_a_data_frame_are_found_by_name(tmp_path: Path) -> None:
         np.testing.assert_array_equal(one.predict("a", shuffled), one.predict("a", frame.to_numpy()))
         with pytest.raises(ValueError, match="x must have the columns of training, found none named 'q'"):
             one.predict("a", frame[["p", "r"]])
+    costs = pd.DataFrame(fed[0].c, columns=list("stuv"))
+    named = dffl.fit(dffl.Federation([dffl.Client("a", frame, costs, dffl.TopK(4, 1))]), "local", **QUICK)
+    named.save(tmp_path / "costs.dffl")
+    turned = dffl.Federation([dffl.Client("a", frame, costs[list("vuts")], dffl.TopK(4, 1))])
+    for one in (named, dffl.load(tmp_path / "costs.dffl")):
+        assert one.cost_names == tuple("stuv")
+        with pytest.raises(
+            ValueError, match=r"test: c must have the columns of training, \('s', .*\), found \('v', 'u', 't', 's'\)"
+        ):
+            one.evaluate(turned)
+    assert fit.evaluate(turned) is not None  # nobody named the costs that it was trained on
     renamed = dffl.Client("a", frame.rename(columns={"p": "z"}), fed[0].c, dffl.TopK(4, 1))
     with pytest.raises(ValueError, match=r"columns of training, \('p', 'q', 'r'\), found \('z', 'q', 'r'\)"):
         fit.evaluate(dffl.Federation([renamed]))

@@ -39,10 +39,12 @@ def test_every_family_of_sets_is_saved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["mean-cost", "fedavg", "interp-spo", "finetune"])
 def test_a_loaded_fit_is_the_fit(method: str, federation: dffl.Federation, tmp_path: Path) -> None:
-    fit = dffl.fit(federation, method, finetune_epochs=(0, 2), **QUICK)
+    options = {"epochs": (0, 2)} if method == "finetune" else {}
+    fit = dffl.fit(federation, method, **options, **QUICK)  # type: ignore[arg-type]
     fit.save(tmp_path / "model.dffl")
     loaded = dffl.load(tmp_path / "model.dffl")
     assert (loaded.method, loaded.settings, list(loaded.members)) == (fit.method, fit.settings, list(fit.members))
+    assert json.dumps(loaded.options) == json.dumps(fit.options)
     for one in federation:
         np.testing.assert_array_equal(loaded.predict(one.name, one.x), fit.predict(one.name, one.x))
         np.testing.assert_array_equal(loaded.decide(one.name, one.x), fit.decide(one.name, one.x))
@@ -132,12 +134,44 @@ def test_a_flipped_byte_is_noticed(saved: Path, tmp_path: Path) -> None:
 def test_other_versions_and_unknown_classes_are_named(
     change: dict[str, object], message: str, saved: Path, tmp_path: Path
 ) -> None:
-    with zipfile.ZipFile(saved) as source, zipfile.ZipFile(tmp_path / "changed.dffl", "w") as target:
+    with pytest.raises(ValueError, match=message):
+        dffl.load(changed(saved, change, tmp_path))
+
+
+def changed(saved: Path, change: dict[str, object], folder: Path) -> Path:
+    """The file with another manifest."""
+    with zipfile.ZipFile(saved) as source, zipfile.ZipFile(folder / "changed.dffl", "w") as target:
         for name in source.namelist():
             content = source.read(name)
             target.writestr(name, json.dumps(json.loads(content) | change) if name == "manifest.json" else content)
-    with pytest.raises(ValueError, match=message):
-        dffl.load(tmp_path / "changed.dffl")
+    return folder / "changed.dffl"
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("mean-cost", {}),
+        ("finetune", {"epochs": [0, 7], "refit": False}),
+        ("interp-mse", {"lambda_step": 0.1}),
+        ("oracle-interp-spo", {"lambda_step": 0.1}),
+    ],
+)
+def test_settings_of_version_0_1_0_that_are_now_options_are_read(
+    method: str, options: dict[str, object], saved: Path, tmp_path: Path
+) -> None:
+    old = {"network": None, "rounds": 3, "finetune_epochs": [0, 7], "finetune_refit": False, "lambda_step": 0.1}
+    loaded = dffl.load(changed(saved, {"method": method, "settings": old}, tmp_path))
+    assert (loaded.method, loaded.options, loaded.settings) == (method, options, dffl.Settings(rounds=3))
+
+
+def test_a_file_of_version_0_1_0_knows_no_names_of_costs(saved: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(saved) as source, zipfile.ZipFile(tmp_path / "old.dffl", "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "manifest.json":
+                content = json.dumps({key: value for key, value in json.loads(content).items() if key != "cost_names"}).encode()
+            target.writestr(name, content)
+    assert dffl.load(tmp_path / "old.dffl").cost_names is None
 
 
 def test_saving_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from dffl.advice import Advice as Advice
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dffl.federation import Federation as Federation
     from dffl.fitting import Fit as Fit
     from dffl.fitting import fit as fit
+    from dffl.losses import Loss as Loss
     from dffl.losses import mean_of_regret_ratios as mean_of_regret_ratios
     from dffl.losses import mse as mse
     from dffl.losses import optimal_value as optimal_value
@@ -50,10 +51,18 @@ if TYPE_CHECKING:
     from dffl.theory import loss_gap_bound as loss_gap_bound
     from dffl.theory.report import Bounds as Bounds
     from dffl.theory.report import bounds as bounds
+    from dffl.training import ALL as ALL
+    from dffl.training import SPLIT as SPLIT
+    from dffl.training import Aggregator as Aggregator
     from dffl.training import DivergenceError as DivergenceError
+    from dffl.training import FedAvg as FedAvg
+    from dffl.training import Federated as Federated
+    from dffl.training import Local as Local
     from dffl.training import Outcome as Outcome
     from dffl.training import Run as Run
     from dffl.training import Settings as Settings
+    from dffl.training import Trainer as Trainer
+    from dffl.training import Update as Update
     from dffl.training import method as method
 
 _HOMES = {
@@ -62,7 +71,7 @@ _HOMES = {
     "data": ("synthetic",),
     "federation": ("Client", "Federation"),
     "fitting": ("Fit", "fit"),
-    "losses": ("mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "spo_plus"),
+    "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "spo_plus"),
     "predictor": ("ConstantPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "Polytope",
@@ -71,7 +80,10 @@ _HOMES = {
     "storage": ("load",),
     "theory": ("LossGap", "loss_gap_bound"),
     "theory.report": ("Bounds", "bounds"),
-    "training": ("DivergenceError", "Outcome", "Run", "Settings", "method"),
+    "training": (
+        "ALL", "SPLIT", "Aggregator", "DivergenceError", "FedAvg", "Federated", "Local", "Outcome", "Run", "Settings",
+        "Trainer", "Update", "method",
+    ),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

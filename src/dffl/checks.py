@@ -7,7 +7,20 @@ from typing import Any
 import numpy as np
 
 
-def require_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is not a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+def require_whole(name: str, value: Any, least: int, most: int | None = None) -> None:
+    """Refuse what is not a whole number of at least ``least`` and, if it is given, at most ``most``."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, found {value!r}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most:,}, found {value!r:.40}")
+
+
+def require_number(name: str, value: Any, low: float, high: float, allowed: str, closed: bool = False) -> None:
+    """Refuse what does not lie strictly between two numbers; ``closed`` allows the upper one."""
+    try:
+        fits = low < float(value) < high or (closed and float(value) == high)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits or isinstance(value, bool):
+        raise ValueError(f"{name} must be {allowed}, found {value!r}")

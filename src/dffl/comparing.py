@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dffl.federation import Federation, keep_optima
-from dffl.fitting import Fit, checked, prepare, require_federation, same_shape, wrap
-from dffl.progress import Progress
+from dffl.federation import Federation
+from dffl.fitting import Fit, perform, require_federation, running, same_shape
 from dffl.training import Settings
+from dffl.training.methods import requests
 
+Wanted = str | tuple[str, Mapping[str, Any]]
+"""A method's name, or its name with options."""
 CHANGES = ("change", "change_low", "change_high")
 DEFAULT_METHODS = ("mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "finetune")
 
 
 def compare(
     federation: Federation,
-    methods: Sequence[str] = DEFAULT_METHODS,
+    methods: Sequence[Wanted] = DEFAULT_METHODS,
     *,
     test: Federation,
     validation: Federation | None = None,
@@ -59,20 +62,36 @@ def judged(federation: Federation, test: Federation) -> None:
 
 def fit_all(
     federation: Federation,
-    methods: Sequence[str] = DEFAULT_METHODS,
+    methods: Sequence[Wanted] = DEFAULT_METHODS,
     *,
     validation: Federation | None = None,
     progress: bool | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     **settings: Any,
 ) -> dict[str, Fit]:
-    """Fits of several methods, `local` among them, that share whatever training they have in common."""
+    """Fits of several methods, `local` among them, that share whatever training they have in common.
+
+    A method is a name, or a name with options: ``("ditto", {"pull": 0.1})``. Fits are found by name; where one method is asked
+    for more than once, by the name with its options: ``ditto(pull=0.1)``. A `local` with options takes the place of the
+    usual one that others are compared with.
+    """
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
-    names = list(dict.fromkeys([*methods, "local"]))
-    chosen, made = checked(names, validation), Settings.of(**settings)
-    with Progress(progress) as bar:
-        run = prepare(federation, chosen, made, validation, bar)
-        return {one.name: wrap(run, one, one.fit(run)) for one in chosen}
+    given, _ = requests(methods, {})
+    # Of several local ones, the usual one is what others are compared with.
+    alone = sum(one.method.name == "local" for one in given) == 1
+    asked, rest = requests(given if alone else [*given, "local"], settings)
+    names = [one.method.name for one in asked]
+    with running(federation, asked, Settings.of(**rest), validation, progress, checkpoint) as run:
+        titles = [one.method.name if names.count(one.method.name) == 1 else one.title for one in asked]
+        return {title: perform(run, one) for title, one in zip(titles, asked, strict=True)}
+
+
+def refuse_early(federation: Federation, methods: Sequence[Wanted], **settings: Any) -> None:
+    """Refuse everything that `fit_all` would refuse, and train nothing."""
+    asked, rest = requests(methods, settings)
+    with running(federation, asked, Settings.of(**rest), progress=False):
+        pass
 
 
 def tabulate(fits: dict[str, Fit], test: Federation, harm_tolerance: float = 0.01, confidence: float = 0.95) -> pd.DataFrame:
@@ -83,16 +102,16 @@ def tabulate(fits: dict[str, Fit], test: Federation, harm_tolerance: float = 0.0
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
     for one in fits.values():
         one.check(test)
-    keep_optima(test.clients)
+    found = {name: one.judge(test.clients) for name, one in fits.items()}
     rows = []
-    for client in test:
-        lost = {name: one.regrets(client) for name, one in fits.items()}
+    for place, client in enumerate(test):
+        lost = {name: judged[place][0] for name, judged in found.items()}
         size = float(client.z_star_size.mean())
         allowed = (1 + harm_tolerance) * lost["local"].mean() + 1e-12 * size
         for name, one in fits.items():
             middle, margin = _paired(lost[name] - lost["local"], confidence)
             change = np.array([middle, middle - margin, middle + margin]) / (size if size > 0 else 1.0)
-            row = one.row(client, lost[name]) | dict(zip(CHANGES, change.tolist(), strict=True))
+            row = one.row(client, *found[name][place]) | {"method": name} | dict(zip(CHANGES, change.tolist(), strict=True))
             rows.append(row | {"verdict": _verdict(change), "harmed": bool(lost[name].mean() > allowed)})
     order = {name: place for place, name in enumerate(fits)}
     return pd.DataFrame(rows).sort_values("method", key=lambda names: names.map(order), kind="stable", ignore_index=True)

@@ -14,7 +14,7 @@ from rich.text import Text
 from dffl.comparing import DEFAULT_METHODS, compare, summarise
 from dffl.data import synthetic
 from dffl.federation import Federation
-from dffl.palette import COLOURS
+from dffl.training.methods import colour_of
 
 
 def run(seed: int = 0, progress: bool | None = None, **settings: Any) -> tuple[Federation, pd.DataFrame, float]:
@@ -117,7 +117,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
         left.plot([wide.loc[client, methods].min(), wide.loc[client, methods].max()], [row, row], color="#dddddd", zorder=1)
     for method in methods:
         marker = "o" if method != "local" else "D"
-        left.scatter(wide[method], range(len(wide)), s=34, color=COLOURS[method], label=method, marker=marker, zorder=2)
+        left.scatter(wide[method], range(len(wide)), s=34, color=colour_of(method), label=method, marker=marker, zorder=2)
         hurt = [row for row, client in enumerate(wide.index) if harmed.loc[client, method]]
         left.scatter(wide[method].iloc[hurt], hurt, s=90, facecolors="none", edgecolors="black", linewidths=1, zorder=3)
     left.set_yticks(range(len(wide)), [f"{c}  (n = {samples[c]})" for c in wide.index], fontsize=8)
@@ -132,7 +132,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     left.grid(axis="x", color="#eeeeee")
     means, worst = wide[methods].mean(), wide[methods].max()
     places = range(len(methods))
-    right.barh(places, means, color=[COLOURS[m] for m in methods], height=0.6)
+    right.barh(places, means, color=[colour_of(m) for m in methods], height=0.6)
     right.scatter(worst, places, marker="|", s=200, color="black", label="worst client")
     for place, method in enumerate(methods):
         right.annotate(f"{means[method]:.2f}", (means[method], place), xytext=(4, 0), textcoords="offset points", va="center")

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from jax import Array
 
 from dffl.cache import keep_compiled_programs
-from dffl.federation import Client, Federation, keep_optima
-from dffl.losses import regret
+from dffl.federation import Client, Federation
+from dffl.judging import predicted as predicted
+from dffl.judging import regrets_at as regrets_at
+from dffl.judging import regrets_under, relative
 from dffl.predictor import Predictor
 from dffl.progress import Progress
+from dffl.reach import require_within_reach
 from dffl.sets import FeasibleSet
-from dffl.training import Outcome, Run, Settings
-from dffl.training.methods import Method, named
+from dffl.together import solve_each
+from dffl.training import ALL, Outcome, Run, Settings
+from dffl.training.checkpoint import Checkpoint, run_fingerprint
+from dffl.training.methods import Request, request
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Fit:
     """What each client saw in training: job, round, client, loss, share of outputs at the clip, norm (scaled units)."""
     about: dict[str, Any] = field(default_factory=dict)
     """Whatever is to be kept and saved with the fit, as JSON has it: how features were made, what units are in use."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """The options of the method that were given."""
+    cost_names: tuple[str, ...] | None = None
+    """The columns of the costs, where clients named them."""
 
     def __repr__(self) -> str:
         return f"Fit({self.method!r}, {len(self.members)} clients, {self.features} features, {self.dim} decisions)"
@@ -60,19 +66,38 @@ class Fit:
         """The costs that a client expects at features x (..., p), in raw units.
 
         A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
-        their names, if training knew them.
+        their names, if training knew them. Features that are out of all proportion to those of training are refused.
         """
-        return np.asarray(predicted(self._member(client).predictor, self._features(x)))
+        member, features = self._member(client), self._features(x)
+        if not features.size:
+            return np.empty((*features.shape[:-1], self.dim))
+        require_within_reach(member.name, member.predictor, features, self.feature_names)
+        return predicted(member.predictor, features, self.dim)
 
     def decide(self, client: str | Client, x: Any) -> np.ndarray:
         """The decision that a client takes at features x (..., p), on its set; on the set of a `Client` that is handed in."""
         member, costs = self._member(client), self.predict(client, x)
-        with jax.enable_x64(True):
-            return np.asarray(member.set.solve(-costs if member.maximize else costs)) + 0.0  # no -0.0
+        signed = (-costs if member.maximize else costs).reshape(-1, self.dim)
+        decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
+        return decisions.reshape(costs.shape) + 0.0  # no -0.0
 
     def regrets(self, client: Client) -> np.ndarray:
         """The regret of each sample of a client, known by its name, on the set and samples that it brings."""
-        return regrets_at(client, predicted(self._member(client).predictor, client.x))
+        return self.regrets_of([client])[0]
+
+    def regrets_of(self, clients: Sequence[Client]) -> list[np.ndarray]:
+        """`regrets` of many clients; those with one kind of set are solved for together."""
+        predictors = [self._member(client).predictor for client in clients]
+        for client, predictor in zip(clients, predictors, strict=True):
+            require_within_reach(client.name, predictor, client.x, self.feature_names)
+        return regrets_under(predictors, clients)
+
+    def judge(self, clients: Sequence[Client]) -> list[tuple[np.ndarray, np.ndarray | None]]:
+        """Each client's regrets, and those at its conditional-mean costs where it knows them."""
+        means = [mean for client in clients if (mean := client.expected) is not None and mean is not client]
+        asked = [*clients, *means]
+        found = dict(zip(map(id, asked), self.regrets_of(asked), strict=True))  # without noise a client is its own mean
+        return [(found[id(client)], found.get(id(client.expected))) for client in clients]
 
     def evaluate(self, test: Federation) -> pd.DataFrame:
         """A row a client: what its decisions lose on a test federation.
@@ -83,8 +108,7 @@ class Fit:
         judge it. A client that took no part (``took_part`` is false) has the shared model.
         """
         self.check(test)
-        keep_optima(test.clients)
-        return pd.DataFrame([self.row(client, self.regrets(client)) for client in test])
+        return pd.DataFrame([self.row(client, *lost) for client, lost in zip(test, self.judge(test.clients), strict=True)])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fit to one file (no pickle), complete or not at all. `dffl.load` reads it."""
@@ -92,8 +116,8 @@ class Fit:
 
         save(self, path)
 
-    def row(self, client: Client, lost: np.ndarray) -> dict[str, Any]:
-        """A client's row of `evaluate`, given the regret of each of its samples."""
+    def row(self, client: Client, lost: np.ndarray, known: np.ndarray | None = None) -> dict[str, Any]:
+        """A client's row of `evaluate`, given what `judge` found of it."""
         member = self.members.get(client.name)
         row: dict[str, Any] = {
             "client": client.name,
@@ -104,7 +128,7 @@ class Fit:
         }
         row |= {"regret": lost.mean(), "relative_regret": relative(lost, client)}
         if client.expected is not None:
-            known = lost if client.expected is client else self.regrets(client.expected)
+            known = self.regrets(client.expected) if known is None else known
             row |= {"expected_regret": known.mean(), "expected_relative_regret": relative(known, client.expected)}
         return row | (member.choices if member else {})
 
@@ -164,8 +188,10 @@ def same_shape(test: Federation, like: Federation | Fit) -> None:
         mine, theirs = getattr(test, name), getattr(like, name)
         if mine != theirs:
             raise ValueError(f"test: {name} must be {theirs}, as in training, found {mine}")
-    if None not in (test.feature_names, like.feature_names) and test.feature_names != like.feature_names:
-        raise ValueError(f"test: x must have the columns of training, {like.feature_names}, found {test.feature_names}")
+    for table, name in (("x", "feature_names"), ("c", "cost_names")):
+        mine, theirs = getattr(test, name), getattr(like, name)
+        if None not in (mine, theirs) and mine != theirs:
+            raise ValueError(f"test: {table} must have the columns of training, {theirs}, found {mine}")
 
 
 def fit(
@@ -174,100 +200,73 @@ def fit(
     *,
     validation: Federation | None = None,
     progress: bool | None = None,
-    **settings: Any,
+    checkpoint: str | PathLike[str] | None = None,
+    **keywords: Any,
 ) -> Fit:
     """Fit one method to a federation.
 
-    ``settings`` are those of `dffl.Settings`: seed, rounds, local_epochs, batch_size, client_fraction and so on.
-    ``validation`` is the separate federation that the oracle methods choose by. ``progress`` switches the bar on or off;
-    by default it shows in a terminal.
+    ``keywords`` are the method's own options and the settings of `dffl.Settings`: seed, rounds, local_epochs, batch_size,
+    client_fraction, loss, aggregate and so on. ``validation`` is the separate federation that the oracle methods choose by.
+    ``progress`` switches the bar on or off; by default it shows in a terminal. ``checkpoint`` names a file from which an
+    interrupted fit goes on to the same numbers; it is removed when the fit is complete.
     """
-    chosen, made = checked([method], validation), Settings.of(**settings)
-    with Progress(progress) as bar:
-        run = prepare(federation, chosen, made, validation, bar)
-        return wrap(run, chosen[0], chosen[0].fit(run))
+    asked, settings = request(method, keywords)
+    with running(federation, [asked], Settings.of(**settings), validation, progress, checkpoint) as run:
+        return perform(run, asked)
 
 
-def checked(methods: Iterable[str], validation: Federation | None) -> list[Method]:
-    """The methods by name; a missing or useless validation federation is refused."""
-    chosen = [named(name) for name in methods]
-    for one in chosen:
-        if one.validates and validation is None:
-            raise ValueError(f"method {one.name!r} chooses on a separate validation federation: pass validation=...")
-    if validation is not None and chosen and not any(one.validates for one in chosen):
-        names = ", ".join(one.name for one in chosen)
-        raise ValueError(f"validation is not used by {names}; oracle-interp-spo and oracle-interp-mse take it")
-    return chosen
-
-
-def prepare(
-    federation: Federation, methods: list[Method], settings: Settings, validation: Federation | None, bar: Progress
-) -> Run:
-    """A run for these methods, with everything that can be refused refused now."""
+@contextmanager
+def running(
+    federation: Federation,
+    asked: Sequence[Request],
+    settings: Settings,
+    validation: Federation | None = None,
+    progress: bool | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+) -> Iterator[Run]:
+    """A run for these methods, with everything that can be refused refused before anything trains."""
     require_federation("federation", federation)
     keep_compiled_programs()
-    run = Run(federation, settings, validation, bar)
-    work: dict[str, float] = {}
-    for one in methods:
-        work |= one.work(settings)
-        if one.splits:
-            run.engine("split")
-    bar.expect(sum(work.values()) * sum(federation.counts))
-    return run
+    saved = None if checkpoint is None else Checkpoint(checkpoint, run_fingerprint(federation, validation, settings))
+    with Progress(progress) as bar, Run(federation, settings, validation, bar, saved) as run:
+        rehearsal = run.rehearse(asked)
+        if validation is not None and asked and rehearsal.complete and ALL not in run.judged:
+            names = ", ".join(one.method.name for one in asked)
+            raise ValueError(f"validation is not used by {names}; oracle-interp-spo and oracle-interp-mse take it")
+        bar.expect(rehearsal.work)
+        yield run
+        if saved is not None:
+            saved.remove()
 
 
-def wrap(run: Run, method: Method, outcome: Outcome) -> Fit:
-    """A method's outcome as a fit."""
+def perform(run: Run, asked: Request) -> Fit:
+    """One method's fit."""
+    outcome, jobs = run.asked_by(asked)
+    return wrap(run, asked, outcome, jobs)
+
+
+def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
+    """A method's outcome as a fit; ``jobs`` are the trainings that it asked for."""
+    name = asked.method.name
     if not isinstance(outcome, Outcome):
-        raise TypeError(f"method {method.name!r} must return a dffl.Outcome, found {type(outcome).__name__}")
+        raise TypeError(f"method {name!r} must return a dffl.Outcome, found {type(outcome).__name__}")
     if len(outcome.predictors) != len(run.federation):
         wanted = f"a predictor for each of {len(run.federation)} clients"
-        raise ValueError(f"method {method.name!r} must return {wanted}, found {len(outcome.predictors)}")
+        raise ValueError(f"method {name!r} must return {wanted}, found {len(outcome.predictors)}")
     members = {}
     for position, (client, predictor) in enumerate(zip(run.federation, outcome.predictors, strict=True)):
-        choices = {name: values[position] for name, values in outcome.choices.items()}
+        choices = {label: values[position] for label, values in outcome.choices.items()}
         members[client.name] = Member(client.name, client.n, client.set, client.maximize, predictor, choices)
-    history = run.history.frame(only=list(method.work(run.settings)))
     federation = run.federation
     return Fit(
-        method=method.name,
+        method=name,
+        options=dict(asked.options),
         settings=run.settings,
         features=federation.features,
         feature_names=federation.feature_names,
+        cost_names=federation.cost_names,
         dim=federation.dim,
         members=members,
         shared=outcome.shared,
-        history=history,
+        history=run.history.frame(only=jobs),
     )
-
-
-def relative(lost: np.ndarray, client: Client) -> float:
-    """The sum of regrets over the sum of |z*|; nothing lost of nothing is 0."""
-    total, best = float(lost.sum()), float(client.z_star_size.sum())
-    return total / best if best > 0 else (np.inf if total > 0 else 0.0)
-
-
-def predicted(predictor: Predictor, x: np.ndarray) -> Array:
-    """A predictor's raw costs at raw features, in float64."""
-    with jax.enable_x64(True):
-        return _apply(jax.tree.map(_array, predictor), jnp.asarray(x))
-
-
-def regrets_at(client: Client, costs: Any) -> np.ndarray:
-    """What each sample of a client loses by deciding at these costs instead of its own."""
-    with jax.enable_x64(True):
-        return np.asarray(_regret(client.set, jnp.asarray(costs), client.c, client.maximize, client.w_star))
-
-
-def _array(leaf: Any) -> Any:
-    return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
-
-
-@eqx.filter_jit
-def _apply(predictor: Predictor, x: Array) -> Array:
-    return predictor(x)
-
-
-@jax.jit
-def _regret(s: FeasibleSet, costs: Array, c: Array, maximize: bool, w_star: Array) -> Array:
-    return regret(costs, c, s, maximize, w_star)

@@ -7,8 +7,11 @@ answer in scaled costs; the predictor translates on both sides.
 from __future__ import annotations
 
 import itertools
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -175,8 +178,10 @@ class Template:
 
     def __init__(self, network: eqx.Module):
         arrays, self._rest = eqx.partition(network, eqx.is_inexact_array)
-        leaves, self._treedef = jax.tree.flatten(arrays)
-        self._shapes = tuple(leaf.shape for leaf in leaves)
+        paths, self._treedef = jax.tree_util.tree_flatten_with_path(arrays)
+        self.names = tuple(".".join(_step(step) for step in path) for path, _ in paths)
+        """The network's arrays, such as ``weights.0``, in the order of the vector."""
+        self._shapes = tuple(leaf.shape for _, leaf in paths)
         self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
         self.size = int(self._ends[-1])
         rest_leaves, rest_treedef = jax.tree.flatten(self._rest)
@@ -190,11 +195,11 @@ class Template:
         """The trainable numbers of a network of this form."""
         return self.join(jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
 
-    def network(self, vector: Array) -> Any:
+    def network(self, vector: Any) -> Any:
         """The network that has these trainable numbers."""
         return self.assemble(self.cut(vector))
 
-    def cut(self, vector: Array) -> list[Array]:
+    def cut(self, vector: Any) -> list[Any]:
         """The vector as the network's arrays."""
         starts = [0, *self._ends[:-1]]
         return [vector[a:b].reshape(shape) for a, b, shape in zip(starts, self._ends, self._shapes, strict=True)]
@@ -207,8 +212,45 @@ class Template:
         """The network that has these arrays."""
         return eqx.combine(jax.tree.unflatten(self._treedef, arrays), self._rest)
 
+    def layers(self, wanted: str | Sequence[str]) -> Layers:
+        """The numbers of some arrays: names or patterns such as ``weights.1`` or ``*.1``; ``last`` is the last layer."""
+        patterns = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+        found = [name for name in self.names if any(fnmatchcase(name, one) for one in patterns)]
+        if patterns == ("last",):
+            numbered = {name: int(n[-1]) for name in self.names if (n := re.findall(r"(?:^|\.)(\d+)(?=\.|$)", name))}
+            found = [name for name, number in numbered.items() if number == max(numbered.values())]
+        if not found:
+            raise ValueError(f"{wanted!r} names no layer of the network (it has {', '.join(self.names)})")
+        sizes = np.diff([0, *self._ends])
+        mask = np.repeat([name in found for name in self.names], sizes)
+        return Layers(tuple(found), np.packbits(mask).tobytes(), self.size)
+
     def __hash__(self) -> int:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Template) and self._key == other._key
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Some of the numbers of a network's vector: those of the arrays with these names."""
+
+    names: tuple[str, ...]
+    _bits: bytes
+    _size: int
+
+    @property
+    def mask(self) -> np.ndarray:
+        """True where a number belongs to these layers."""
+        return np.unpackbits(np.frombuffer(self._bits, np.uint8), count=self._size).astype(bool)
+
+    @property
+    def others(self) -> Layers:
+        """All the other numbers."""
+        return Layers(tuple(f"not {name}" for name in self.names), np.packbits(~self.mask).tobytes(), self._size)
+
+
+def _step(step: Any) -> str:
+    """One step of the path to an array, as a plain word or number."""
+    return str(getattr(step, "name", getattr(step, "idx", getattr(step, "key", step))))

@@ -7,8 +7,10 @@ loop engine, the vectorised engine and a client on its own machine draw the same
 from __future__ import annotations
 
 import hashlib
+import threading
 from enum import IntEnum
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -26,12 +28,41 @@ class Purpose(IntEnum):
     FOLD = 8
     COMPARE = 9
     EXAMPLE = 10
+    LOSS = 11
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:
     """The generator for this purpose, client and counter."""
     philox = np.random.Philox(key=[seed, _name_key(client)], counter=[0, 0, counter, int(purpose)])
     return np.random.Generator(philox)
+
+
+class _Reused(threading.local):
+    """A generator for each thread whose place is set anew for every draw: making one costs more than a short draw."""
+
+    def __init__(self) -> None:
+        self.bits = np.random.Philox(key=[0, 0])
+        self.generator = np.random.Generator(self.bits)
+
+
+_reused = _Reused()
+
+
+def permutation(seed: int, purpose: Purpose, client: str, counter: int, n: int) -> np.ndarray:
+    """``stream(seed, purpose, client, counter).permutation(n)``, in half the time."""
+    state: Any = _reused.bits.state
+    state["state"]["key"][:] = _philox_key(seed, client)
+    state["state"]["counter"][:] = (0, 0, counter, int(purpose))
+    state["buffer_pos"], state["has_uint32"] = 4, 0
+    _reused.bits.state = state
+    return _reused.generator.permutation(n)
+
+
+@lru_cache(maxsize=65536)
+def _philox_key(seed: int, client: str) -> np.ndarray:
+    # As NumPy makes it of the two numbers, which is part of what a seed means.
+    state: Any = stream(seed, Purpose.SHUFFLE, client).bit_generator.state
+    return np.array(state["state"]["key"])
 
 
 @lru_cache(maxsize=65536)

@@ -23,9 +23,11 @@ import pandas as pd
 import dffl
 from dffl.files import write_whole
 from dffl.fitting import Fit, Member
+from dffl.named import plain, rebuilt
 from dffl.predictor import NetworkFactory, Normaliser, Predictor, Template
 from dffl.sets import FeasibleSet
-from dffl.training import Settings
+from dffl.training import METHODS, Settings
+from dffl.training.settings import MOVED
 
 FORMAT, VERSION = "dffl-fit", 1
 
@@ -36,16 +38,16 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
     if target.is_dir() or not target.parent.is_dir():
         raise ValueError(f"{target}: must name a file in a folder that exists")
     writer = _Writer()
-    settings = dataclasses.asdict(dataclasses.replace(fit.settings, network=None))
-    settings["network"] = _factory_name(fit.settings.network)
     manifest = {
         "format": FORMAT,
         "version": VERSION,
         "dffl": dffl.__version__,
         "method": fit.method,
-        "settings": settings,
+        "options": {name: plain(value) for name, value in fit.options.items()},
+        "settings": fit.settings.described(),
         "features": fit.features,
         "feature_names": fit.feature_names,
+        "cost_names": fit.cost_names,
         "dim": fit.dim,
         "members": [{f.name: writer.encode(getattr(m, f.name)) for f in dataclasses.fields(m)} for m in fit.members.values()],
         "shared": writer.encode(fit.shared),
@@ -97,26 +99,33 @@ def load(path: str | PathLike[str], network: NetworkFactory | None = None) -> Fi
 
 
 def _rebuild(manifest: dict[str, Any], contents: dict[str, bytes], network: NetworkFactory | None) -> Fit:
-    values = dict(manifest["settings"])
+    values, options = dict(manifest["settings"]), {k: rebuilt(v) for k, v in manifest.get("options", {}).items()}
+    for old, (option, _) in MOVED.items():  # version 0.1.0 had these options among the settings
+        if old in values:
+            value = values.pop(old)
+            if manifest["method"] in METHODS and option in METHODS[manifest["method"]].options:
+                options[option] = value
     wanted = values.pop("network")
     if wanted is not None and network is None:
         raise ValueError(f"trained with the network {wanted!r}; hand in its factory: load(path, network=...)")
-    settings = Settings.of(**values, network=network if wanted is not None else None)
+    settings = Settings.read(values, network if wanted is not None else None)
     features, dim = manifest["features"], manifest["dim"]
     reader = _Reader(contents, settings, features, dim)
     members = [Member(**{name: reader.decode(value) for name, value in row.items()}) for row in manifest["members"]]
     history = pd.read_parquet(io.BytesIO(contents["history.parquet"]))
-    names = manifest["feature_names"]
+    names, cost_names = manifest["feature_names"], manifest.get("cost_names")  # version 0.1.0 knew none of costs
     return Fit(
         method=manifest["method"],
         settings=settings,
         features=features,
         feature_names=None if names is None else tuple(names),
+        cost_names=None if cost_names is None else tuple(cost_names),
         dim=dim,
         members={member.name: member for member in members},
         shared=reader.decode(manifest["shared"]),
         history=history,
         about=manifest.get("about", {}),
+        options=options,
     )
 
 
@@ -206,10 +215,6 @@ def _known(kinds: dict[str, Any], name: str, what: str) -> Any:
     if name not in kinds:
         raise ValueError(f"it holds a {what} of class {name!r}, which is not loaded; import the module that defines it first")
     return kinds[name]
-
-
-def _factory_name(factory: NetworkFactory | None) -> str | None:
-    return None if factory is None else getattr(factory, "__qualname__", type(factory).__name__)
 
 
 def _parquet(frame: pd.DataFrame) -> bytes:

@@ -11,8 +11,8 @@ from dffl.advice.advising import recommend
 from dffl.advice.words import reason
 from tests.federations import client, mixed
 
-QUICK = {"rounds": 4, "local_epochs": 3, "finetune_epochs": (0, 5), "hidden": 16, "folds": 3, "progress": False}
-TRAINED = {"seed": 1, "rounds": 20, "learning_rate": 0.005, "finetune_epochs": (0, 5), "hidden": 16, "progress": False}
+QUICK = {"rounds": 4, "local_epochs": 3, "finetune.epochs": (0, 5), "hidden": 16, "folds": 3, "progress": False}
+TRAINED = {"seed": 1, "rounds": 20, "learning_rate": 0.005, "finetune.epochs": (0, 5), "hidden": 16, "progress": False}
 
 
 @pytest.fixture(scope="module")

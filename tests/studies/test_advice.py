@@ -14,7 +14,7 @@ from dffl.studies.advice_federations import CLIENTS, SIZES, configurations, fede
 from dffl.studies.advice_tables import all_tables, clients, directions, followed, right, wrong
 
 KIND = {"problem": "purchase", "prices": "two odd ones", "eta_constr": 1.0, "sizes": "mixed", "noise": 0.5, "degree": 2}
-SHORT = {"rounds": 2, "local_epochs": 2, "finetune_epochs": (0, 2), "hidden": 8}
+SHORT = {"rounds": 2, "local_epochs": 2, "finetune.epochs": (0, 2), "hidden": 8}
 
 
 def rows() -> pd.DataFrame:

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.palette import COLOURS
 from dffl.sets import EntropySimplex
 from dffl.studies.figures import DRAWINGS, draw_all, toy_numbers
 from dffl.studies.figures.boxes import federated_share
@@ -16,7 +15,8 @@ from dffl.studies.figures.face import flat_piece, outline, to_plane
 from dffl.studies.figures.slopes import client_ends
 from dffl.studies.figures.style import grouped
 from dffl.studies.figures.winners import winner_shares
-from dffl.studies.tables import PAPER_FOUR, READING, over_degrees, percent
+from dffl.studies.tables import ORDER, PAPER_FOUR, READING, over_degrees, percent
+from dffl.training.methods import METHODS, colour_of
 
 OF_ROWS = {name: draw for name, draw in DRAWINGS.items() if name not in ("toy", "face")}
 LEVELS = {"knapsack": 0.01, "portfolio": 0.1}
@@ -28,7 +28,7 @@ def fabricate(
     degrees=(2,),
     etas=(0.0, 1.0),
     balances=(False, True),
-    methods=tuple(COLOURS),
+    methods=ORDER,
 ) -> pd.DataFrame:
     """Rows as the study writes them, with made-up regrets: four clients, the first of each imbalanced pair data-rich."""
     rng = np.random.default_rng(0)
@@ -55,6 +55,13 @@ def render(figures) -> None:
         if figure is not None:
             figure.set_layout_engine("none")
             figure.draw_without_rendering()
+
+
+def test_a_method_has_one_colour_and_no_two_the_same():
+    colours = ("#999999", "#0072B2", "#D55E00", "#CC79A7", "#009E73", "#E6BCD3", "#80CEB9", "#E69F00", "#56B4E9")
+    assert {method: colour_of(method) for method in ORDER} == dict(zip(ORDER, colours, strict=True))
+    built_in = [one.colour for one in METHODS.values() if one.fit.__module__.startswith("dffl.")]
+    assert len(set(built_in)) == len(built_in) > len(ORDER)
 
 
 def test_toy_numbers():

@@ -13,7 +13,7 @@ SMALL = {
     "methods": ["mean-cost", "local", "fedavg", "interp-spo", "oracle-interp-spo", "finetune"],
     "test_samples": 40,
     "validation_samples": 30,
-    "settings": {"rounds": 2, "local_epochs": 2, "finetune_epochs": [0, 2]},
+    "settings": {"rounds": 2, "local_epochs": 2, "finetune.epochs": [0, 2]},
 }
 CONFIGURATION = {"seed": 3, "imbalanced": True, "degree": 4, "eta_obj": 0.5, "eta_constr": 1.0, "problem": "knapsack"}
 

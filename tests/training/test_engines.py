@@ -7,16 +7,15 @@ import pytest
 
 import dffl
 from dffl.randomness import Purpose
-from dffl.training import Engine, Run, Settings
-from dffl.training.fedavg import train_federated
-from dffl.training.local import train_local
+from dffl.training import Run, Settings
+from dffl.training.engines.vector import VectorEngine
 from tests.federations import client, feasible_sets, mixed
 
 
 def vectors(fed: dffl.Federation, **settings: object) -> tuple[np.ndarray, np.ndarray]:
     """The federated and the local models."""
     run = Run(fed, Settings.of(**settings))
-    return run.trained(train_federated, "all"), run.trained(train_local, "all")
+    return run.trained(dffl.FedAvg()), run.trained(dffl.Local())
 
 
 def test_engines_agree_to_1e_9_after_50_rounds_in_float64() -> None:
@@ -65,21 +64,22 @@ def test_one_round_is_algorithm_1_and_2_written_out_in_numpy(clip: float) -> Non
     fed = dffl.Federation([client("a", s, n=5), client("b", s, n=9, maximize=True)])
     settings = Settings(rounds=1, local_epochs=2, batch_size=4, hidden=6, dtype="float64", gradient_clip=clip, tau=1.5)
     run = Run(fed, settings)
-    trained = run.trained(train_federated, "all")
-    engine = run.engine("all")
+    trained = run.trained(dffl.FedAvg())
+    engine = run.engine()
+    assert isinstance(engine, VectorEngine)
     updated = []
     for number, one in enumerate(fed):
-        unit, dealer = engine.normalisers[number], engine._dealers[number]
+        unit, batches = engine.units[number], engine._layout.batches[number]
         x, c = (one.x - one.x.mean(0)) / one.x.std(0), one.sense * one.c / np.abs(one.c).mean()
         np.testing.assert_allclose(unit.features(one.x), x)
         theta = np.asarray(engine.initial).copy()
         mean, square = np.zeros_like(theta), np.zeros_like(theta)
         step = 0
         for epoch in range(2):
-            grid = np.full((dealer.steps, dealer.rows), -1)
-            dealer.deal(epoch, Purpose.SHUFFLE, grid)
+            grid = np.full((batches.steps, batches.rows), -1)
+            batches.write(epoch, Purpose.SHUFFLE, grid)
             for batch in grid:
-                rows = batch[batch >= 0] - dealer.offset
+                rows = batch[batch >= 0] - batches.offset
                 gradient = numpy_gradient(theta, x[rows], c[rows], one.sense, k=1, tau=1.5)
                 gradient *= min(1.0, clip / np.linalg.norm(gradient))
                 step += 1
@@ -120,7 +120,7 @@ def test_local_is_one_run_while_a_federated_round_starts_adam_afresh() -> None:
 def test_client_sampling_takes_part_of_the_clients_and_weighs_by_samples() -> None:
     fed = dffl.Federation([client(f"c{i}", dffl.TopK(5, 2), n=6 + i) for i in range(10)])
     run = Run(fed, Settings(rounds=30, local_epochs=1, client_fraction=0.35))
-    run.trained(train_federated, "all")
+    run.trained(dffl.FedAvg())
     seen = run.history.frame()
     assert set(seen.groupby("round").size()) == {3}
     assert set(seen["client"]) == set(fed.names)
@@ -136,16 +136,19 @@ def test_a_polytope_that_is_a_knapsack_trains_like_the_knapsack() -> None:
 
 def test_groups_do_not_pad_a_small_client_to_a_large_one() -> None:
     fed = dffl.Federation([client(f"c{i}", dffl.TopK(5, 2), n=500 if i < 3 else 50) for i in range(6)])
-    chunks = Engine(fed, Settings()).chunks()
-    assert [(len(chunk.members), chunk.size, chunk.rows) for chunk in chunks] == [(3, 3, 63), (3, 3, 50)]
+    sites = list(VectorEngine(fed, Settings()).sites())
+    assert [site.members.tolist() for site in sites] == [[0, 1, 2], [3, 4, 5]]
+    # (places, steps, rows): 8 steps of 63 samples, and 1 of 50, in each of 5 epochs, rounded up to few different shapes.
+    shapes = [site._minibatches(0, 1, Purpose.SHUFFLE).shape for site in sites]
+    assert shapes == [(4, 48, 64), (4, 6, 56)]
 
 
 def test_normalisers_are_fitted_on_the_rows_that_train() -> None:
     fed = dffl.Federation([client("a", feasible_sets()["topk"], n=40)])
     run = Run(fed, Settings())
     kept, _ = fed.split(0.2, 0)
-    np.testing.assert_allclose(run.engine("split").normalisers[0].x_mean, kept[0].x.mean(axis=0))
-    np.testing.assert_allclose(run.engine("all").normalisers[0].x_mean, fed[0].x.mean(axis=0))
+    np.testing.assert_allclose(run.engine(dffl.SPLIT).units[0].x_mean, kept[0].x.mean(axis=0))
+    np.testing.assert_allclose(run.engine().units[0].x_mean, fed[0].x.mean(axis=0))
 
 
 @pytest.mark.parametrize("engine", ["vector", "loop"])
@@ -158,6 +161,6 @@ def test_divergence_stops_and_names_the_client(engine: str) -> None:
 def test_gradient_norm_is_clipped_for_each_client_alone() -> None:
     fed = dffl.Federation([client(f"c{i}", dffl.TopK(5, 2)) for i in range(3)])
     tiny = vectors(fed, rounds=1, local_epochs=1, gradient_clip=1e-12, dtype="float64")[1]
-    start = np.asarray(Engine(fed, Settings(dtype="float64")).initial)
+    start = np.asarray(VectorEngine(fed, Settings(dtype="float64")).initial)
     # Adam divides the clip out again unless the gradient is below its epsilon of 1e-8: then the steps are tiny.
     assert np.abs(tiny - start).max() < 1e-5

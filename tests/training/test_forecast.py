@@ -27,8 +27,7 @@ def federation() -> dffl.Federation:
 
 def test_before_any_training_the_forecast_is_the_prediction(federation: dffl.Federation) -> None:
     run = Run(federation, Settings(forecast=True))
-    engine = run.engine("all")
-    predictors = run.personal(np.stack([np.asarray(engine.initial)] * 2), "all")
+    predictors = run.personal(np.stack([run.engine().initial] * 2))
     for one, predictor in zip(federation, predictors, strict=True):
         np.testing.assert_allclose(predictor(one.x), one.x[:, P:], rtol=1e-5)
 
@@ -52,7 +51,7 @@ def test_training_gets_better_than_a_biased_forecast(federation: dffl.Federation
         x[:, P:] += np.linspace(-2, 2, D)
         biased.append(dffl.Client(one.name, x, one.c, one.set, one.maximize))
     fed = dffl.Federation(biased)
-    fit = dffl.fit(fed, "finetune", forecast=True, rounds=10, finetune_epochs=(3, 10))
+    fit = dffl.fit(fed, "finetune", forecast=True, rounds=10, epochs=(3, 10))
     for one in fed:
         naive = dffl.regret(one.x[:, P:], one.c, one.set, one.maximize).mean()
         assert fit.regrets(one).mean() < 0.6 * naive
@@ -67,8 +66,8 @@ def test_it_is_saved_with_the_fit_and_serves_a_newcomer(federation: dffl.Federat
 
 
 def test_a_mix_takes_the_forecast_in_as_a_third(federation: dffl.Federation, tmp_path) -> None:
-    options = {"forecast": True, "rounds": 3, "finetune_epochs": (3,)}
-    fits = {name: dffl.fit(federation, name, **options) for name in ("fedavg", "finetune", "finetune-mix")}
+    options = {"fedavg": {}, "finetune": {"epochs": (3,)}, "finetune-mix": {"epochs": (3,)}}
+    fits = {name: dffl.fit(federation, name, forecast=True, rounds=3, **own) for name, own in options.items()}
     for one in federation:
         parts = [fits[name].predict(one.name, one.x) for name in ("fedavg", "finetune")]
         expected = (*parts, one.x[:, P:])
@@ -87,9 +86,8 @@ def test_the_forecast_itself_is_a_method(federation: dffl.Federation) -> None:
 
 
 def test_the_engines_agree(federation: dffl.Federation) -> None:
-    short = {"finetune_epochs": (2,)}
     fits = [
-        dffl.fit(federation, "finetune-mix", forecast=True, rounds=3, engine=e, dtype="float64", **short)
+        dffl.fit(federation, "finetune-mix", forecast=True, rounds=3, engine=e, dtype="float64", epochs=(2,))
         for e in ("vector", "loop")
     ]
     for one in federation:

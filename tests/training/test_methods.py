@@ -10,12 +10,14 @@ import pytest
 
 import dffl
 from dffl.comparing import fit_all
+from dffl.losses import Loss
 from dffl.predictor import MixedPredictor, NetworkPredictor
+from dffl.randomness import Purpose
 from dffl.training import Run, Settings
-from dffl.training.fedavg import train_federated
-from dffl.training.finetune import choose_epochs, choose_mixed_epochs, tune
-from dffl.training.interp import validation_losses
-from dffl.training.local import train_local
+from dffl.training.engines.vector import VectorEngine
+from dffl.training.parts import Part
+from dffl.training.trainers import Chosen, Refit, Stops, Weights, tuned
+from dffl.training.update import Form
 
 SMALL = {"rounds": 4, "local_epochs": 3, "batch_size": 16}
 
@@ -28,6 +30,22 @@ def federation() -> dffl.Federation:
 @pytest.fixture(scope="module")
 def run(federation: dffl.Federation) -> Run:
     return Run(federation, Settings.of(**SMALL))
+
+
+def laid_out(run: Run, part: Part) -> VectorEngine:
+    engine = run.engine(part)
+    assert isinstance(engine, VectorEngine)
+    return engine
+
+
+def validation_losses(run: Run, part: Part) -> tuple[np.ndarray, np.ndarray]:
+    """Each client's held-out SPO+ loss and squared error for every weight of the grid, (clients, weights) each."""
+    own, shared, grid = run.trained(dffl.Local(), part), run.trained(dffl.FedAvg(), part), Weights().grid
+    losses = np.empty((2, len(own), len(grid)))
+    for site in laid_out(run, part).sites():
+        models = np.stack([own[site.members], np.broadcast_to(shared, (len(site), shared.size))], axis=1)
+        losses[:, site.members] = site.judge(models, np.stack([1 - grid, grid], axis=1), [Loss.of("spo+"), Loss.of("mse")])
+    return losses[0], losses[1]
 
 
 def test_mean_cost_predicts_the_mean_training_cost(federation: dffl.Federation) -> None:
@@ -46,24 +64,23 @@ def test_fedavg_shares_one_network_in_each_clients_units(federation: dffl.Federa
 
 
 def test_interpolation_chooses_the_grid_point_with_the_lowest_validation_loss(run: Run, federation: dffl.Federation) -> None:
-    own, shared = run.trained(train_local, "split"), run.trained(train_federated, "split")
-    engine = run.engine("split")
+    own, shared = run.trained(dffl.Local(), dffl.SPLIT), run.trained(dffl.FedAvg(), dffl.SPLIT)
+    engine, grid = run.engine(dffl.SPLIT), Weights().grid
+    form = Form(engine.template, run.settings.tau)
     _, held = federation.split(0.2, 0)
-    spo, error = run.trained(validation_losses, "split")
+    spo, error = validation_losses(run, dffl.SPLIT)
     for j, client in enumerate(held):
-        unit = engine.normalisers[j]
+        unit = engine.units[j]
         scaled, c = unit.features(client.x), client.c / unit.c_scale
-        outputs = [
-            engine.recipe.forward(engine.template.network(jnp.asarray(v)), jnp.asarray(scaled))[0] for v in (own[j], shared)
-        ]
-        for i, weight in enumerate(run.settings.lambdas):
+        outputs = [form.forward(engine.template.network(jnp.asarray(v)), jnp.asarray(scaled))[0] for v in (own[j], shared)]
+        for i, weight in enumerate(grid):
             mixed = (1 - weight) * outputs[0] + weight * outputs[1]
             assert spo[j, i] == pytest.approx(float(dffl.spo_plus(mixed, c, client.set, True).mean()), rel=1e-4, abs=1e-5)
             assert error[j, i] == pytest.approx(float(dffl.mse(mixed, c).mean()), rel=1e-4, abs=1e-5)
     fits = fit_all(federation, ["interp-spo", "interp-mse"], **SMALL)
     for name, losses in (("interp-spo", spo), ("interp-mse", error)):
         for j, member in enumerate(fits[name].members.values()):
-            assert member.choices["lambda"] == run.settings.lambdas[np.argmin(losses[j])]
+            assert member.choices["lambda"] == grid[np.argmin(losses[j])]
             assert isinstance(member.predictor, MixedPredictor)
             assert float(member.predictor.weight) == member.choices["lambda"]
 
@@ -81,9 +98,9 @@ def test_oracles_choose_on_the_validation_federation_with_models_of_all_data(fed
     validation = dffl.synthetic.knapsack(seed=3, split="validation", clients=4, dim=6, features=3, samples=300)
     fits = fit_all(federation, ["oracle-interp-spo", "oracle-interp-mse", "fedavg"], validation=validation, **SMALL)
     run = Run(federation, Settings.of(**SMALL), validation)
-    spo, _ = run.trained(validation_losses, "all")
+    spo, _ = validation_losses(run, dffl.ALL)
     chosen = [m.choices["lambda"] for m in fits["oracle-interp-spo"].members.values()]
-    assert chosen == run.settings.lambdas[np.argmin(spo, axis=1)].tolist()
+    assert chosen == Weights().grid[np.argmin(spo, axis=1)].tolist()
     mixed = fits["oracle-interp-spo"].members["client-01"].predictor
     x = jnp.asarray(federation[0].x)
     np.testing.assert_allclose(mixed.shared(x), fits["fedavg"].members["client-01"].predictor(x), rtol=1e-6)  # type: ignore[attr-defined]
@@ -91,7 +108,7 @@ def test_oracles_choose_on_the_validation_federation_with_models_of_all_data(fed
 
 
 def test_finetune_of_zero_epochs_is_fedavg_and_one_candidate_is_no_choice(federation: dffl.Federation) -> None:
-    fits = fit_all(federation, ["fedavg", "finetune"], finetune_epochs=(0,), **SMALL)
+    fits = fit_all(federation, ["fedavg", ("finetune", {"epochs": (0,)})], **SMALL)
     x = federation[0].x
     np.testing.assert_array_equal(fits["finetune"].predict("client-01", x), fits["fedavg"].predict("client-01", x))
     assert fits["finetune"].members["client-01"].choices == {"epochs": 0}
@@ -99,35 +116,33 @@ def test_finetune_of_zero_epochs_is_fedavg_and_one_candidate_is_no_choice(federa
 
 def test_finetune_continues_the_federated_model_of_all_data(federation: dffl.Federation) -> None:
     """With a fixed number of epochs the result is the client update from the shared model on all samples."""
-    run = Run(federation, Settings.of(finetune_epochs=(7,), **SMALL))
-    from dffl.randomness import Purpose
-    from dffl.training.finetune import refit
-
-    tuned = run.trained(refit, "all")
-    engine = run.engine("all")
-    chunk = engine.chunks(np.array([2]))[0]
-    current, states = engine.start(chunk, run.trained(train_federated, "all"))
+    run = Run(federation, Settings.of(**SMALL))
+    found = run.trained(Refit(Chosen(Stops(dffl.FedAvg(), (7,)))))
+    [site] = laid_out(run, dffl.ALL).sites(np.array([2]))
+    current = run.trained(dffl.FedAvg())
     for first, count in ((0, 3), (3, 3), (6, 1)):
-        current, states, _ = engine.update(chunk, current, states, first, count, Purpose.TUNE)
-    np.testing.assert_array_equal(tuned.vectors[2], np.asarray(current)[0])
-    split = Run(federation, Settings.of(finetune_epochs=(0, 7), finetune_refit=False, **SMALL))
-    chosen = split.trained(choose_epochs, "split")
+        current = site.train(current, count, first, purpose=Purpose.TUNE)
+    np.testing.assert_array_equal(found.vectors[2], current.vectors[0])
+    split = Run(federation, Settings.of(**SMALL))
+    chosen, part = tuned(split, Chosen(Stops(dffl.FedAvg(), (0, 7))), refit=False)
+    assert part == dffl.SPLIT
     assert set(chosen.epochs) <= {0, 7}
 
 
 def test_finetune_chooses_by_validation_loss(federation: dffl.Federation) -> None:
-    run = Run(federation, Settings.of(finetune_epochs=(0, 2, 9), **SMALL))
-    chosen = run.trained(choose_epochs, "split")
-    engine = run.engine("split")
+    run = Run(federation, Settings.of(**SMALL))
+    chosen = run.trained(Chosen(Stops(dffl.FedAvg(), (0, 2, 9))), dffl.SPLIT)
+    engine = run.engine(dffl.SPLIT)
+    form = Form(engine.template, run.settings.tau)
     _, held = federation.split(0.2, 0)
     for j, client in enumerate(held):
 
         def loss(vector: np.ndarray, j: int = j, client: dffl.Client = client) -> float:
-            unit = engine.normalisers[j]
-            out, _ = engine.recipe.forward(engine.template.network(jnp.asarray(vector)), jnp.asarray(unit.features(client.x)))
+            unit = engine.units[j]
+            out, _ = form.forward(engine.template.network(jnp.asarray(vector)), jnp.asarray(unit.features(client.x)))
             return float(dffl.spo_plus(out, client.c / unit.c_scale, client.set, True).mean())
 
-        assert loss(chosen.vectors[j]) <= loss(run.trained(train_federated, "split")) + 1e-6
+        assert loss(chosen.vectors[j]) <= loss(run.trained(dffl.FedAvg(), dffl.SPLIT)) + 1e-6
 
 
 def test_methods_share_training_and_give_what_they_give_alone(federation: dffl.Federation) -> None:
@@ -142,8 +157,8 @@ def test_a_new_method_is_one_function(federation: dffl.Federation) -> None:
     @dffl.method("halfway")
     def halfway(run: dffl.Run) -> dffl.Outcome:
         """Half own, half shared, for everybody."""
-        own = run.personal(run.trained(train_local, "all"), "all")
-        common, newcomer = run.common(run.trained(train_federated, "all"), "all")
+        own = run.personal(run.trained(dffl.Local()))
+        common, newcomer = run.common(run.trained(dffl.FedAvg()))
         half = [dffl.MixedPredictor(a, b, np.asarray(0.5)) for a, b in zip(own, common, strict=True)]
         return dffl.Outcome(half, newcomer)
 
@@ -180,7 +195,7 @@ def test_learning_beats_the_mean_cost_and_more_rounds_beat_fewer() -> None:
 
 
 def test_built_in_methods_are_not_replaced_and_wrong_outcomes_are_named(federation: dffl.Federation) -> None:
-    with pytest.raises(ValueError, match="method 'finetune' is built in; choose another name"):
+    with pytest.raises(ValueError, match=r"method 'finetune' is there already \(dffl\..*\); choose another name"):
         dffl.method("finetune")(lambda run: dffl.Outcome([]))
     from dffl.training import METHODS
 
@@ -195,26 +210,25 @@ def test_built_in_methods_are_not_replaced_and_wrong_outcomes_are_named(federati
 
 
 def test_a_mix_is_the_mean_of_the_shared_and_the_tuned_model(federation: dffl.Federation) -> None:
-    fits = fit_all(federation, ["fedavg", "finetune-mix"], finetune_epochs=(3,), **SMALL)
-    tuned = dffl.fit(federation, "finetune", finetune_epochs=(3,), **SMALL)
+    fits = fit_all(federation, ["fedavg", ("finetune-mix", {"epochs": (3,)})], **SMALL)
+    alone = dffl.fit(federation, "finetune", epochs=(3,), **SMALL)
     for one in federation:
-        halves = (fits["fedavg"].predict(one.name, one.x) + tuned.predict(one.name, one.x)) / 2
+        halves = (fits["fedavg"].predict(one.name, one.x) + alone.predict(one.name, one.x)) / 2
         np.testing.assert_allclose(fits["finetune-mix"].predict(one.name, one.x), halves, rtol=1e-6)
 
 
 def test_a_mix_chooses_its_epochs_with_the_mix_in_view(run: Run, federation: dffl.Federation) -> None:
-    chosen = run.trained(choose_mixed_epochs, "split").epochs
-    engine, shared = run.engine("split"), run.trained(train_federated, "split")
-    candidates = run.settings.finetune_epochs
-    [chunk, *_] = engine.chunks()
-    stops = tune(run, "split", chunk, shared, candidates)
+    chosen = run.trained(Chosen(Stops(), share=0.5), dffl.SPLIT).epochs
+    engine, shared = laid_out(run, dffl.SPLIT), run.trained(dffl.FedAvg(), dffl.SPLIT)
+    form, candidates = Form(engine.template, run.settings.tau), Stops().epochs
+    [site, *_] = engine.sites()
+    stops = Stops().reach(site, shared, candidates)
     _, held = federation.split(0.2, 0)
-    for place, member in enumerate(chunk.members):
-        client, unit = held[int(member)], engine.normalisers[member]
+    for place, member in enumerate(site.members):
+        client, unit = held[int(member)], engine.units[member]
         x, c = jnp.asarray(unit.features(client.x)), client.c / unit.c_scale
-        outputs = [
-            engine.recipe.forward(engine.template.network(v), x)[0] for v in (*(s[place] for s in stops), jnp.asarray(shared))
-        ]
+        models = [*(stop[place] for stop in stops), shared]
+        outputs = [form.forward(engine.template.network(jnp.asarray(v)), x)[0] for v in models]
         losses = [float(dffl.spo_plus((one + outputs[-1]) / 2, c, client.set, client.maximize).mean()) for one in outputs[:-1]]
         assert losses[candidates.index(chosen[member])] == pytest.approx(min(losses), rel=1e-4)
 
@@ -222,4 +236,4 @@ def test_a_mix_chooses_its_epochs_with_the_mix_in_view(run: Run, federation: dff
 def test_validation_blocks_reach_the_split_of_a_run(federation: dffl.Federation) -> None:
     run = Run(federation, Settings.of(**SMALL, validation_blocks=True))
     kept, _ = federation.split(0.2, 0, blocks=True)
-    np.testing.assert_array_equal(run.engine("split").federation[0].c, kept[0].c)
+    np.testing.assert_array_equal(laid_out(run, dffl.SPLIT).federation[0].c, kept[0].c)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dffl
+from dffl.training.trainers import Weights
 from tests.federations import client
 
 
@@ -21,11 +22,19 @@ from tests.federations import client
         ({"tau": "big"}, "tau must be > 0 and finite, found 'big'"),
         ({"seed": -3}, "seed must be a whole number from 0"),
         ({"validation_fraction": 1.0}, r"validation_fraction must be in \(0, 1\), found 1.0"),
-        ({"finetune_epochs": (3, 3)}, "finetune_epochs must be increasing whole numbers"),
-        ({"finetune_epochs": (-1, 3)}, "finetune_epochs must be a whole number >= 0, found -1"),
+        ({"method": "finetune", "epochs": (3, 3)}, "^epochs must be increasing whole numbers"),
+        ({"method": "finetune", "epochs": (-1, 3)}, "^epochs must be a whole number >= 0, found -1"),
+        ({"method": "finetune", "finetune_epochs": (3,)}, "finetune_epochs is now the option 'epochs' of 'finetune'"),
+        ({"method": "finetune-mix", "finetune_refit": False}, "finetune_refit is now the option 'refit' of 'finetune-mix'"),
+        ({"finetune_epochs": (3,)}, "finetune_epochs is no longer a setting, but the option 'epochs' of its methods"),
+        (
+            {"method": "fedavg", "lambda_step": 0.1},
+            "'lambda_step' belongs to interp-mse, interp-spo, .*'fedavg' does not",
+        ),
+        ({"lambda_step": 0.0}, r"lambda_step must be in \[0.0001, 1\], found 0.0"),
         ({"dtype": "float16"}, "dtype must be one of float32, float64, found 'float16'"),
-        ({"engine": "warp"}, "engine must be one of vector, loop, found 'warp'"),
-        ({"round": 5}, "unknown setting 'round'; did you mean 'rounds'?"),
+        ({"engine": "warp"}, "engine must be one of vector, loop, processes, found 'warp'"),
+        ({"round": 5}, r"unknown setting or option 'round'; did you mean 'rounds'\?"),
         ({"method": "fedavgg"}, "unknown method 'fedavgg'; did you mean 'fedavg'?"),
         ({"method": "oracle-interp-spo"}, "method 'oracle-interp-spo' chooses on a separate validation federation"),
     ],
@@ -37,9 +46,23 @@ def test_a_bad_setting_is_named_with_what_is_allowed(setting: dict[str, object],
 
 
 def test_the_grid_of_weights_has_both_ends() -> None:
-    np.testing.assert_allclose(dffl.Settings().lambdas, np.arange(21) / 20)
-    np.testing.assert_allclose(dffl.Settings(lambda_step=0.3).lambdas, [0, 0.3, 0.6, 1.0])
-    np.testing.assert_allclose(dffl.Settings(lambda_step=1.0).lambdas, [0, 1])
+    np.testing.assert_allclose(Weights().grid, np.arange(21) / 20)
+    np.testing.assert_allclose(Weights(step=0.3).grid, [0, 0.3, 0.6, 1.0])
+    np.testing.assert_allclose(Weights(step=1.0).grid, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("old", "option", "method"),
+    [
+        ("lambda_step", "lambda_step", "interp-spo"),
+        ("finetune_epochs", "epochs", "finetune"),
+        ("finetune_refit", "refit", "finetune"),
+    ],
+)
+def test_a_setting_that_is_now_an_option_says_of_which_method(old: str, option: str, method: str) -> None:
+    message = rf"{old} is no longer a setting, but the option '{option}' of its methods: dffl.fit\(federation, '{method}', "
+    with pytest.raises(ValueError, match=message):
+        dffl.Settings.of(**{old: 1})
 
 
 def test_validation_must_fit_the_federation_and_be_of_use() -> None:

@@ -18,6 +18,8 @@ from dffl.federation import Federation
 from dffl.fitting import require_federation
 from dffl.jsonable import jsonable
 from dffl.training import Settings
+from dffl.training.methods import options_of
+from dffl.training.trainers.tuning import EPOCHS
 
 LIKELY, UNLIKELY = 0.8, 0.2
 """The probability of a gain from which on federating is recommended, and staying local: odds of four to one."""
@@ -79,7 +81,7 @@ def advise(
     Each client's samples are held out in ``folds``; the local, the shared and the tuned models of the other folds are
     compared on them. ``blocks`` holds out stretches of consecutive samples, as time series need. ``quick`` trains nothing:
     closed-form models of the costs stand for the networks, and the answer takes a second and is rougher. ``settings`` are
-    those of `dffl.fit`.
+    those of `dffl.Settings`; ``finetune.epochs`` holds the numbers of epochs that tuning chooses from.
     """
     require_federation("federation", federation)
     if len(federation) < 2:
@@ -87,8 +89,9 @@ def advise(
     require_whole("folds", folds, least=3)  # two folds are the halves that the learning curve needs beside them
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
-    made = Settings.of(**settings)
-    evidence = gather(federation, made, folds, blocks, quick, progress)
+    tuning, rest = options_of("finetune", settings)
+    made = Settings.of(**rest)
+    evidence = gather(federation, made, folds, blocks, quick, progress, tuning.get("epochs", EPOCHS))
     gains = estimate(evidence, blocks, made.seed, quick, folds)
     table = _table(evidence, gains, signals(federation, made, blocks), confidence, quick)
     return Advice(table, confidence, folds, blocks, quick)

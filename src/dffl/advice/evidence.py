@@ -11,24 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from dffl.advice.folds import Fold, folds, halved
-from dffl.federation import Client, Federation, keep_optima, places_by
-from dffl.fitting import checked, predicted, prepare
-from dffl.losses import regret
+from dffl.cache import keep_compiled_programs
+from dffl.federation import Client, Federation
+from dffl.judging import predicted, regrets_at_each
 from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
-from dffl.sets import FeasibleSet, stack
-from dffl.sets.base import structure
 from dffl.theory.costmodel import Ridge, fit_ridge, in_own_units
-from dffl.training import Run, Settings
-from dffl.training.fedavg import train_federated
-from dffl.training.finetune import tune
-from dffl.training.local import train_local
+from dffl.training import FedAvg, Local, Run, Settings
+from dffl.training.trainers import Stops
+from dffl.training.trainers.tuning import EPOCHS, checked_epochs
 
 Guess = Callable[[np.ndarray], np.ndarray]
 """From raw features (n, p) to raw costs (n, d)."""
@@ -66,12 +60,16 @@ def gather(
     blocks: bool = False,
     quick: bool = False,
     progress: bool | None = None,
+    tuning: Sequence[int] = EPOCHS,
 ) -> list[Evidence]:
-    """Evidence for every client from ``count`` folds, and from others for the models of half the data."""
+    """Evidence for every client from ``count`` folds, and from others for the models of half the data.
+
+    ``tuning`` holds the numbers of epochs that the shared model is tuned for at each client.
+    """
     whole = folds(federation, count, settings.seed, blocks)
     # The two halves of a time series differ by their seasons, not only in what they train on.
     half = halved(whole) if blocks else folds(federation, 2, settings.seed)
-    stops = () if quick else tuple(epochs for epochs in settings.finetune_epochs if epochs > 0)
+    stops = () if quick else tuple(epochs for epochs in checked_epochs(tuning) if epochs > 0)
     train = _regress if quick else _train
     passes = settings.rounds * settings.local_epochs
     with Progress(progress) as bar:
@@ -115,17 +113,11 @@ def _judge(
 
 
 def _train(federation: Federation, stops: tuple[int, ...], settings: Settings, bar: Progress) -> Candidates:
-    total, done = bar.total, bar.done
-    run: Run = prepare(federation, checked(("local", "fedavg"), None), settings, None, bar)
-    bar.expect(total, done)  # the bar counts all folds, not this one
-    own, shared = run.trained(train_local, "all"), run.trained(train_federated, "all")
-    engine = run.engine("all")
-    tuned = np.empty((len(stops), *own.shape), own.dtype)
-    for chunk in engine.chunks() if stops else ():
-        for number, vectors in enumerate(tune(run, "all", chunk, shared, stops)):
-            tuned[number, chunk.members] = np.asarray(vectors)[: len(chunk.members)]
-    run.history.flush()  # it looks at what was trained, and refuses what diverged
-    columns = [run.personal(own, "all"), run.common(shared, "all")[0], *(run.personal(one, "all") for one in tuned)]
+    keep_compiled_programs()
+    with Run(federation, settings, progress=bar) as run:
+        own, (common, _) = run.personal(run.trained(Local())), run.common(run.trained(FedAvg()))
+        tuned = run.trained(Stops(FedAvg(), stops)).swapaxes(0, 1) if stops else ()
+        columns = [own, common, *(run.personal(one) for one in tuned)]
     return [
         [_mean_cost(client), *(partial(_guess, model) for model in models)]
         for client, models in zip(federation, zip(*columns, strict=True), strict=True)
@@ -158,20 +150,6 @@ def _mean_cost(client: Client) -> Guess:
 
 def candidate_regrets(models: Candidates, held: Federation) -> list[np.ndarray]:
     """Each client's regrets, (samples, candidates), when it decides by each of its candidates."""
-    keep_optima(held.clients)
-    found: dict[int, np.ndarray] = {}
-    for places in places_by((structure(client.set), client.n) for client in held):
-        clients = [held[place] for place in places]
-        signs = np.array([client.sense for client in clients])[:, None, None, None]
-        costs = signs * np.stack([client.c for client in clients])[:, None]
-        guesses = signs * np.stack([[model(held[place].x) for model in models[place]] for place in places])
-        optima = np.stack([client.w_star for client in clients])[:, None]
-        with jax.enable_x64(True):
-            lost = np.asarray(_regrets(stack([client.set for client in clients]), guesses, costs, optima))
-        found |= {place: lost[row].T for row, place in enumerate(places)}
-    return [found[place] for place in range(len(held))]
-
-
-@jax.jit
-def _regrets(sets: FeasibleSet, guesses: Array, costs: Array, optima: Array) -> Array:
-    return jnp.maximum(regret(guesses, costs, sets, w_star=optima), 0)  # below zero is rounding
+    asked = [(client, model(client.x)) for client, own in zip(held, models, strict=True) for model in own]
+    lost = iter(regrets_at_each([client for client, _ in asked], [guess for _, guess in asked]))
+    return [np.maximum(np.stack([next(lost) for _ in own], axis=1), 0) for own in models]  # below zero is rounding

@@ -65,32 +65,35 @@ def spo(family: str, seconds: float) -> dict[str, Any]:
 
 def step(problem: str, seconds: float) -> dict[str, Any]:
     """Milliseconds for one training step of 20 clients x 32 samples, network 8-64-50."""
+    import jax
+
     from dffl.randomness import Purpose
-    from dffl.training import Engine, Settings
+    from dffl.training import Settings
+    from dffl.training.engines.vector import VectorEngine
 
     epochs = 5
-    engine = Engine(_federation(problem, clients=20, samples=320), Settings(batch_size=32, local_epochs=epochs))
-    (chunk,) = engine.chunks()
-    vectors, states = engine.start(chunk, engine.initial)
-    batches = engine._deal(chunk, 0, epochs, Purpose.SHUFFLE)
-    engine._deal = lambda *_: batches  # type: ignore[method-assign]  # the device's time alone
-    taken = typical_seconds(lambda: engine.update(chunk, vectors, states, 0, epochs, Purpose.SHUFFLE).vectors, seconds)
+    engine = VectorEngine(_federation(problem, clients=20, samples=320), Settings(batch_size=32, local_epochs=epochs))
+    engine._cores = 1  # one program
+    (site,) = engine.sites()
+    batches = site._minibatches(0, epochs, Purpose.SHUFFLE)
+    site._minibatches = lambda *_: batches  # type: ignore[method-assign]  # the device's time alone
+    start = site.train(engine.initial, epochs)
+    taken = typical_seconds(lambda: jax.block_until_ready(site.train(start, epochs)._updated.vector), seconds)
     return {"value": 1e3 * taken / (epochs * 10)}
 
 
 def rounds(clients: int, seconds: float, samples: int = 100, batch: int = 32) -> dict[str, Any]:
     """Federated rounds a second, everything included: shuffling, training, averaging, diagnostics."""
-    from dffl.training import Run, Settings
-    from dffl.training.fedavg import train_federated
+    from dffl.training import FedAvg, Run, Settings
 
     federation = _federation("knapsack", clients, samples)
     count = max(2, 2000 // clients)
 
     def train(number: int) -> float:
         run = Run(federation, Settings(rounds=number, local_epochs=1, batch_size=batch))
-        run.engine("all")
+        run.engine()
         started = time.perf_counter()
-        run.trained(train_federated, "all")
+        run.trained(FedAvg())
         return time.perf_counter() - started
 
     train(2)
@@ -109,11 +112,10 @@ def growth(seconds: float, sizes: tuple[int, ...]) -> dict[str, Any]:
 
 def memory(clients: int) -> dict[str, Any]:
     """Peak memory of training so many clients with 100 samples each, data included."""
-    from dffl.training import Run, Settings
-    from dffl.training.fedavg import train_federated
+    from dffl.training import FedAvg, Run, Settings
 
     run = Run(_federation("knapsack", clients, 100), Settings(rounds=2, local_epochs=1))
-    run.trained(train_federated, "all")
+    run.trained(FedAvg())
     return {"value": peak_gb()}
 
 
@@ -125,7 +127,7 @@ def market(zones: int, past: bool) -> dict[str, Any]:
 
     panel = example_panel(days=3 * 365, towns=[f"town-{number:04d}" for number in range(zones)])
     train = federation(panel, Recipe(weight=0.05 if past else None))
-    quick: dict[str, Any] = {"rounds": 1, "local_epochs": 1, "finetune_epochs": (1,)}
+    quick: dict[str, Any] = {"rounds": 1, "local_epochs": 1, "finetune.epochs": (1,), "finetune-mix.epochs": (1,)}
     fit_all(train, ("local", "fedavg", "interp-spo", "finetune", "finetune-mix"), progress=False, forecast=past, **quick)
     return {"value": peak_gb()}
 

@@ -96,5 +96,6 @@ def _paper_condition(federation: Federation, settings: dict[str, Any]) -> np.nda
     """Whether Delta_j < epsilon_j - epsilon_mix, at what a short search attains."""
     from dffl.theory.report import bounds
 
-    found = bounds(federation, search=SEARCH_STEPS, progress=False, **settings)
+    shared = {name: value for name, value in settings.items() if "." not in name}  # the others are options of methods
+    found = bounds(federation, search=SEARCH_STEPS, progress=False, **shared)
     return found.clients["paper_condition"].to_numpy()

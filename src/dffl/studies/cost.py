@@ -7,16 +7,19 @@ from typing import Any
 import pandas as pd
 
 from dffl.studies.published import CORE_HOURS
-from dffl.training.settings import Settings
+from dffl.training import Settings
+from dffl.training.methods import options_of
+from dffl.training.trainers.tuning import EPOCHS, checked_epochs
 
 
 def samples_trained(rows: pd.DataFrame, settings: dict[str, Any]) -> float:
     """How many samples the gradient steps of these fits saw, each time that they saw it."""
-    used = Settings.of(**settings)
+    tuning, rest = options_of("finetune", settings)
+    used, longest = Settings.of(**rest), checked_epochs(tuning.get("epochs", EPOCHS))[-1]
     kept, epochs = 1 - used.validation_fraction, used.rounds * used.local_epochs
     # Local and federated models, each on all the data and on the part that the split keeps; then fine-tuning, on that part
     # with every candidate number of epochs, on all the data with the number that the client chose.
-    passes = epochs * (1 + used.client_fraction) * (1 + kept) + kept * used.finetune_epochs[-1]
+    passes = epochs * (1 + used.client_fraction) * (1 + kept) + kept * longest
     clients = rows[rows["method"] == "finetune"]
     return float((clients["n"].astype(float) * (passes + clients["epochs"])).sum())
 

@@ -16,7 +16,7 @@ import pandas as pd
 from dffl.studies import paper
 from dffl.studies.published import AGGREGATE, BY_SIZE, Value
 from dffl.studies.study import Job, Study
-from dffl.studies.tables import NAMES, PAPER_FOUR, READINGS, Cell, Table, client_group
+from dffl.studies.tables import PAPER_FOUR, READINGS, Cell, Table, client_group, name_of
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def _means(found: dict[str, pd.DataFrame], reading: str) -> Table:
     for name, part in found.items():
         for (problem, group, method), ours in _cell_means(part, reading, VARIANTS[name]).items():
             cells.append(
-                Cell((name, problem, group), NAMES[method], Value(ours, np.nan), published_mean(problem, group, method))
+                Cell((name, problem, group), name_of(method), Value(ours, np.nan), published_mean(problem, group, method))
             )
     note = "Mean relative regret in percent on the eighth of the grid, one seed; the paper's are over its whole grid."
     name, title = f"means-{READINGS[reading].replace(' ', '-')}", f"Means of each variant, relative regret {READINGS[reading]}"

@@ -13,11 +13,9 @@ import numpy as np
 import pandas as pd
 
 from dffl.studies.published import AGGREGATE, BY_SIZE, STATISTICS, Value
+from dffl.training.methods import label_of
 
-NAMES = {
-    "mean-cost": "Mean cost (no features)",
-    "local": "Local",
-    "fedavg": "Federated",
+PAPER_NAMES = {
     "interp-mse": "Interp-DFFL(MSE)",
     "interp-spo": "Interp-DFFL(SPO+)",
     "oracle-interp-mse": "Oracle Interp-DFFL(MSE)",
@@ -25,7 +23,12 @@ NAMES = {
     "finetune": "Fine-tuned (ours)",
     "finetune-mix": "Fine-tuned, mixed (ours)",
 }
-"""The paper's names of the methods, and ours for those beyond it."""
+"""The paper's own words for its methods, and for those beyond it whose they are. The others have their usual label."""
+ORDER = (
+    "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
+    "finetune-mix",
+)  # fmt: skip
+"""The order in which methods stand in tables; others follow."""
 
 PAPER_FOUR = ("local", "fedavg", "interp-mse", "interp-spo")
 ORACLES = ("oracle-interp-mse", "oracle-interp-spo")
@@ -73,10 +76,15 @@ def percent(rows: pd.DataFrame, column: str = READING) -> pd.DataFrame:
     return out.assign(harmed=harmed.where(~np.isnan(own)))  # without a local model nobody can tell
 
 
-def methods_in(rows: pd.DataFrame, wanted: Iterable[str] = NAMES) -> list[str]:
-    """Those of the wanted methods that have rows."""
-    found = set(rows["method"].unique())
-    return [method for method in wanted if method in found]
+def name_of(method: str) -> str:
+    """What this study's tables and figures call a method."""
+    return PAPER_NAMES.get(method) or label_of(method)
+
+
+def methods_in(rows: pd.DataFrame, wanted: Iterable[str] | None = None) -> list[str]:
+    """Those of the wanted methods that have rows; by default all that have."""
+    found = [str(method) for method in rows["method"].unique()]
+    return [method for method in (dict.fromkeys((*ORDER, *found)) if wanted is None else wanted) if method in found]
 
 
 def client_group(rows: pd.DataFrame) -> pd.Series:
@@ -181,7 +189,7 @@ def by_seed(rows: pd.DataFrame) -> Table:
         for method in methods_in(rows, (*PAPER_FOUR, *BEYOND)):
             for seed, part in _where(rows, problem=problem, method=method).groupby("seed"):
                 cells += [
-                    cell._replace(column=f"seed {seed}") for cell in _cells((problem, NAMES[method]), part, ("mean",), {})
+                    cell._replace(column=f"seed {seed}") for cell in _cells((problem, name_of(method)), part, ("mean",), {})
                 ]
     note = "Mean relative regret in percent. A seed draws all clients anew, their budgets too: a few tiny ones decide a mean."
     return Table("by-seed", "The means of each seed", ("problem", "method"), cells, note)
@@ -196,7 +204,7 @@ def by_size(rows: pd.DataFrame, reading: str) -> Table:
                 part = _where(rows, problem=problem, group=group, method=method)
                 weights = ("mean lambda", "median lambda") if part["lambda"].notna().any() else ()
                 paper = BY_SIZE.get((problem, group, method), {})
-                cells += _cells((problem, group, NAMES[method]), part, ("mean", "median", "harmed", *weights), paper)
+                cells += _cells((problem, group, name_of(method)), part, ("mean", "median", "harmed", *weights), paper)
     note = "Imbalanced configurations; each client averaged over the degrees. Regrets and harmed in percent."
     name = f"by-size-{READINGS[reading].replace(' ', '-')}"
     title = f"Data-rich and data-poor clients, relative regret {READINGS[reading]}"
@@ -260,7 +268,7 @@ def _aggregate_cells(
     for problem in rows["problem"].unique():
         for method in methods_in(rows, methods):
             part, paper = _where(rows, problem=problem, method=method), published.get((problem, method), {})
-            cells += _cells((problem, NAMES[method]), part, (*STATISTICS, "harmed"), paper)
+            cells += _cells((problem, name_of(method)), part, (*STATISTICS, "harmed"), paper)
     return cells
 
 

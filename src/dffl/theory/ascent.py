@@ -18,12 +18,12 @@ from jax import Array, lax
 from dffl.federation import places_by
 from dffl.losses import spo_plus_gap
 from dffl.predictor import Template
-from dffl.sets import FeasibleSet, Polytope, stack
+from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
+from dffl.shapes import round_up
 from dffl.theory.scaled import Scaled
 from dffl.training import Settings
-from dffl.training.batches import round_up
-from dffl.training.update import Recipe
+from dffl.training.update import Form
 
 STEPS, DRAWS, RATE = 300, 4, 1e-2
 SAMPLES = 32
@@ -37,10 +37,10 @@ class Estimate(NamedTuple):
     error: float
 
 
-def _recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe, Any]:
+def _form(settings: Settings, features: int, dim: int) -> tuple[Form, Any]:
     network: Any = settings.factory(jax.random.key(settings.seed), features, dim)
     template = Template(network)
-    return Recipe(template, settings.tau, RATE, np.inf), template.vector(network)
+    return Form(template, settings.tau), template.vector(network)
 
 
 # Rademacher complexity
@@ -49,21 +49,21 @@ def _recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe, Any]:
 def rademacher_lower(z: np.ndarray, dim: int, settings: Settings, draws: int = DRAWS, steps: int = STEPS) -> Estimate:
     """The mean over random signs of the largest (1/n) sum_i sigma_i . g(z_i) that ascent finds for networks clipped at tau."""
     n = len(z)
-    recipe, start = _recipe(settings, z.shape[1], dim)
+    form, start = _form(settings, z.shape[1], dim)
     signs: np.ndarray = np.random.default_rng(settings.seed).choice([-1.0, 1.0], size=(draws, n, dim))
     room = round_up(n)  # few shapes, few programs: the empty places have no sign, and add nothing
     signs = (np.pad(signs, ((0, 0), (0, room - n), (0, 0))) / n).astype(np.float32)
     rows = np.pad(z, ((0, room - n), (0, 0))).astype(np.float32)
-    found = np.asarray(_climb_signs(recipe, steps)(start, rows, signs))
+    found = np.asarray(_climb_signs(form, steps)(start, rows, signs))
     found = np.maximum(found, 0)  # the network that predicts nothing attains 0
     return Estimate(float(found.mean()), float(found.std(ddof=1) / np.sqrt(draws)) if draws > 1 else np.inf)
 
 
 @lru_cache(maxsize=8)
-def _climb_signs(recipe: Recipe, steps: int) -> Any:
+def _climb_signs(form: Form, steps: int) -> Any:
     def one(start: Array, rows: Array, signs: Array) -> Array:
         def value(vector: Array) -> Array:
-            return jnp.sum(signs * recipe.forward(recipe.template.network(vector), rows)[0])
+            return jnp.sum(signs * form.forward(form.template.network(vector), rows)[0])
 
         return _climb(value, start, steps)[1]
 
@@ -127,16 +127,16 @@ class _Group(NamedTuple):
 def discrepancies(clients: Scaled, settings: Settings, steps: int = STEPS) -> Discrepancy:
     """For each client the networks that it likes least, and most, beside what the mixture loses with them."""
     m, dim = len(clients), clients[0].c.shape[1]
-    host = any(isinstance(client.set, Polytope) for client in clients)  # HiGHS solves one by one: search less
+    host = any(client.set.on_host for client in clients)  # solved one by one: search less
     samples, steps = (4, min(steps, 20)) if host else (SAMPLES, steps)
-    recipe, start = _recipe(settings, clients[0].z.shape[1], dim)
+    form, start = _form(settings, clients[0].z.shape[1], dim)
     groups = _grouped(clients, samples)
     order = np.concatenate([group.members for group in groups])
     # Row k of `tilt` says what search k climbs: +-(R_j - R_mix) as a weighted sum of the clients' losses.
     apart = np.eye(m) - clients.shares
     tilt = np.concatenate([apart, -apart])[:, order].astype(np.float32)
-    vectors = _climb_tilts(recipe, steps)(start, _parts(groups), jnp.asarray(tilt))
-    risks = _risks(recipe, clients, vectors.reshape(-1, vectors.shape[-1]))
+    vectors = _climb_tilts(form, steps)(start, _parts(groups), jnp.asarray(tilt))
+    risks = _risks(form, clients, vectors.reshape(-1, vectors.shape[-1]))
     gaps = risks - (risks @ clients.shares)[:, None]
     # Any network is a candidate for every client, so each takes the best of all that were found.
     return Discrepancy(gaps.max(axis=0), gaps.min(axis=0))
@@ -165,37 +165,35 @@ def _parts(groups: list[_Group]) -> list[tuple[Any, ...]]:
     return [tuple(group[1:]) for group in groups]
 
 
-def _mean_losses(recipe: Recipe, vector: Array, part: tuple[Any, ...]) -> Array:
+def _mean_losses(form: Form, vector: Array, part: tuple[Any, ...]) -> Array:
     """The mean SPO+ loss of each client of a group."""
     sets, signs, z, c, w_star = part
-    network = recipe.template.network(vector)
-    predicted = jax.vmap(lambda rows: recipe.forward(network, rows)[0])(z)
+    network = form.template.network(vector)
+    predicted = jax.vmap(lambda rows: form.forward(network, rows)[0])(z)
     return jnp.mean(spo_plus_gap(signs[:, None, None] * predicted, c, w_star, sets), axis=-1)
 
 
 @lru_cache(maxsize=8)
-def _climb_tilts(recipe: Recipe, steps: int) -> Any:
+def _climb_tilts(form: Form, steps: int) -> Any:
     def one(start: Array, parts: Any, tilt: Array) -> Array:
         def value(vector: Array) -> Array:
-            return tilt @ jnp.concatenate([_mean_losses(recipe, vector, part) for part in parts])
+            return tilt @ jnp.concatenate([_mean_losses(form, vector, part) for part in parts])
 
         return _climb(value, start, steps)[0]
 
     return jax.jit(lambda start, parts, tilts: lax.map(lambda tilt: one(start, parts, tilt), tilts))
 
 
-def _risks(recipe: Recipe, clients: Scaled, vectors: Array) -> np.ndarray:
+def _risks(form: Form, clients: Scaled, vectors: Array) -> np.ndarray:
     """The empirical risk of each client, on all its samples, under each vector: (vectors, clients)."""
     risks = np.empty((len(vectors), len(clients)))
     for place, client in enumerate(clients):
         part = tuple(jnp.asarray(a[None], jnp.float32) for a in (client.z, client.c, client.w_star))
         sets = stack([client.set]).astype(np.float32)
-        risks[:, place] = np.asarray(_compiled_risks(recipe)(vectors, (sets, np.array([client.sense], np.float32), *part)))[
-            :, 0
-        ]
+        risks[:, place] = np.asarray(_compiled_risks(form)(vectors, (sets, np.array([client.sense], np.float32), *part)))[:, 0]
     return risks
 
 
 @lru_cache(maxsize=8)
-def _compiled_risks(recipe: Recipe) -> Any:
-    return jax.jit(lambda vectors, part: lax.map(lambda vector: _mean_losses(recipe, vector, part), vectors))
+def _compiled_risks(form: Form) -> Any:
+    return jax.jit(lambda vectors, part: lax.map(lambda vector: _mean_losses(form, vector, part), vectors))

@@ -1,11 +1,14 @@
-"""Training: one client update, two engines, and the methods built on them."""
+"""Training: one client update, three engines, trainers that are values, and the methods built on them."""
 
-# Importing a method's file registers it; their order here is the order in which they are listed.
-from dffl.training import mean_cost, forecast, local, fedavg, interp, finetune  # noqa: F401, I001
-from dffl.training.engine import Engine
+from dffl.training.aggregators import Aggregator, Update
 from dffl.training.history import DivergenceError
 from dffl.training.methods import METHODS, Method, method
+from dffl.training.parts import ALL, SPLIT
 from dffl.training.run import Outcome, Run
 from dffl.training.settings import Settings
+from dffl.training.trainers import FedAvg, Federated, Local, Trainer
 
-__all__ = ["METHODS", "DivergenceError", "Engine", "Method", "Outcome", "Run", "Settings", "method"]
+__all__ = [
+    "ALL", "METHODS", "SPLIT", "Aggregator", "DivergenceError", "FedAvg", "Federated", "Local", "Method", "Outcome", "Run",
+    "Settings", "Trainer", "Update", "method",
+]  # fmt: skip

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from dffl.training.engines.base import Note
 from dffl.training.update import Diagnostics
+
+COLUMNS = ("job", "round", "client", "loss", "clipped", "norm")
 
 
 class DivergenceError(RuntimeError):
-    """Training left the numbers: a loss or a model is no longer finite."""
+    """A loss or a model is no longer finite."""
 
 
 class _Entry(NamedTuple):
     job: str
+    label: str
     round: int
     members: np.ndarray
     seen: Diagnostics
+
+    @property
+    def title(self) -> str:
+        return f"{self.job}/{self.label}" if self.label else self.job
 
 
 class History:
@@ -30,14 +38,14 @@ class History:
 
     LAG = 8
 
-    def __init__(self, names: list[str]):
-        self.names = names
+    def __init__(self, names: Sequence[str]):
+        self.names = list(names)
         self._entries: list[_Entry] = []
         self._checked = 0
 
-    def add(self, job: str, round: int, members: np.ndarray, seen: Diagnostics) -> None:
-        """Note what a chunk's clients saw in one round."""
-        self._entries.append(_Entry(job, round, members, seen))
+    def add(self, job: str, note: Note) -> None:
+        """Add what some clients saw in one call of the client update."""
+        self._entries.append(_Entry(job, note.label, note.number, note.members, note.seen))
         while self._checked < len(self._entries) - self.LAG:
             self._check()
 
@@ -53,24 +61,48 @@ class History:
         if not np.isfinite(seen.loss).all():
             member = entry.members[~np.isfinite(seen.loss)][0]
             raise DivergenceError(
-                f"client {self.names[member]!r}: training ({entry.job}) diverged in round {entry.round}; try a smaller "
-                "learning_rate, or check this client's costs for values far out of scale"
+                f"client {self.names[member]!r}: training ({entry.title}) diverged in round {entry.round}: its loss is not "
+                "finite; try a smaller learning_rate, or check this client's costs for values far out of scale"
             )
         self._entries[self._checked] = entry._replace(seen=seen)
         self._checked += 1
 
-    def frame(self, only: Sequence[str] = ()) -> pd.DataFrame:
-        """The rows of these jobs, or all rows, as a table."""
+    def frame(self, only: Collection[str] | None = None) -> pd.DataFrame:
+        """The rows of these jobs, or all rows, as a table: by job, round and client, whatever engine has trained."""
         self.flush()
-        entries = [entry for entry in self._entries if not only or entry.job in only]
-        columns: dict[str, list[np.ndarray]] = {k: [] for k in ("job", "round", "client", "loss", "clipped", "norm")}
-        names = np.array(self.names, dtype=object)
-        for job, round, members, seen in entries:
-            columns["job"].append(np.full(len(members), job, dtype=object))
-            columns["round"].append(np.full(len(members), round))
-            columns["client"].append(names[members])
-            for name, values in seen._asdict().items():
-                columns[name].append(values)
+        entries = [entry for entry in self._entries if only is None or entry.job in only]
         if not entries:
-            return pd.DataFrame({k: pd.Series(dtype=float) for k in columns})
-        return pd.DataFrame({k: np.concatenate(v) for k, v in columns.items()})
+            return pd.DataFrame({name: pd.Series(dtype=float) for name in COLUMNS})
+        title = np.concatenate([np.full(len(entry.members), entry.title, dtype=object) for entry in entries])
+        number = np.concatenate([np.full(len(entry.members), entry.round) for entry in entries])
+        member = np.concatenate([entry.members for entry in entries])
+        table = {"job": title, "round": number, "client": np.array(self.names, dtype=object)[member]}
+        for name in Diagnostics._fields:
+            table[name] = np.concatenate([getattr(entry.seen, name) for entry in entries])
+        place = {name: k for k, name in enumerate(dict.fromkeys(title))}
+        order = np.lexsort(np.array([member, number, [place[name] for name in title]]))
+        return pd.DataFrame(table).iloc[order].reset_index(drop=True)
+
+    # Saved and restored with an unfinished training.
+
+    def saved(self, job: str, before: int | None = None) -> dict[str, np.ndarray]:
+        """The entries of a job, or those before a round, as arrays: one row for each client and call."""
+        self.flush()
+        own = [entry for entry in self._entries if entry.job == job and (before is None or entry.round < before)]
+        columns = {name: [np.asarray(getattr(entry.seen, name)) for entry in own] for name in Diagnostics._fields}
+        columns |= {
+            "label": [np.full(len(entry.members), entry.label) for entry in own],
+            "round": [np.full(len(entry.members), entry.round) for entry in own],
+            "member": [entry.members for entry in own],
+            "entry": [np.full(len(entry.members), number) for number, entry in enumerate(own)],
+        }
+        return {name: np.concatenate(parts) for name, parts in columns.items()} if own else {}
+
+    def restore(self, job: str, saved: dict[str, np.ndarray]) -> None:
+        """Put back what `saved` returned."""
+        self.flush()
+        for number in np.unique(saved["entry"]) if saved else ():
+            rows = saved["entry"] == number
+            seen = Diagnostics(*(saved[name][rows] for name in Diagnostics._fields))
+            first = {name: saved[name][rows][0] for name in ("label", "round")}
+            self._entries.append(_Entry(job, str(first["label"]), int(first["round"]), saved["member"][rows], seen))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,14 +12,17 @@ import numpy as np
 from dffl.federation import Federation
 from dffl.predictor import NetworkPredictor, Normaliser, Predictor
 from dffl.progress import Progress
-from dffl.training.engine import Engine
+from dffl.training.checkpoint import Checkpoint
+from dffl.training.engines.base import Answer, Engine, Note
+from dffl.training.engines.loop import LoopEngine
+from dffl.training.engines.processes import ProcessEngine, Processes
+from dffl.training.engines.start import precision
+from dffl.training.engines.vector import VectorEngine
 from dffl.training.history import History
+from dffl.training.parts import ALL, Part
 from dffl.training.settings import Settings
-
-Part = Literal["all", "split"]
-"""Which samples train: all of them, or those that the 80/20 split keeps (the rest is then held for validation)."""
-
-T = TypeVar("T")
+from dffl.training.trainers.base import Trainer
+from dffl.training.trainers.federated import ServerState
 
 
 @dataclass
@@ -34,62 +36,228 @@ class Outcome:
     """Named numbers chosen for each client, such as ``lambda`` or ``epochs``."""
 
 
+Key = tuple[Trainer, Part]
+
+
 class Run:
     """What a method works with."""
 
     def __init__(
-        self, federation: Federation, settings: Settings, validation: Federation | None = None, progress: Progress | None = None
+        self,
+        federation: Federation,
+        settings: Settings,
+        validation: Federation | None = None,
+        progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
     ):
         self.federation, self.settings = federation, settings
         self.validation = None if validation is None else _matched(federation, validation)
         self.progress = progress or Progress(show=False)
         self.history = History(federation.names)
-        self._trained: dict[Any, Any] = {}
+        self._checkpoint = checkpoint
+        self._engines: dict[Part, Engine] = {}
+        self._processes: Processes | None = None
+        self._trained: dict[Key, Any] = {}
+        self._below: dict[Key, dict[Key, None]] = {}
+        """What each training asked for, itself included."""
+        self._asking: list[dict[Key, None]] = []
+        self._rehearsal: Rehearsal | None = None
+        self.performing = ""
+        """The method that is under way, for messages."""
+        self.judged: set[Part] = set()
+        """The parts whose held-out samples were asked for."""
 
-    def engine(self, part: Part) -> Engine:
-        """The samples of this part, laid out for training."""
-        return self._all if part == "all" else self._split
+    def __enter__(self) -> Self:
+        return self
 
-    @cached_property
-    def _all(self) -> Engine:
-        return Engine(self.federation, self.settings, self.validation)
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    @cached_property
-    def _split(self) -> Engine:
-        settings = self.settings
-        kept, held = self.federation.split(settings.validation_fraction, settings.seed, settings.validation_blocks)
-        return Engine(kept, self.settings, held)
+    def close(self) -> None:
+        """Write what an unfinished training has reached, and end the clients' processes, if there are any."""
+        if self._checkpoint is not None:
+            self._checkpoint.close()
+        if self._processes is not None:
+            self._processes.close()
 
-    def trained(self, train: Callable[[Run, Part], T], part: Part) -> T:
-        """The result of ``train(run, part)``, computed once however many methods ask for it."""
-        key = (train, part)
+    # What methods ask for.
+
+    def trained(self, trainer: Trainer, part: Part = ALL) -> Any:
+        """The models of a training, done once however many methods ask for it."""
+        if not isinstance(trainer, Trainer):
+            raise TypeError(f"run.trained takes a trainer, such as FedAvg(), found {type(trainer).__name__}")
+        key = (trainer, part)
+        if self._rehearsal is not None:
+            return self._rehearsal.trained(self, key)
         if key not in self._trained:
-            self._trained[key] = train(self, part)
-            self.history.flush()
+            self._asking.append({key: None})
+            try:
+                trainer.check(self, part)
+                self._trained[key] = self._result(trainer, part)
+                self.history.flush()
+            finally:
+                self._below[key] = self._asking.pop()
+        for asking in self._asking:
+            asking.update(self._below[key])
         return self._trained[key]
 
-    def advance(self, members: np.ndarray, epochs: int, job: str, part: Part) -> None:
-        """Tell the progress bar that these clients have made some epochs."""
-        self.progress.advance(float(self.engine(part).counts[members].sum()) * epochs, job)
+    def engine(self, part: Part = ALL) -> Engine:
+        """The samples of this part, laid out for training."""
+        if part not in self._engines:
+            self._engines[part] = self._laid_out(part)
+        return self._engines[part]
 
-    def personal(self, vectors: np.ndarray, part: Part) -> list[Predictor]:
-        """Each client's predictor, from one vector a client."""
+    def personal(self, vectors: np.ndarray, part: Part = ALL) -> list[Predictor]:
+        """Each client's predictor, from one vector for each client."""
         engine = self.engine(part)
-        with engine.precision():
-            networks = [engine.template.network(jnp.asarray(vector)) for vector in vectors]
-        return [self._predictor(net, unit) for net, unit in zip(networks, engine.normalisers, strict=True)]
+        return [self._predictor(engine, vector, unit) for vector, unit in zip(vectors, engine.units, strict=True)]
 
-    def common(self, vector: np.ndarray, part: Part) -> tuple[list[Predictor], Predictor]:
+    def common(self, vector: np.ndarray, part: Part = ALL) -> tuple[list[Predictor], Predictor]:
         """One network in each client's own units, and in the units of all for a client that took no part."""
         engine = self.engine(part)
-        with engine.precision():
-            network = engine.template.network(jnp.asarray(vector))
         forecasts = self.federation.dim if self.settings.forecast else 0
-        pooled = Normaliser.pool(engine.normalisers, engine.counts.tolist(), forecasts)
-        return [self._predictor(network, unit) for unit in engine.normalisers], self._predictor(network, pooled)
+        pooled = Normaliser.pool(engine.units, engine.counts.tolist(), forecasts)
+        lent = self._predictor(engine, vector, pooled)
+        return [NetworkPredictor(lent.network, unit, lent.tau) for unit in engine.units], lent
 
-    def _predictor(self, network: Any, unit: Normaliser) -> Predictor:
+    def asked_by(self, method: Callable[[Run], Any]) -> tuple[Any, list[str]]:
+        """What a function of a run returns, and the jobs that it asked for, in order: its own history."""
+        self._asking.append({})
+        try:
+            result = method(self)
+        finally:
+            asked = self._asking.pop()
+        return result, [job_name(trainer, part) for trainer, part in asked]
+
+    # What trainers ask for.
+
+    def ask(
+        self, trainer: Trainer, part: Part, members: np.ndarray | None = None, *, scope: str | None = None, **sent: Any
+    ) -> Iterator[Answer]:
+        """Send a trainer's order to clients; what they see goes to the history and the progress bar.
+
+        ``scope`` names another training whose kept vectors the visit uses.
+        """
+        engine, job = self.engine(part), job_name(trainer, part)
+
+        def note(seen: Note) -> None:
+            self.history.add(job, seen)
+            self.progress.advance(float(engine.counts[seen.members].sum()) * seen.epochs, trainer.name)
+
+        return engine.ask(trainer, members, scope=trainer.label if scope is None else scope, note=note, **sent)
+
+    def require_judging(self, part: Part) -> None:
+        """Refuse a choice on held-out samples where there are none."""
+        self.judged.add(part)
+        if not self.engine(part).judges:
+            raise ValueError(f"method {self.performing!r} chooses on a separate validation federation: pass validation=...")
+
+    def restored(self, trainer: Trainer, part: Part) -> ServerState | None:
+        """The server's state of an earlier run that was interrupted in this training."""
+        if self._checkpoint is None:
+            return None
+        found = self._checkpoint.unfinished(job_name(trainer, part))
+        if found is None:
+            return None
+        self.engine(part).restore(trainer.label, found.kept)
+        self.history.restore(job_name(trainer, part), found.history)
+        state = ServerState(int(found.state["round"]), found.state["shared"], found.memory)
+        self.progress.advance(trainer.work(self, part) * state.round / self.settings.rounds, trainer.name)
+        return state
+
+    def save(self, trainer: Trainer, part: Part, state: ServerState) -> None:
+        """Keep the server's state, and what the clients keep, so that an interrupted run can go on from here."""
+        engine, saved = self.engine(part), self._checkpoint
+        if saved is None or not (engine.at_hand or saved.due):
+            return
+        # What clients keep is noted now: they may be in the middle of the next round when it is written.
+        kept, job = engine.kept(trainer.label), job_name(trainer, part)
+        saved.reached(job, state._asdict(), kept, lambda: self.history.saved(job, before=state.round))
+
+    # How it is done.
+
+    def rehearse(self, methods: Sequence[Callable[[Run], Any]]) -> Rehearsal:
+        """Run methods on models of zeros: what they will ask for, how much work it is, and what is refused."""
+        self._rehearsal = Rehearsal()
+        try:
+            for method in methods:
+                self._rehearsal.perform(self, method)
+            return self._rehearsal
+        finally:
+            self._rehearsal = None
+
+    def _result(self, trainer: Trainer, part: Part) -> Any:
+        if self._checkpoint is None:
+            return trainer.train(self, part)
+        job = job_name(trainer, part)
+        found = self._checkpoint.finished(job)
+        if found is not None:
+            # Its form is known from a rehearsal; the numbers are those that were saved.
+            blank = self.rehearse([lambda run: run.trained(trainer, part)]).blanks[trainer, part]
+            self.engine(part).restore(trainer.label, found.kept)
+            self.history.restore(job, found.history)
+            self.progress.advance(trainer.work(self, part), trainer.name)
+            return self._checkpoint.rebuilt(found, blank)
+        result = trainer.train(self, part)
+        self._checkpoint.finish(job, result, self.engine(part).kept(trainer.label), self.history.saved(job))
+        return result
+
+    def _laid_out(self, part: Part) -> Engine:
+        if self.settings.engine == "processes":
+            if self._processes is None:
+                self._processes = Processes(self.federation, self.settings, self.validation)
+            return ProcessEngine(self._processes, part)
+        divided = part.divide(self.federation, self.settings, self.validation)
+        kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
+        return kind(divided.train, self.settings, divided.judge)
+
+    def _predictor(self, engine: Engine, vector: np.ndarray, unit: Normaliser) -> NetworkPredictor:
+        template = engine.template
+        with precision(self.settings):
+            network = template.assemble([jnp.asarray(array) for array in template.cut(np.asarray(vector))])
         return NetworkPredictor(network, unit, np.asarray(self.settings.tau))
+
+
+class Rehearsal:
+    """A run of methods on models of zeros, before anything trains."""
+
+    def __init__(self) -> None:
+        self.blanks: dict[Key, Any] = {}
+        self.work = 0.0
+        self.complete = True
+        """Every method came to its end."""
+        self._refused: BaseException | None = None
+        self._handed_out = False
+
+    def perform(self, run: Run, method: Callable[[Run], Any]) -> None:
+        """Run one method. What it raises after it has been handed zeros may be their fault, so it is left to the real run."""
+        self._handed_out = False
+        try:
+            with np.errstate(all="ignore"):
+                method(run)
+        except Exception as error:
+            if error is self._refused or not self._handed_out:
+                raise
+            self.complete = False
+
+    def trained(self, run: Run, key: Key) -> Any:
+        """Zeros in the place of trained models."""
+        trainer, part = key
+        if key not in self.blanks:
+            try:
+                trainer.check(run, part)
+                self.blanks[key] = trainer.blank(run, part)
+                self.work += trainer.work(run, part)
+            except Exception as error:
+                self._refused = error
+                raise
+        self._handed_out = True
+        return self.blanks[key]
+
+
+def job_name(trainer: Trainer, part: Part) -> str:
+    """How histories and checkpoints name a training on a part of the samples."""
+    return f"{trainer.label}/{part}"
 
 
 def _matched(federation: Federation, validation: Federation) -> Federation:

@@ -2,33 +2,62 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from dffl.checks import require_whole
+from dffl.checks import require_number, require_whole
+from dffl.losses import Loss
+from dffl.named import nearest, plain, rebuilt
 from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
 from dffl.randomness import checked_seed
+from dffl.training.aggregators import Aggregator
+from dffl.training.optimisers import Optimiser
+from dffl.training.schedules import Schedule
+
+LARGEST = {
+    "rounds": 10**7, "local_epochs": 10**5, "batch_size": 10**7, "hidden": 10**6, "chunk_size": 10**6,
+}  # fmt: skip
+"""What nobody means: a larger number is a slip, and would end in a full memory or a traceback."""
+KINDS: dict[str, Any] = {"loss": Loss, "aggregate": Aggregator, "optimiser": Optimiser, "schedule": Schedule}
+"""Settings that are named values."""
+MOVED = {
+    "lambda_step": ("lambda_step", "interp-spo"),
+    "finetune_epochs": ("epochs", "finetune"),
+    "finetune_refit": ("refit", "finetune"),
+}
+"""Settings of version 0.1.0 that are now options of methods: the option's name, and a method that has it."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train. The defaults are the paper's, completed where it is silent."""
+    """How to train: what all methods share. What one method alone has are its own options (see `dffl.method`).
+
+    The defaults are the paper's where it states a number, except for ``client_fraction``, which its study sets to 0.2.
+    """
 
     seed: int = 0
     """Fixes everything that is random."""
     rounds: int = 50
     """Federated rounds T."""
     local_epochs: int = 5
-    """Passes over its data that a client makes in a round, E. The method `local` makes rounds x local_epochs."""
+    """Passes over its data that a client makes in a round, E. The method `local` makes rounds x local_epochs by default."""
     batch_size: int = 64
-    """The largest minibatch. A client's samples are dealt into equal ones (see `dffl.training.batches`)."""
+    """The largest minibatch. A client's samples are split into equal ones (see `dffl.training.batches`)."""
     client_fraction: float = 1.0
     """The share C of the clients that a round samples."""
+    loss: Loss | str = "spo+"
+    """What clients train on: a name (spo+, mse, spo+mse) or a `dffl.Loss`."""
+    aggregate: Aggregator | str = "mean"
+    """How a round's updates become the next shared model: a name (mean, median, trimmed-mean, krum, momentum, server-adam) or
+    a `dffl.Aggregator`."""
+    optimiser: Optimiser | str = "adam"
+    """How a client's gradients become steps: adam, sgd or an object."""
     learning_rate: float = 1e-3
-    """Adam's step size."""
+    """The optimiser's step size."""
+    schedule: Schedule | str = "constant"
+    """How the step size changes over the rounds of a federated training: constant, cosine, linear or an object."""
     gradient_clip: float = 1.0
     """The largest norm of a client's gradient."""
     tau: float = 20.0
@@ -47,48 +76,55 @@ class Settings:
     """The share of the samples that methods which choose something hold out."""
     validation_blocks: bool = False
     """Hold out one stretch of consecutive samples, at one place for all clients, instead of samples at random."""
-    lambda_step: float = 0.05
-    """The step of the grid of interpolation weights from 0 to 1."""
-    finetune_epochs: tuple[int, ...] = (0, 3, 10, 30, 100)
-    """The numbers of epochs that `finetune` chooses from."""
-    finetune_refit: bool = True
-    """After choosing, fine-tune the federated model of all the data; False keeps the models of the split."""
     dtype: str = "float32"
     """The precision of training, float32 or float64."""
     engine: str = "vector"
-    """`vector` trains clients together, `loop` one by one; the numbers are the same."""
+    """`vector` trains clients together, `loop` one by one, `processes` each in its own process; the numbers are the same."""
     chunk_size: int = 32
-    """How many clients the vectorised engine trains at once; bounds the memory."""
+    """How many clients the vectorised engine trains at once; bounds the memory, and changes no number."""
 
     def __post_init__(self) -> None:
-        checked_seed(self.seed)
-        for name in ("rounds", "local_epochs", "batch_size", "hidden", "chunk_size"):
-            require_whole(name, getattr(self, name), least=1)
+        object.__setattr__(self, "seed", checked_seed(self.seed))
+        for name, largest in LARGEST.items():
+            require_whole(name, getattr(self, name), least=1, most=largest)
         for name in ("learning_rate", "gradient_clip", "tau"):
-            _number(name, getattr(self, name), 0.0, np.inf, "> 0 and finite")
-        _number("client_fraction", self.client_fraction, 0.0, 1.0, "in (0, 1]", closed=True)
-        _number("validation_fraction", self.validation_fraction, 0.0, 1.0, "in (0, 1)")
-        _number("lambda_step", self.lambda_step, 0.0, 1.0, "in (0, 1]", closed=True)
-        epochs = tuple(self.finetune_epochs)
-        for count in epochs:
-            require_whole("finetune_epochs", count, least=0)
-        if not epochs or list(epochs) != sorted(set(epochs)):
-            raise ValueError(f"finetune_epochs must be increasing whole numbers, found {self.finetune_epochs!r}")
-        object.__setattr__(self, "finetune_epochs", epochs)
-        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop"))):
+            require_number(name, getattr(self, name), 0.0, np.inf, "> 0 and finite")
+        require_number("client_fraction", self.client_fraction, 0.0, 1.0, "in (0, 1]", closed=True)
+        require_number("validation_fraction", self.validation_fraction, 0.0, 1.0, "in (0, 1)")
+        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop", "processes"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
+        if self.network is not None and not callable(self.network):
+            raise ValueError(f"network must be a function of (key, p, d) that builds a network, found {self.network!r:.80}")
+        for name, kind in KINDS.items():
+            object.__setattr__(self, name, kind.of(getattr(self, name)))
+        trainable(self.loss)
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
         """Settings from keywords; an unknown one is named, with the one that was probably meant."""
-        known = [field.name for field in fields(cls)]
+        known = cls.names()
         for name in values:
+            refuse_moved(name)
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise ValueError(f"unknown setting {name!r}{hint} (allowed: {', '.join(known)})")
+                raise ValueError(f"unknown setting {name!r}{nearest(name, known)} (allowed: {', '.join(known)})")
         return cls(**values)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The settings' names."""
+        return [field.name for field in fields(cls)]
+
+    def described(self) -> dict[str, Any]:
+        """The settings as JSON has them, for saving; a network of one's own by its name."""
+        network = self.network
+        named = None if network is None else getattr(network, "__qualname__", type(network).__name__)
+        return {name: plain(getattr(self, name)) for name in self.names()} | {"network": named}
+
+    @classmethod
+    def read(cls, described: dict[str, Any], network: NetworkFactory | None) -> Settings:
+        """The settings that `described` gave."""
+        return cls.of(**{name: rebuilt(value) for name, value in described.items()} | {"network": network})
 
     @property
     def factory(self) -> NetworkFactory:
@@ -102,17 +138,18 @@ class Settings:
         """A client's units, from its samples."""
         return Normaliser.fit(x, c, self.scale_features, self.scale_costs, c.shape[-1] if self.forecast else 0)
 
-    @property
-    def lambdas(self) -> np.ndarray:
-        """The grid of interpolation weights, with both ends."""
-        inner = np.arange(1, round(1 / self.lambda_step)) * self.lambda_step
-        return np.round(np.concatenate([[0.0], inner[inner < 1 - 1e-9], [1.0]]), 12)
+
+def refuse_moved(name: str) -> None:
+    """Refuse a setting of version 0.1.0 that is now an option, and say of what."""
+    if name in MOVED:
+        option, method = MOVED[name]
+        fix = f"dffl.fit(federation, {method!r}, {option}=...), or methods=[({method!r}, {{{option!r}: ...}})] to compare"
+        raise ValueError(f"{name} is no longer a setting, but the option {option!r} of its methods: {fix}")
 
 
-def _number(name: str, value: Any, low: float, high: float, allowed: str, closed: bool = False) -> None:
-    try:
-        fits = low < float(value) < high or (closed and float(value) == high)
-    except (TypeError, ValueError):
-        fits = False
-    if not fits or isinstance(value, bool):
-        raise ValueError(f"{name} must be {allowed}, found {value!r}")
+def trainable(loss: Any) -> Loss:
+    """The loss, if it can be trained on."""
+    found = Loss.of(loss)
+    if not found.trains:
+        raise ValueError(f"loss {found.name!r} has no useful gradient: it can judge candidates, but not train")
+    return found

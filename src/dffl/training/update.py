@@ -1,14 +1,16 @@
 """The one client update: Algorithm 2, as a pure function.
 
 Every engine and every deployed client runs exactly this. A model is a flat vector of numbers; data are rows of a table.
+FedProx, Ditto, SCAFFOLD and personal layers are uses of it: a pull towards an anchor, a correction of the gradient, numbers
+that do not train.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +18,12 @@ import numpy as np
 import optax
 from jax import Array, lax
 
-from dffl.losses import mse, spo_plus_gap
-from dffl.predictor import Template, clip_norm
+from dffl.losses import Loss, Rows
+from dffl.losses.spo_plus import SPOPlus
+from dffl.predictor import Layers, Template, clip_norm
 from dffl.sets import FeasibleSet
+from dffl.shapes import round_up
+from dffl.training.optimisers import Adam, Optimiser
 
 
 class Diagnostics(NamedTuple):
@@ -29,128 +34,211 @@ class Diagnostics(NamedTuple):
     norm: Array | np.ndarray
 
 
-class Rows(NamedTuple):
-    """A table's columns: standardised features, scaled costs with a minimiser's sign, their best decisions."""
-
-    x: Array
-    c: Array
-    w_star: Array
-
-    @classmethod
-    def cut(cls, table: Array, dim: int) -> Rows:
-        """The columns of rows that hold x, c and w* side by side."""
-        p = table.shape[-1] - 2 * dim
-        return cls(table[..., :p], table[..., p : p + dim], table[..., p + dim :])
-
-
 @dataclass(frozen=True)
-class Recipe:
-    """What is the same for every client: the network's form, the clip and the optimiser."""
+class Form:
+    """The network's form, and the norm at which its output is clipped."""
 
     template: Template
     tau: float
-    learning_rate: float
-    gradient_clip: float
-
-    @property
-    def optimiser(self) -> optax.GradientTransformation:
-        """Adam on clipped gradients. On one flat vector XLA fuses it into a few passes."""
-        return optax.chain(optax.clip_by_global_norm(self.gradient_clip), optax.adam(self.learning_rate))
 
     def forward(self, network: Any, x: Array) -> tuple[Array, Array]:
         """Scaled predictions for rows of standardised features, and their norms before the clip."""
         return clip_norm(jax.vmap(network)(x), self.tau)
 
 
-def client_update(
-    recipe: Recipe, vector: Array, state: Any, s: FeasibleSet, sign: Array, table: Array, batches: Array, epochs: Array
-) -> tuple[Array, Any, Diagnostics]:
-    """Train one client's model for some epochs and return it with the optimiser's state.
+@dataclass(frozen=True)
+class Recipe:
+    """What is static: programs are compiled for it, and it is the same for all clients of a call."""
 
-    ``batches`` (epochs at most, steps, rows) holds row numbers of ``table``; -1 is an empty place. ``sign`` is -1 for a
-    client that maximises: its predictions, like its costs in the table, are negated before they meet the oracle.
-    """
-    optimiser, template = recipe.optimiser, recipe.template
+    form: Form
+    loss: Loss = field(default_factory=SPOPlus)
+    optimiser: Optimiser = field(default_factory=Adam)
+    learning_rate: float = 1e-3
+    gradient_clip: float = 1.0
+    pull: float = 0.0
+    """The strength of a proximal term: pull / 2 times the squared distance to the anchor is added to the loss."""
+    trains: Layers | None = None
+    """Which numbers train; None: all of them."""
+    measure: bool = False
+    """Also return the mean over steps of the loss's own gradient, before pull, correction and clip."""
 
-    def batch_loss(arrays: list[Array], rows: Rows, present: Array) -> tuple[Array, Diagnostics]:
-        predicted, norm = recipe.forward(template.assemble(arrays), rows.x)
-        losses = spo_plus_gap(sign * predicted, rows.c, rows.w_star, s)
+    @property
+    def transformation(self) -> optax.GradientTransformation:
+        """The optimiser, on clipped gradients."""
+        return optax.chain(optax.clip_by_global_norm(self.gradient_clip), self.optimiser.transformation(self.learning_rate))
+
+
+Numbers: TypeAlias = Any
+"""A NumPy array, and a traced one inside compiled programs."""
+
+
+class ClientSide(NamedTuple):
+    """What belongs to one client; engines map over it."""
+
+    set: FeasibleSet
+    sign: Numbers
+    """-1 for a client that maximises: its predictions, like its costs in the table, are negated before they meet the oracle."""
+    batches: Numbers
+    """(steps at most, rows) row numbers of the table, one minibatch for each step; -1 is an empty place."""
+    key: Numbers | None = None
+    """Two words that a random loss draws from."""
+    anchor: Numbers | None = None
+    """The vector that the proximal term pulls towards."""
+    correction: Numbers | None = None
+    """A vector that is added to every gradient, as in SCAFFOLD."""
+
+
+class Shared(NamedTuple):
+    """What is the same for all clients of a call, yet not static."""
+
+    table: Numbers
+    steps: Numbers
+    """How many of the minibatches to take."""
+    rate: Numbers
+    """A factor on the learning rate."""
+
+
+class Updated(NamedTuple):
+    """A trained model, the optimiser's state, what was seen, and the mean gradient if the recipe measures it."""
+
+    vector: Array
+    state: Any
+    seen: Diagnostics
+    gradient: Array | None
+
+
+def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, shared: Shared) -> Updated:
+    """Train one client's model for some steps."""
+    transformation, template = recipe.transformation, recipe.form.template
+
+    def batch_loss(arrays: list[Array], index: Array, key: Array | None) -> tuple[Array, Diagnostics]:
+        rows = Rows.cut(shared.table[_filled(index)], mine.set.dim)
+        present = (index >= 0).astype(vector.dtype)
+        predicted, norm = recipe.form.forward(template.assemble(arrays), rows.x)
         share = present / jnp.maximum(jnp.sum(present), 1)
+        losses = recipe.loss(mine.sign * predicted, rows, mine.set, key)
         loss = jnp.sum(losses * share)
-        return loss, Diagnostics(loss, jnp.sum((norm > recipe.tau) * share), jnp.sum(norm * share))
+        return loss, Diagnostics(loss, jnp.sum((norm > recipe.form.tau) * share), jnp.sum(norm * share))
 
-    def step(carry: tuple[Array, Any], batch: tuple[Rows, Array]) -> tuple[tuple[Array, Any], Diagnostics]:
-        vector, state = carry
-        gradient, seen = jax.grad(batch_loss, has_aux=True)(template.cut(vector), *batch)
-        updates, state = optimiser.update(template.join(gradient), state, vector)
-        return (optax.apply_updates(vector, updates), state), seen
-
-    def epoch(i: Array, carry: tuple[Array, Any, Diagnostics]) -> tuple[Array, Any, Diagnostics]:
-        vector, state, total = carry
-        index = batches[i]
-        # Gathering an epoch's rows at once is several times cheaper than one gather a step.
-        rows = Rows.cut(table[jnp.maximum(index, 0)], s.dim)
-        (vector, state), seen = lax.scan(step, (vector, state), (rows, (index >= 0).astype(vector.dtype)))
-        return vector, state, jax.tree.map(lambda t, new: t + jnp.mean(new), total, seen)
+    def step(i: Array, carry: Any) -> Any:
+        vector, state, total, gradients = carry
+        key = None if mine.key is None else jax.random.fold_in(jax.random.wrap_key_data(mine.key), i)
+        arrays, seen = jax.grad(batch_loss, has_aux=True)(template.cut(vector), mine.batches[i], key)
+        gradient = template.join(arrays)
+        gradients = None if gradients is None else gradients + gradient
+        updates, state = transformation.update(_directed(recipe, mine, vector, gradient), state, vector)
+        # An optimiser may move numbers that have no gradient, as weight decay does.
+        vector = optax.apply_updates(vector, jax.tree.map(lambda u: shared.rate * _trained(recipe, u), updates))
+        return vector, state, jax.tree.map(jnp.add, total, seen), gradients
 
     zero = jnp.zeros((), vector.dtype)
-    vector, state, total = lax.fori_loop(0, epochs, epoch, (vector, state, Diagnostics(zero, zero, zero)))
-    seen = jax.tree.map(lambda t: t / jnp.maximum(epochs, 1), total)
-    # A model that left the numbers in the last step would show in no loss: let its own loss tell.
+    none_yet = (Diagnostics(zero, zero, zero), jnp.zeros_like(vector) if recipe.measure else None)
+    vector, state, total, gradients = lax.fori_loop(0, shared.steps, step, (vector, state, *none_yet))
+    seen, gradient = jax.tree.map(lambda t: t / jnp.maximum(shared.steps, 1).astype(vector.dtype), (total, gradients))
+    # A model that stops being finite in the last step shows in no loss: let its own loss tell.
     loss = jnp.where(jnp.all(jnp.isfinite(vector)), seen.loss, jnp.nan)
-    return vector, state, seen._replace(loss=loss)
+    return Updated(vector, state, seen._replace(loss=loss), gradient)
+
+
+def _directed(recipe: Recipe, mine: ClientSide, vector: Array, gradient: Array) -> Array:
+    """The gradient that the optimiser sees: with the pull and the correction, and only where numbers train."""
+    if recipe.pull:
+        assert mine.anchor is not None, "a pull needs an anchor"
+        gradient = gradient + recipe.pull * (vector - mine.anchor)
+    if mine.correction is not None:
+        gradient = gradient + mine.correction
+    return _trained(recipe, gradient)
+
+
+def _trained(recipe: Recipe, numbers: Array) -> Array:
+    """These numbers where numbers train, and 0 elsewhere."""
+    return numbers if recipe.trains is None else jnp.where(recipe.trains.mask, numbers, 0)
+
+
+def _filled(index: Array) -> Array:
+    """Row numbers with the first one in empty places: what another client's row would do to a loss is none of this one's."""
+    return jnp.where(index >= 0, index, index[0])
 
 
 def candidate_losses(
-    recipe: Recipe, vectors: Array, mixing: Array, s: FeasibleSet, sign: Array, table: Array, index: Array
-) -> tuple[Array, Array]:
-    """The mean SPO+ loss and squared error, on one client's rows, of mixtures of some models' outputs.
+    recipe: Recipe, losses: tuple[Loss, ...], vectors: Array, mine: ClientSide, mixing: Array, table: Array
+) -> list[Array]:
+    """The mean of each loss, on one client's rows, of mixtures of some models' outputs.
 
-    ``vectors`` (models, size), ``mixing`` (candidates, models), ``index`` (rows,) with -1 for an empty place.
+    ``vectors`` (models, size), ``mixing`` (candidates, models); ``mine.batches`` is one batch of the rows that judge.
     """
-    rows = Rows.cut(table[jnp.maximum(index, 0)], s.dim)
+    index = mine.batches[0]
+    rows = Rows.cut(table[_filled(index)], mine.set.dim)
     share = (index >= 0).astype(vectors.dtype)
     share = share / jnp.maximum(jnp.sum(share), 1)
-    outputs = jnp.stack([recipe.forward(recipe.template.network(v), rows.x)[0] for v in vectors])
+    outputs = jnp.stack([recipe.form.forward(recipe.form.template.network(v), rows.x)[0] for v in vectors])
 
-    def losses(weights: Array) -> tuple[Array, Array]:
-        predicted = sign * jnp.tensordot(weights, outputs, axes=1)
-        spo = spo_plus_gap(predicted, rows.c, rows.w_star, s)
-        return jnp.sum(spo * share), jnp.sum(mse(predicted, rows.c) * share)
+    def judged(weights: Array) -> list[Array]:
+        predicted = mine.sign * jnp.tensordot(weights, outputs, axes=1)
+        # Every candidate of a random loss meets the same draws: what differs is the candidate.
+        key = None if mine.key is None else jax.random.wrap_key_data(mine.key)
+        return [jnp.sum(loss(predicted, rows, mine.set, key if loss.random else None) * share) for loss in losses]
 
-    return lax.map(losses, mixing)  # one candidate at a time: memory does not grow with the grid
+    return lax.map(judged, mixing)  # one candidate at a time: memory does not grow with the grid
 
 
 # Compiled once for each recipe and shape in a process, and shared by all fits.
 
+BLOCK = 4
+"""Clients are computed four at a time, one block after the other, whatever the engine.
+
+The kernel that multiplies matrices, and with it the last bits, depends on how many clients are computed together: with
+blocks of one size a client's numbers do not depend on who trains beside it. Four keep a block in the processor's cache.
+"""
+
+
+def places_for(clients: int) -> int:
+    """How many places a program has for so many clients: 4, 8, 16, 32, ..., few programs for any number of clients."""
+    return BLOCK * round_up(-(-clients // BLOCK), bits=0)
+
+
+def in_blocks(function: Callable[..., Any], shared: int) -> Callable[..., Any]:
+    """A function of one client, mapped over the first ``count`` blocks of places; the others are left at zero.
+
+    The mapped function takes ``count`` first; its last ``shared`` arguments are everyone's.
+    """
+
+    def mapped(count: Numbers, *args: Any) -> Any:
+        own, common = args[: len(args) - shared], args[len(args) - shared :]
+        blocks = jax.tree.map(lambda a: jnp.reshape(a, (-1, BLOCK, *jnp.shape(a)[1:])), own)
+        together = jax.vmap(lambda mine: function(*mine, *common))
+
+        def block(i: Array, out: Any) -> Any:
+            done = together(jax.tree.map(lambda a: lax.dynamic_index_in_dim(a, i, keepdims=False), blocks))
+            return jax.tree.map(lambda a, new: lax.dynamic_update_index_in_dim(a, new, i, 0), out, done)
+
+        shapes = jax.eval_shape(together, jax.tree.map(lambda a: a[0], blocks))
+        number = len(jax.tree.leaves(blocks)[0])
+        out = jax.tree.map(lambda a: jnp.zeros((number, *a.shape), a.dtype), shapes)
+        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), lax.fori_loop(0, count, block, out))
+
+    return mapped
+
 
 @lru_cache(maxsize=64)
-def compiled_start(recipe: Recipe, size: int) -> Callable[[Array], tuple[Array, Any]]:
-    """From one vector, or one for each of the first clients, to ``size`` start vectors and fresh optimiser states."""
+def compiled_start(recipe: Recipe, places: int) -> Callable[[Numbers], tuple[Array, Any]]:
+    """From one vector, or one for each of the first clients, to ``places`` start vectors and fresh optimiser states."""
 
     def start(vectors: Array) -> tuple[Array, Any]:
         own = jnp.atleast_2d(vectors)
-        starts = jnp.concatenate([own, jnp.broadcast_to(own[-1], (size - len(own), own.shape[1]))])
-        return starts, jax.vmap(recipe.optimiser.init)(starts)
+        starts = jnp.concatenate([own, jnp.broadcast_to(own[-1], (places - len(own), own.shape[1]))])
+        return starts, jax.vmap(recipe.transformation.init)(starts)
 
     return jax.jit(start)
 
 
 @lru_cache(maxsize=64)
-def compiled_update(recipe: Recipe, together: bool) -> Callable[..., Any]:
-    """`client_update` for a chunk of clients together, or for one client."""
-
-    def update(*args: Any) -> Any:
-        return client_update(recipe, *args)
-
-    return jax.jit(jax.vmap(update, in_axes=(0, 0, 0, 0, None, 0, None)) if together else update)
+def compiled_update(recipe: Recipe) -> Callable[..., Any]:
+    """`client_update` of (number of blocks, vectors, states, client sides, shared) for some clients."""
+    return jax.jit(in_blocks(partial(client_update, recipe), shared=1))
 
 
 @lru_cache(maxsize=64)
-def compiled_losses(recipe: Recipe, together: bool) -> Callable[..., Any]:
-    """`candidate_losses` for a chunk of clients together, or for one client."""
-
-    def losses(*args: Any) -> Any:
-        return candidate_losses(recipe, *args)
-
-    return jax.jit(jax.vmap(losses, in_axes=(0, None, 0, 0, None, 0)) if together else losses)
+def compiled_losses(recipe: Recipe, losses: tuple[Loss, ...]) -> Callable[..., Any]:
+    """`candidate_losses` of (number of blocks, vectors, client sides, mixing, table) for some clients."""
+    return jax.jit(in_blocks(partial(candidate_losses, recipe, losses), shared=2))

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 
-from dffl.palette import COLOURS
 from dffl.studies.energy.figures import draw_all, draw_calendar, draw_changes, draw_places, draw_zone_weights
 from dffl.studies.energy.figures.calendar import DEAR, HIT, MISSED, REST, Bought
 from dffl.studies.energy.figures.labels import place_labels
 from dffl.studies.energy.figures.lines import EACH_END, MOST, lines_of
 from dffl.studies.energy.figures.window import Window, crowd
 from dffl.studies.energy.order import zone_changes, zone_order
-from dffl.studies.energy.tables import NAMES
+from dffl.studies.energy.tables import name_of
+from dffl.training.methods import colour_of
 
 METHODS = ("local", "fedavg", "interp-mse", "interp-spo", "finetune", "mean-cost", "yesterday")
 NEW_YORK = {"G": (41.7, -73.92), "H": (41.2, -73.8), "I": (40.93, -73.9), "J": (40.71, -74.01), "K": (40.71, -73.62)}
@@ -97,7 +97,7 @@ def test_bars_whiskers_and_numbers_are_the_changes():
         bars = [bar for bar in axes.patches if bar.get_y() != 0 or bar.get_height() != 1]
         assert [bar.get_width() for bar in bars] == pytest.approx(list(expected))
         assert [bar.get_y() + bar.get_height() / 2 for bar in bars] == pytest.approx(range(4))
-        assert {to_hex(bar.get_facecolor()).upper() for bar in bars} == {COLOURS[method].upper()}
+        assert {to_hex(bar.get_facecolor()).upper() for bar in bars} == {colour_of(method).upper()}
         ends = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
         assert np.ptp(ends, axis=1) / 2 == pytest.approx(by_zone.std()[expected.index].to_numpy())
         numbers = [int(text.replace("\N{MINUS SIGN}", "-")) for text in texts(axes)[:4]]
@@ -176,7 +176,7 @@ def test_a_zone_without_regret_of_its_own_is_left_out():
 def test_dots_are_seeds_and_diamonds_their_means():
     rows = fabricate(zones=7)
     figure = draw_zone_weights(rows)
-    assert titles(figure) == [NAMES["interp-spo"], NAMES["interp-mse"]]
+    assert titles(figure) == [name_of("interp-spo"), name_of("interp-mse")]
     order = zone_order(rows)
     names = [label.get_text().split()[0] for label in figure.axes[0].get_yticklabels()]
     assert names == order == [label.get_text().split()[0] for label in draw_changes(rows).axes[0].get_yticklabels()]
@@ -187,7 +187,7 @@ def test_dots_are_seeds_and_diamonds_their_means():
         assert [order[round(line)] for line in np.asarray(dots.get_offsets())[:, 1]] == list(own["zone"])
         means = own.groupby("zone")["lambda"].mean()
         assert {order[round(y)]: x for x, y in np.asarray(diamonds.get_offsets())} == pytest.approx(dict(means))
-        assert to_hex(diamonds.get_facecolor()[0]).upper() == COLOURS[method].upper()
+        assert to_hex(diamonds.get_facecolor()[0]).upper() == colour_of(method).upper()
     assert figure.axes[0].collections[2].get_alpha() > figure.axes[1].collections[2].get_alpha()
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["a seed", "mean over 5 seeds"]
@@ -195,7 +195,7 @@ def test_dots_are_seeds_and_diamonds_their_means():
 
 def test_weights_of_one_seed_and_of_one_method():
     figure = draw_zone_weights(fabricate(zones=1, seeds=1, methods=("local", "interp-mse")))
-    assert titles(figure) == [NAMES["interp-mse"]]
+    assert titles(figure) == [name_of("interp-mse")]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["the only seed"]
     render(figure)
 
@@ -332,7 +332,7 @@ def test_the_strip_is_each_days_regret_and_names_the_costliest():
     assert texts(strip) == [f"{regret.idxmax()}: {regret.max():.0f}"]
     assert strip.get_title(loc="left") == "Hours bought by ZONE: Yesterday's prices"
     assert f"mean regret {regret.mean():.2f}" in note_of(figure)
-    assert draw_calendar(days, "ZONE", "interp-spo").axes[0].get_title(loc="left").endswith(NAMES["interp-spo"])
+    assert draw_calendar(days, "ZONE", "interp-spo").axes[0].get_title(loc="left").endswith(name_of("interp-spo"))
 
 
 def test_days_that_are_missing_stay_empty_and_seeds_are_averaged():

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
+from dffl.comparing import refuse_early
 from dffl.data.energy import Panel
 from dffl.data.energy.clients import WARM_UP
 from dffl.data.energy.market import with_places
@@ -18,7 +19,7 @@ from dffl.studies.command import Options, finished_rows
 from dffl.studies.energy.chance import Chance, chance
 from dffl.studies.energy.model import METHOD, Trained, train
 from dffl.studies.energy.pictured import calendar_of, zone_facts
-from dffl.studies.energy.protocol import Protocol, halves
+from dffl.studies.energy.protocol import METHODS, Protocol, halves
 from dffl.studies.energy.study import study
 from dffl.studies.energy.summary import as_json
 from dffl.studies.energy.tables import all_tables, money_as_json
@@ -98,7 +99,9 @@ def run(
 ) -> Outcome:
     """Run the study on a panel, or look at it, and write everything into its folder."""
     panel = protocol.open(str(path))
-    first_test = halves(panel, protocol).first_test  # everything that can be refused is refused now
+    made = halves(panel, protocol)
+    first_test = made.first_test
+    refuse_early(made.train, METHODS, **protocol.training(seeds[0]))  # everything that can be refused is refused now
     if calendar is not None:
         panel.zone(calendar)
     whole = study(path, protocol, seeds)

@@ -12,6 +12,7 @@ from dffl.data.energy.clients import read_day, require_days
 from dffl.federation import Federation
 from dffl.studies.energy.naive import tuned_weight
 from dffl.training import Settings
+from dffl.training.methods import requests
 
 METHODS = ("local", "fedavg", "interp-mse", "interp-spo", "finetune", "finetune-mix")
 SEEDS = (0, 1, 2, 3, 4)
@@ -37,7 +38,8 @@ class Protocol:
         for name, instead in (("seed", "--seeds"), ("forecast", "--lags")):
             if name in self.settings:
                 raise ValueError(f"--set cannot change {name}; use {instead}")
-        Settings.of(**self.training(0))  # an unknown or impossible setting is refused before any work
+        _, shared = requests(METHODS, self.training(0))
+        Settings.of(**shared)  # an unknown or impossible setting is refused before any work
 
     def as_json(self) -> dict[str, Any]:
         """For a study's protocol: plain values."""

@@ -11,14 +11,9 @@ from dffl.studies.energy.protocol import METHODS
 from dffl.studies.energy.summary import STATISTICS, by_seed, with_changes
 from dffl.studies.published import Value
 from dffl.studies.tables import Cell, Table
+from dffl.training.methods import label_of
 
-NAMES = {
-    "local": "Local",
-    "fedavg": "Federated",
-    "interp-mse": "Interpolated (MSE)",
-    "interp-spo": "Interpolated (SPO+)",
-    "finetune": "Fine-tuned",
-    "finetune-mix": "Fine-tuned, mixed",
+RULES = {
     "forecast": "Steady moving average",
     "mean-cost": "Historical mean price",
     "yesterday": "Yesterday's prices",
@@ -26,11 +21,16 @@ NAMES = {
     "steady-average": "Steady moving average",
     "perfect-foresight": "Perfect foresight",
 }
-"""What the tables and figures call methods and rules."""
+"""What the tables and figures call naive rules; methods have their usual label."""
 DAYS = 365
 HEADINGS = ("mean change %", "median change %", "worst harm %", "worst-20 % harm")
 IN_ZONES = ("local", "fedavg", "interp-spo", "finetune", "finetune-mix", "moving-average")
 LAMBDA = "lambda"
+
+
+def name_of(method: str) -> str:
+    """What this study's tables and figures call a method or a rule."""
+    return RULES.get(method) or label_of(method)
 
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:
@@ -47,8 +47,8 @@ def changes(rows: pd.DataFrame, papers: bool) -> Table:
             continue
         paper = dict(zip(STATISTICS, published.CHANGES.get(str(method), ()), strict=False)) if papers else {}
         for name, heading in zip(STATISTICS, HEADINGS, strict=True):
-            cells.append(Cell((NAMES[str(method)],), heading, _over_seeds(part[name]), paper.get(name)))
-        cells.append(Cell((NAMES[str(method)],), f"harmed of {rows['zone'].nunique()}", _over_seeds(part["harmed"]), None))
+            cells.append(Cell((name_of(str(method)),), heading, _over_seeds(part[name]), paper.get(name)))
+        cells.append(Cell((name_of(str(method)),), f"harmed of {rows['zone'].nunique()}", _over_seeds(part["harmed"]), None))
     note = (
         "Change of a zone's regret against its own local model, in percent; negative is a gain. Statistics over zones in each "
         "seed, then mean +- sd over seeds. Worst harm: the largest change, be it a gain. Worst-20 % harm: the mean harm, gains "
@@ -80,7 +80,7 @@ def zones(rows: pd.DataFrame, papers: bool) -> Table:
 def money(rows: pd.DataFrame) -> Table:
     """What each method leaves on the table in a year, and saves against the local models and the historical mean."""
     cells = [
-        Cell((NAMES[method],), name, _over_seeds(values), None)
+        Cell((name_of(method),), name, _over_seeds(values), None)
         for method, columns in _money(rows).items()
         for name, values in columns.items()
     ]
@@ -123,7 +123,7 @@ def worst(rows: pd.DataFrame) -> Table:
         weights = part[part["method"] == "interp-spo"].set_index("zone")["lambda"]
         for method in (name for name in METHODS if name != "local"):
             zone, change = _largest(part[part["method"] == method].set_index("zone")["change"])
-            row = (str(seed), NAMES[method], zone)
+            row = (str(seed), name_of(method), zone)
             numbers = {"worst harm %": change, "its local regret": local[zone], "interp-spo's lambda there": weights[zone]}
             cells += [Cell(row, name, Value(float(value), np.nan), None) for name, value in numbers.items()]
     note = "The largest change against local in each seed, whose it is, and what interp-spo chose there."

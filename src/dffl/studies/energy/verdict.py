@@ -9,7 +9,7 @@ import pandas as pd
 from dffl.studies.energy.naive import RULES
 from dffl.studies.energy.protocol import METHODS
 from dffl.studies.energy.summary import by_seed
-from dffl.studies.energy.tables import NAMES
+from dffl.studies.energy.tables import name_of
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Verdict:
             return "a rule without any regret leaves nothing to gain here."
         against = 100 * (regret[best] / regret[rule] - 1)
         return (
-            f"of the trained models, {NAMES[best].lower()} loses least: {regret[best]:.2f} US$ a day for each MW, in total "
-            f"{100 * (regret[best] / regret['local'] - 1):+.1f} % against local. The best naive rule, {NAMES[rule].lower()}, "
+            f"of the trained models, {name_of(best).lower()} loses least: {regret[best]:.2f} US$ a day for each MW, in total "
+            f"{100 * (regret[best] / regret['local'] - 1):+.1f} % against local. The best naive rule, {name_of(rule).lower()}, "
             f"loses {regret[rule]:.2f}: the model is {abs(against):.1f} % {'better' if self.beats(best) else 'worse'}. "
-            f"{NAMES['fedavg']} harms {self._harm('fedavg')}, {NAMES[best].lower()} {self._harm(best)}."
+            f"{name_of('fedavg')} harms {self._harm('fedavg')}, {name_of(best).lower()} {self._harm(best)}."
         )
 
     def _harm(self, method: str) -> str:

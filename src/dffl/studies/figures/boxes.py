@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dffl.palette import COLOURS
 from dffl.studies.figures.box import READING, WHISKERS, paint_boxes
 from dffl.studies.figures.scale import logarithmic
 from dffl.studies.figures.style import (
@@ -23,7 +22,8 @@ from dffl.studies.figures.style import (
     levels_in,
     note,
 )
-from dffl.studies.tables import NAMES, methods_in, over_degrees
+from dffl.studies.tables import methods_in, name_of, over_degrees
+from dffl.training.methods import colour_of
 
 COMPARED = ("local", "fedavg")
 
@@ -50,7 +50,7 @@ def draw_boxes(rows: pd.DataFrame, problem: str) -> Figure | None:
         axes.set_xlabel(SHORT_ETAS["eta_constr"])
     scale = logarithmic(panels[0, 0], _whisker_ends(clients))
     methods = methods_in(clients, COMPARED)
-    legend_above(figure, [Patch(color=COLOURS[method]) for method in methods], [NAMES[method] for method in methods], 2)
+    legend_above(figure, [Patch(color=colour_of(method)) for method in methods], [name_of(method) for method in methods], 2)
     note(figure, f"{READING} {scale}\nPercentages: clients with lower regret when federated, mean over seeds.")
     return figure
 
@@ -77,7 +77,7 @@ def _panel(axes: Axes, clients: pd.DataFrame, levels: list[float]) -> None:
         own = clients[clients["method"] == method]
         parts = {place: own.loc[own["eta_constr"] == level, "regret"].to_numpy() for place, level in enumerate(levels)}
         parts = {place: values for place, values in parts.items() if len(values)}
-        paint_boxes(axes, list(parts.values()), [place + shift for place in parts], COLOURS[method], 0.34)
+        paint_boxes(axes, list(parts.values()), [place + shift for place in parts], colour_of(method), 0.34)
     for place, level in enumerate(levels):
         share = federated_share(clients[clients["eta_constr"] == level])
         if share == share:

@@ -6,7 +6,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dffl.palette import COLOURS
 from dffl.studies.figures.style import (
     ETAS,
     PROBLEMS,
@@ -20,7 +19,8 @@ from dffl.studies.figures.style import (
     note,
     problems_in,
 )
-from dffl.studies.tables import NAMES, methods_in
+from dffl.studies.tables import methods_in, name_of
+from dffl.training.methods import colour_of
 
 OFF_SCALE = "mean-cost"
 """It uses no features, and would squeeze the others together; its mean is in the title."""
@@ -63,10 +63,10 @@ def _panel(axes: Axes, rows: pd.DataFrame, axis: str, methods: list[str]) -> Non
         # A method that this problem lacks still draws an empty line: the first panel makes the legend of all.
         line = means.loc[method] if method in means.index else means.iloc[:0].droplevel(0)
         style = "--" if method.startswith("oracle") else "-"
-        axes.plot(line.index, line["mean"], style, marker="o", color=COLOURS[method], label=NAMES[method])
+        axes.plot(line.index, line["mean"], style, marker="o", color=colour_of(method), label=name_of(method))
         if line["std"].notna().any():
             low, high = line["mean"] - line["std"], line["mean"] + line["std"]
-            axes.fill_between(line.index, low, high, color=COLOURS[method], alpha=0.18, linewidth=0)
+            axes.fill_between(line.index, low, high, color=colour_of(method), alpha=0.18, linewidth=0)
     levels = levels_in(rows, axis)
     axes.set_xticks(levels, [level_name(level) for level in levels])
 

@@ -6,10 +6,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dffl.palette import COLOURS
 from dffl.studies.figures.box import READING, paint_boxes
 from dffl.studies.figures.style import PROBLEMS, REGRET, WIDE, blank, drawing, note, problems_in
 from dffl.studies.tables import methods_in, over_degrees
+from dffl.training.methods import colour_of
 
 LABELS = {
     "interp-mse": "Interp\n(MSE)",
@@ -42,7 +42,7 @@ def _panel(axes: Axes, clients: pd.DataFrame, methods: list[str]) -> None:
         regret = clients.loc[clients["method"] == method, "regret"].to_numpy()
         if not len(regret):
             continue
-        paint_boxes(axes, [regret], [place], COLOURS[method], 0.55)
+        paint_boxes(axes, [regret], [place], colour_of(method), 0.55)
         axes.plot(place, regret.mean(), "o", color="white", markeredgecolor="black", markeredgewidth=0.7, zorder=5)
         axes.annotate(
             f"{regret.mean():.2f}",

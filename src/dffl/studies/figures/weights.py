@@ -9,7 +9,6 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from dffl.palette import COLOURS
 from dffl.studies.figures.sizes import GROUPS
 from dffl.studies.figures.style import (
     PROBLEMS,
@@ -24,6 +23,7 @@ from dffl.studies.figures.style import (
     note,
     problems_in,
 )
+from dffl.training.methods import colour_of
 
 METHOD = "interp-spo"
 
@@ -58,7 +58,7 @@ def draw_weights(rows: pd.DataFrame) -> Figure | None:
 
 def _local_to_federated() -> Colormap:
     """The colours of the two ends are those of the two methods."""
-    return LinearSegmentedColormap.from_list("weights", [COLOURS["local"], "#f7f7f7", COLOURS["fedavg"]])
+    return LinearSegmentedColormap.from_list("weights", [colour_of("local"), "#f7f7f7", colour_of("fedavg")])
 
 
 def _heat_map(axes: Axes, means: np.ndarray) -> AxesImage:

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dffl.palette import COLOURS
 from dffl.studies.figures.style import (
     PROBLEMS,
     SHORT_ETAS,
@@ -24,7 +23,8 @@ from dffl.studies.figures.style import (
     note,
     problems_in,
 )
-from dffl.studies.tables import NAMES, PAPER_FOUR, methods_in
+from dffl.studies.tables import ORDER, PAPER_FOUR, methods_in, name_of
+from dffl.training.methods import colour_of
 
 CONTESTS = {"the paper's four methods": PAPER_FOUR, "with fine-tuning": (*PAPER_FOUR, "finetune")}
 TIE = 1e-7
@@ -56,9 +56,10 @@ def draw_winners(rows: pd.DataFrame) -> Figure | None:
                 axes.set_title(f"{PROBLEMS[problem]}, {title}" if axis == "eta_obj" else "")
         line[0].set_ylabel("share of clients, %")
         line[0].set_ylim(0, 100)
-    methods = [method for method in COLOURS if any(method in found.columns for found in shares.values())]
+    shown = [str(method) for one in shares.values() for method in one.columns]
+    methods = [method for method in dict.fromkeys((*ORDER, *shown)) if method in shown]
     legend_above(
-        figure, [Patch(color=COLOURS[method]) for method in methods], [NAMES[method] for method in methods], len(methods)
+        figure, [Patch(color=colour_of(method)) for method in methods], [name_of(method) for method in methods], len(methods)
     )
     note(figure, _ties(next(iter(shares.values())), problems))
     return figure
@@ -87,10 +88,10 @@ def _bars(axes: Axes, shares: pd.DataFrame, axis: str, levels: list[float]) -> N
     places, below = [levels.index(level) for level in means.index], np.zeros(len(means))
     for method in means.columns:
         height = means[method].to_numpy()
-        axes.bar(places, height, bottom=below, color=COLOURS[method], width=0.82, edgecolor="white", linewidth=0.4)
+        axes.bar(places, height, bottom=below, color=colour_of(method), width=0.82, edgecolor="white", linewidth=0.4)
         for place, start, part in zip(places, below, height, strict=True):
             if part >= 100 * WRITTEN_FROM:
-                ink = ink_on(COLOURS[method])
+                ink = ink_on(colour_of(method))
                 axes.text(place, start + part / 2, f"{part:.0f}", ha="center", va="center", fontsize=7, color=ink)
         below = below + height
 

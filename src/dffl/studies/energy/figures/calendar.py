@@ -12,7 +12,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dffl.studies.energy.tables import NAMES
+from dffl.studies.energy.tables import name_of
 from dffl.studies.figures.style import INK, WIDE, blank, in_print, legend_above, note
 
 HIT, DEAR, MISSED, REST = "#004488", "#BB5566", "#DDAA33", "#f2f2f2"
@@ -56,7 +56,7 @@ def draw_calendar(days: pd.DataFrame, zone: str, method: str) -> Figure | None:
     with in_print():
         figure = blank(WIDE, 3.8)
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1, 3])
-        above.set_title(f"Hours bought by {zone}: {NAMES.get(method, method)}")
+        above.set_title(f"Hours bought by {zone}: {name_of(method)}")
         _strip(above, bought.regret())
         _cells(below, bought)
         entries = {

@@ -9,12 +9,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dffl.palette import COLOURS
 from dffl.studies.energy.figures.lines import NOTE_WIDTH, height_of, lines_of, name_lines
 from dffl.studies.energy.order import zone_changes, zone_order
 from dffl.studies.energy.summary import HARM_TOLERANCE
-from dffl.studies.energy.tables import NAMES
+from dffl.studies.energy.tables import name_of
 from dffl.studies.figures.style import INK, PALE_INK, WIDE, blank, in_print, note
+from dffl.training.methods import colour_of
 
 CHANGED = ("fedavg", "interp-spo", "finetune", "finetune-mix")
 HARM, HARM_INK = "#fbe6e1", "#a3200d"
@@ -40,8 +40,8 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
         figure.suptitle("Change of each zone's regret against its own local model", x=0.01, ha="left")
         panels = figure.subplots(1, len(methods), sharex=True, sharey=True, squeeze=False)[0]
         for axes, method in zip(panels, methods, strict=True):
-            _bars(axes, means[method], spreads[method], lines, COLOURS[method])
-            axes.set_title(NAMES[method], fontweight="bold", pad=24)
+            _bars(axes, means[method], spreads[method], lines, colour_of(method))
+            axes.set_title(name_of(method), fontweight="bold", pad=24)
             harm = _harm(means[method])
             axes.annotate(harm, (0, 1), (0, 2), "axes fraction", "offset points", va="bottom", fontsize=7, color=HARM_INK)
         name_lines(panels[0], lines, rows, len(order) - len(lines))

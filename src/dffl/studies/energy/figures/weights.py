@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dffl.palette import COLOURS
 from dffl.studies.energy.figures.lines import NOTE_WIDTH, height_of, lines_of, name_lines
 from dffl.studies.energy.order import zone_order
-from dffl.studies.energy.tables import NAMES
+from dffl.studies.energy.tables import name_of
 from dffl.studies.figures.style import INK, PALE_INK, WIDE, blank, in_print, legend_above, note
+from dffl.training.methods import colour_of
 
 STRENGTHS = {"interp-spo": 1.0, "interp-mse": 0.6}
 """The methods that weigh, and how opaque each is drawn: the second is there to compare with."""
@@ -40,8 +40,8 @@ def draw_zone_weights(rows: pd.DataFrame) -> Figure | None:
         panels = figure.subplots(1, len(methods), sharex=True, sharey=True, squeeze=False, width_ratios=ratios)[0]
         for axes, method in zip(panels, methods, strict=True):
             own = weighed[(weighed["method"] == method) & weighed["zone"].isin(list(lines))]
-            _panel(axes, own, lines, COLOURS[method], STRENGTHS[method])
-            axes.set_title(NAMES[method], fontweight="bold")
+            _panel(axes, own, lines, colour_of(method), STRENGTHS[method])
+            axes.set_title(name_of(method), fontweight="bold")
         name_lines(panels[0], lines, rows, len(order) - len(lines))
         panels[0].set_xticks([0, 0.25, 0.5, 0.75, 1], ["0: own", ".25", ".5", ".75", "1: shared"])
         panels[0].set_xlim(-0.05, 1.08)

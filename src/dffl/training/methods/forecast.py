@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dffl.predictor import ForecastPredictor
-from dffl.training.methods import method
+from dffl.training.methods.registry import method
 from dffl.training.run import Outcome, Run
 
 
-@method("forecast")
+@method("forecast", label="Forecast as it is", colour="#BBBBBB")
 def forecast(run: Run) -> Outcome:
     """Each client's own forecast."""
     if not run.settings.forecast:

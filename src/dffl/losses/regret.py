@@ -1,52 +1,16 @@
-"""How good a predicted cost is, judged by the decision that follows.
+"""Regret: what a decision by predicted costs loses against the best decision in hindsight.
 
-Every loss takes predictions and costs of shape (..., d) and gives one value for each leading index. A client that
+Every function takes predictions and costs of shape (..., d) and gives one value for each leading index. A client that
 maximises is one that minimises the negated costs.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 from jax.typing import ArrayLike
 
 from dffl.sets import FeasibleSet
-
-
-def spo_plus(
-    c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: ArrayLike = False, w_star: ArrayLike | None = None
-) -> Array:
-    """The SPO+ loss, a convex upper bound on the regret.
-
-    It is the gap between two objectives at the cost 2 c_hat - c, that of the best decision for c and that of the best
-    decision for 2 c_hat - c itself, so it is never negative and is zero at c_hat = c. Its derivative in c_hat is the
-    subgradient 2 (w*(c) - w*(2 c_hat - c)). ``w_star`` may hand in w*(c), so that it is not solved for again.
-    """
-    sign = sense(maximize)
-    c_hat, c = jnp.asarray(c_hat), jnp.asarray(c)
-    w = s.solve(sign * c) if w_star is None else jnp.asarray(w_star)
-    return spo_plus_gap(sign * c_hat, sign * c, w, s)
-
-
-def spo_plus_gap(c_hat: Array, c: Array, w_star: Array, s: FeasibleSet) -> Array:
-    """SPO+ for a client that minimises and whose w*(c) is known: what training evaluates."""
-    return _gap(c_hat, c, w_star, s.solve(2 * c_hat - c))
-
-
-@jax.custom_jvp
-def _gap(c_hat: Array, c: Array, w_star: Array, w_reply: Array) -> Array:
-    return jnp.sum((2 * c_hat - c) * (w_star - w_reply), axis=-1)
-
-
-@_gap.defjvp
-def _gap_jvp(primals: Any, tangents: Any) -> Any:
-    # Danskin: both decisions are held fixed, so nothing is differentiated through an oracle.
-    _, _, w_star, w_reply = primals
-    difference = lax.stop_gradient(w_star - w_reply)
-    return _gap(*primals), jnp.sum((2 * tangents[0] - tangents[1]) * difference, axis=-1)
 
 
 def regret(
@@ -81,11 +45,6 @@ def mean_of_regret_ratios(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximi
 def _regret_and_value(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: ArrayLike) -> tuple[Array, Array]:
     w_star = s.solve(sense(maximize) * jnp.asarray(c))
     return regret(c_hat, c, s, maximize, w_star), jnp.sum(jnp.asarray(c) * w_star, axis=-1)
-
-
-def mse(c_hat: ArrayLike, c: ArrayLike) -> Array:
-    """The mean squared error over the d costs. It knows no decision, hence no set and no sense."""
-    return jnp.mean((jnp.asarray(c_hat) - jnp.asarray(c)) ** 2, axis=-1)
 
 
 def ratio(top: Array, bottom: Array) -> Array:

@@ -1,0 +1,42 @@
+"""What a loss is: one value for each predicted cost vector, and a gradient that JAX can take."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, NamedTuple
+
+from jax import Array
+
+from dffl.named import Named
+from dffl.sets import FeasibleSet
+
+
+class Rows(NamedTuple):
+    """Samples of one client as training sees them: standardised features, scaled costs with a minimiser's sign, w*(c)."""
+
+    x: Array
+    c: Array
+    w_star: Array
+
+    @classmethod
+    def cut(cls, table: Array, dim: int) -> Rows:
+        """The columns of rows that hold x, c and w* side by side."""
+        p = table.shape[-1] - 2 * dim
+        return cls(table[..., :p], table[..., p : p + dim], table[..., p + dim :])
+
+
+class Loss(Named):
+    """A loss of one's own is a subclass with a ``name`` and one method.
+
+    It sees every client as one that minimises, in scaled units; w*(c) is there, solved for once for each sample.
+    """
+
+    what = "loss"
+    random: ClassVar[bool] = False
+    """Asks for a random key, a new one in every step."""
+    trains: ClassVar[bool] = True
+    """Has a useful gradient. A loss without one can judge candidates, and nothing more."""
+
+    @abstractmethod
+    def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
+        """One value for each row: ``c_hat`` and ``rows.c`` have shape (n, d); ``key`` is None unless the loss is random."""

@@ -1,0 +1,103 @@
+"""Values that are known by a name: losses, aggregators, optimisers, schedules. One of a user's own is one class in one file."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+class Named:
+    """The base of a kind of values, such as `dffl.Loss`.
+
+    A kind says in ``what`` how messages call it; a class of that kind says its ``name`` and is registered under it. Values are
+    compared by their class and their attributes, never by identity: a training that two methods ask for is done once, and a
+    program is compiled once. The constructor's arguments are attributes of the same names, which is how a value is saved.
+    """
+
+    what: ClassVar[str] = ""
+    name: ClassVar[str] = ""
+    known: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "what" in cls.__dict__:
+            cls.known = {}
+        elif cls.__dict__.get("name"):
+            register(cls.known, cls.name, cls, cls.what)
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """The value itself, or the one of this name with its defaults."""
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, str):
+            article = "an" if cls.what[0] in "aeiou" else "a"
+            raise ValueError(f"{cls.what} must be a name or {article} {cls.what} object, found {value!r:.80}")
+        try:
+            made: Self = find(cls.known, value, cls.what)()
+        except TypeError as error:
+            raise ValueError(f"{cls.what} {value!r} cannot be made from its name alone ({error}); pass the object") from None
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(vars(self).items()))))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
+
+
+def plain(value: Any) -> Any:
+    """A named value as JSON has it: its kind, its name, the arguments that are not the defaults. Other values as they are."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if not isinstance(value, Named):
+        return value
+    arguments = inspect.signature(type(value)).parameters
+    own = {name: getattr(value, name) for name, argument in arguments.items() if getattr(value, name) != argument.default}
+    return {"kind": value.what, "name": value.name} | {name: plain(inner) for name, inner in own.items()}
+
+
+def rebuilt(value: Any) -> Any:
+    """The value that `plain` described."""
+    if not (isinstance(value, Mapping) and "kind" in value):
+        return value
+    kind = find({one.what: one for one in Named.__subclasses__()}, value["kind"], "kind of value")
+    own = {name: rebuilt(inner) for name, inner in value.items() if name not in ("kind", "name")}
+    return find(kind.known, value["name"], kind.what)(**own)
+
+
+def register(known: dict[str, T], name: str, value: T, what: str, origin: Callable[[T], Any] = lambda value: value) -> None:
+    """Add something under its name; one whose ``origin``, a class or function, is another one is refused."""
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"a {what} needs a name, found {name!r}")
+    before = known.get(name)
+    if before is not None and _place(origin(before)) != _place(origin(value)):
+        raise ValueError(f"{what} {name!r} is there already ({'.'.join(_place(origin(before)))}); choose another name")
+    known[name] = value
+
+
+def _place(value: Any) -> tuple[str, str]:
+    # A cell of a notebook that is run again defines the same thing again: that is no clash.
+    return value.__module__, value.__qualname__
+
+
+def find(known: Mapping[str, T], name: Any, what: str) -> T:
+    """What is known by this name, or a refusal with the nearest name."""
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"unknown {what} {name!r}{nearest(name, known)} (allowed: {', '.join(known)})")
+    return known[name]
+
+
+def nearest(name: Any, known: Iterable[str]) -> str:
+    """The hint of a message: the known name that was probably meant."""
+    near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,54 @@
+"""What an aggregator is: from the clients' updated vectors to the next shared one, as a value."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from dffl.named import Named
+
+Memory = dict[str, np.ndarray]
+"""What an aggregator remembers from round to round: named float64 arrays, saved with the server's state."""
+
+
+class Update(NamedTuple):
+    """One client's answer in a round. Updates come in the order of the clients' names, whatever the engine."""
+
+    client: str
+    samples: int
+    """The client's number of samples."""
+    vector: np.ndarray
+
+
+class Moment(NamedTuple):
+    """Where a training stands: the round, counted from 0, and how many there are."""
+
+    round: int
+    rounds: int
+
+
+class Aggregator(Named):
+    """An aggregator of one's own is a subclass with a ``name`` and `aggregate`; one that remembers overrides `combine`."""
+
+    what = "aggregator"
+
+    def check(self, participants: int) -> None:
+        """Refuse, before anything trains, a number of participants in a round that is too small."""
+
+    @abstractmethod
+    def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
+        """The next shared vector, in float64. ``updates`` can be read once; what does not need them all need not keep them."""
+
+    def combine(
+        self, shared: np.ndarray, updates: Iterable[Update], memory: Memory, moment: Moment
+    ) -> tuple[np.ndarray, Memory]:
+        """The next shared vector and the next memory, which is empty in the first round."""
+        return self.aggregate(shared, updates), memory
+
+
+def stacked(updates: Iterable[Update]) -> np.ndarray:
+    """All vectors, (clients, numbers), in float64: for aggregators that need all of them at once."""
+    return np.stack([np.asarray(update.vector, np.float64) for update in updates])

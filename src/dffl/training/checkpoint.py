@@ -1,0 +1,166 @@
+"""An interrupted run goes on where it was, to the same bits.
+
+One file holds, for every training of the run, its result or the server's state after the last round that was written, with what
+the clients keep and what was seen. It is a zip of plain arrays, written whole or not at all; nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from dffl.federation import Federation
+from dffl.files import write_whole
+from dffl.training.settings import Settings
+
+Arrays = dict[str, np.ndarray]
+FORMAT = "dffl-checkpoint-1"
+EVERY = 5.0
+"""Seconds between two writings of an unfinished training: what a kill can lose."""
+
+
+class Saved(NamedTuple):
+    """One training: its state or result, the server's memory, what clients keep, and what was seen."""
+
+    done: bool
+    state: Arrays
+    memory: Arrays
+    kept: dict[str, Arrays]
+    history: Arrays
+
+
+class Checkpoint:
+    """The file of one run."""
+
+    def __init__(self, path: str | PathLike[str], fingerprint: str):
+        self._path, self._fingerprint = Path(path), fingerprint
+        if self._path.is_dir() or not self._path.parent.is_dir():
+            raise ValueError(f"checkpoint: {self._path} must name a file in a folder that exists")
+        self._jobs: dict[str, Saved] = self._read() if self._path.exists() else {}
+        self._pending: Callable[[], None] | None = None
+        self._written = time.monotonic()
+
+    def finished(self, job: str) -> Saved | None:
+        """A training that was done."""
+        found = self._jobs.get(job)
+        return found if found is not None and found.done else None
+
+    def unfinished(self, job: str) -> Saved | None:
+        """A training that was under way."""
+        found = self._jobs.get(job)
+        return None if found is None or found.done else found
+
+    @property
+    def due(self) -> bool:
+        """It is time to write."""
+        return time.monotonic() - self._written > EVERY
+
+    def reached(self, job: str, state: Mapping[str, Any], kept: dict[str, Arrays], history: Callable[[], Arrays]) -> None:
+        """A training has reached a state; it is written now and then, and when the run ends early."""
+
+        def keep() -> None:
+            plain = {name: np.asarray(state[name]) for name in ("round", "shared")}
+            self._jobs[job] = Saved(False, plain, dict(state["memory"]), kept, history())
+            self._write()
+
+        self._pending = keep
+        if self.due:
+            self.close()
+
+    def finish(self, job: str, result: Any, kept: dict[str, Arrays], history: Arrays) -> None:
+        """A training is done."""
+        leaves = {str(number): np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves(result))}
+        self._pending = None
+        self._jobs[job] = Saved(True, leaves, {}, kept, history)
+        self._write()
+
+    def close(self) -> None:
+        """Write what was reached since the last writing."""
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            pending()
+
+    def remove(self) -> None:
+        """The run is complete: nothing is left to go on with."""
+        self._pending = None
+        self._path.unlink(missing_ok=True)
+
+    def rebuilt(self, saved: Saved, blank: Any) -> Any:
+        """A training's result in the form of ``blank``."""
+        leaves, treedef = jax.tree.flatten(blank)
+        if len(leaves) != len(saved.state) or any(np.shape(a) != saved.state[str(k)].shape for k, a in enumerate(leaves)):
+            raise ValueError(f"checkpoint: {self._path} does not fit this run; delete it to start anew")
+        return jax.tree.unflatten(treedef, [saved.state[str(number)] for number in range(len(leaves))])
+
+    def _write(self) -> None:
+        self._written = time.monotonic()
+
+        def write(temporary: Path) -> None:
+            with zipfile.ZipFile(temporary, "w") as archive:
+                about = {"format": FORMAT, "run": self._fingerprint, "done": {job: s.done for job, s in self._jobs.items()}}
+                archive.writestr("about.json", json.dumps(about))
+                for number, saved in enumerate(self._jobs.values()):
+                    for name, array in _flat(saved).items():
+                        buffer = io.BytesIO()
+                        np.save(buffer, array, allow_pickle=False)
+                        archive.writestr(f"{number}/{json.dumps(name)}", buffer.getvalue())
+
+        write_whole(self._path, write, mode=0o600)  # it holds what clients have trained
+
+    def _read(self) -> dict[str, Saved]:
+        try:
+            with zipfile.ZipFile(self._path) as archive:
+                about = json.loads(archive.read("about.json"))
+                arrays: dict[int, dict[tuple[str, ...], np.ndarray]] = {}
+                for entry in archive.namelist():
+                    number, slash, name = entry.partition("/")
+                    if slash:
+                        array = np.load(io.BytesIO(archive.read(entry)), allow_pickle=False)
+                        arrays.setdefault(int(number), {})[tuple(json.loads(name))] = array
+            if about["format"] != FORMAT:
+                raise ValueError(f"its format is {about['format']!r}")
+            run, done = about["run"], about["done"]
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"checkpoint: {self._path} cannot be read ({error}); delete it to start anew") from None
+        if run != self._fingerprint:
+            fix = "delete it, or name another file"
+            raise ValueError(f"checkpoint: {self._path} belongs to a run with other data or settings; {fix}")
+        return {job: _deep(finished, arrays.get(number, {})) for number, (job, finished) in enumerate(done.items())}
+
+
+def _flat(saved: Saved) -> dict[tuple[str, ...], np.ndarray]:
+    flat = {("state", name): value for name, value in saved.state.items()}
+    flat |= {("memory", name): value for name, value in saved.memory.items()}
+    flat |= {("history", name): value for name, value in saved.history.items()}
+    return flat | {("kept", client, name): value for client, own in saved.kept.items() for name, value in own.items()}
+
+
+def _deep(done: bool, flat: dict[tuple[str, ...], np.ndarray]) -> Saved:
+    saved = Saved(done, {}, {}, {}, {})
+    for (where, *names), value in flat.items():
+        if where == "kept":
+            saved.kept.setdefault(names[0], {})[names[1]] = value
+        else:
+            getattr(saved, where)[names[0]] = value
+    return saved
+
+
+def run_fingerprint(federation: Federation, validation: Federation | None, settings: Settings) -> str:
+    """What a run is made of: its data, sets and settings. The engine is left out, since it changes no number."""
+    words = {name: value for name, value in settings.described().items() if name not in ("engine", "chunk_size")}
+    content = hashlib.blake2b(repr(words).encode(), digest_size=16)
+    for client in [*federation, *(validation or [])]:
+        content.update(f"{client.name} {client.maximize} {client.x.shape} {client.c.shape} {type(client.set)}".encode())
+        for array in (client.x, client.c, *(np.asarray(value) for value in client.set.spec().values())):
+            content.update(np.ascontiguousarray(array).tobytes())
+    return content.hexdigest()

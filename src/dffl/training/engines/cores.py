@@ -1,0 +1,52 @@
+"""Several cores: XLA runs a small program on one of them, so different programs run side by side in threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import lru_cache
+from typing import TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
+TICK = 0.2
+"""Seconds between two looks at what is under way."""
+
+
+def available_cores() -> int:
+    """How many cores this process may use; a worker of a study has one."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _helpers(cores: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(cores - 1, thread_name_prefix="dffl")
+
+
+def side_by_side(function: Callable[[S], T], items: Sequence[S], cores: int, meanwhile: Callable[[], None]) -> Iterator[T]:
+    """``function`` of each item, in order, on so many cores, of which this thread is one.
+
+    While it has nothing to do but wait, it calls ``meanwhile`` now and then. If it is interrupted or an item fails, what has
+    not begun does not begin.
+    """
+    if cores == 1 or len(items) < 2:
+        yield from map(function, items)
+        return
+    begun: list[Future[T]] = [_helpers(cores).submit(function, item) for item in items[1:]]
+    try:
+        yield function(items[0])
+        for item, one in zip(items[1:], begun, strict=True):
+            if one.cancel():  # no helper has come to it yet
+                yield function(item)
+                continue
+            while not one.done():
+                wait([one], timeout=TICK)
+                meanwhile()
+            yield one.result()
+    finally:
+        for one in begun:
+            one.cancel()
+        wait(begun)

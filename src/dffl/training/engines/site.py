@@ -1,0 +1,242 @@
+"""What a visit works with: some clients of one shape, their samples, and what they keep between visits.
+
+At a deployed site there is one client; a simulation has many of one shape together. Code that runs here treats the first axis
+of every array as "the clients at hand" and never mixes its rows, so the same code serves both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from dffl.losses import Loss
+from dffl.predictor import Template
+from dffl.randomness import Purpose, stream
+from dffl.shapes import round_up
+from dffl.training.batches import Batches
+from dffl.training.engines.base import Note
+from dffl.training.settings import Settings
+from dffl.training.update import (
+    BLOCK,
+    ClientSide,
+    Diagnostics,
+    Recipe,
+    Shared,
+    Updated,
+    compiled_losses,
+    compiled_start,
+    compiled_update,
+)  # fmt: skip
+
+
+class Layout(NamedTuple):
+    """The samples of an engine's clients, ready for compiled programs."""
+
+    settings: Settings
+    recipe: Recipe
+    initial: np.ndarray
+    table: Any
+    batches: Sequence[Batches]
+    held: Held | None
+
+
+class Held(NamedTuple):
+    """The samples that judge: a table of their own, each client's first row and number of rows."""
+
+    table: Any
+    starts: np.ndarray
+    counts: np.ndarray
+
+
+class Keep:
+    """What each client keeps between visits: named arrays, in one drawer for each training."""
+
+    def __init__(self) -> None:
+        self._drawers: dict[str, dict[int, dict[str, np.ndarray]]] = {}
+
+    def drawer(self, scope: str) -> dict[int, dict[str, np.ndarray]]:
+        """For each client its named arrays."""
+        return self._drawers.setdefault(scope, {})
+
+    def forget(self, scope: str) -> None:
+        """Empty a drawer."""
+        self._drawers.pop(scope, None)
+
+
+class Trained:
+    """The clients' models after some training, and all that it takes to go on with it."""
+
+    def __init__(self, updated: Updated, clients: int):
+        self._updated, self._clients = updated, clients
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """(clients, numbers)."""
+        return np.asarray(self._updated.vector)[: self._clients]
+
+    @property
+    def gradients(self) -> np.ndarray:
+        """(clients, numbers): the mean over the steps of the last call of the loss's own gradient, if it was measured."""
+        assert self._updated.gradient is not None, "ask for it with measure=True"
+        return np.asarray(self._updated.gradient)[: self._clients]
+
+    @property
+    def state(self) -> tuple[np.ndarray, ...]:
+        """The optimiser's state as arrays, for keeping until the next visit."""
+        return tuple(np.asarray(leaf)[: self._clients] for leaf in jax.tree.leaves(self._updated.state))
+
+
+class Site:
+    """Some clients of one shape."""
+
+    def __init__(
+        self,
+        members: np.ndarray,
+        layout: Layout,
+        side: ClientSide,
+        drawer: dict[int, dict[str, np.ndarray]],
+        note: Callable[[Note], None],
+    ):
+        self.members, self._layout, self._side, self._drawer, self._note = members, layout, side, drawer, note
+        self._batches = [layout.batches[member] for member in members]
+        self._places = len(np.asarray(side.sign))
+        self._blocks = np.int32(-(-len(members) // BLOCK))
+        self._calls = 0
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def settings(self) -> Settings:
+        """The run's settings."""
+        return self._layout.settings
+
+    @property
+    def template(self) -> Template:
+        """The network's form."""
+        return self._layout.recipe.form.template
+
+    @property
+    def initial(self) -> np.ndarray:
+        """The vector that every client starts from."""
+        return self._layout.initial
+
+    @property
+    def recipe(self) -> Recipe:
+        """How the run trains; `dataclasses.replace` makes another one of it."""
+        return self._layout.recipe
+
+    # What stays with a client.
+
+    def keep(self, name: str, values: Any) -> None:
+        """Keep one row of ``values`` with each client, until the next visit."""
+        for member, row in zip(self.members.tolist(), np.asarray(values), strict=True):
+            self._drawer.setdefault(member, {})[name] = row
+
+    def kept(self, name: str, otherwise: Any) -> np.ndarray:
+        """What the clients keep under this name, one row each; ``otherwise`` is the row of a client that keeps nothing yet."""
+        rows = [self._drawer.get(member, {}).get(name) for member in self.members.tolist()]
+        return np.stack([np.asarray(otherwise) if row is None else row for row in rows])
+
+    # What a client does.
+
+    def train(
+        self,
+        start: Any,
+        epochs: int,
+        first: int = 0,
+        *,
+        purpose: Purpose = Purpose.SHUFFLE,
+        recipe: Recipe | None = None,
+        anchor: Any = None,
+        correction: Any = None,
+        state: Sequence[np.ndarray] | None = None,
+        rate: float = 1.0,
+        round: int | None = None,
+        label: str = "",
+    ) -> Trained:
+        """Run the client update for some epochs, numbered from ``first``.
+
+        ``start`` is one vector for all, one for each client, or what an earlier call returned, to go on with its optimiser's
+        state; ``state`` hands in a state that was kept. ``anchor`` and ``correction`` are vectors, one for all or one each.
+        ``round`` and ``label`` name the rows of the history; without a round, calls are counted.
+        """
+        used = recipe or self.recipe
+        current = self._started(start, used, state)
+        for begin, count in in_calls(epochs, self.settings.local_epochs):
+            side = self._side._replace(
+                batches=self._minibatches(first + begin, count, purpose),
+                key=self._keys(first + begin) if used.loss.random else None,
+                anchor=self._each(anchor) if used.pull else None,
+                correction=None if correction is None else self._each(correction),
+            )
+            shared = Shared(self._layout.table, np.int32(count * self._batches[0].steps), np.asarray(rate, self.initial.dtype))
+            current = compiled_update(used)(self._blocks, current.vector, current.state, side, shared)
+            self._note(Note(self.members, label, self._calls if round is None else round, count, current.seen))
+            self._calls += 1
+        return Trained(current, len(self))
+
+    def judge(self, models: np.ndarray, mixing: np.ndarray, losses: Sequence[Loss]) -> list[np.ndarray]:
+        """The mean of each loss on the clients' held-out samples, (clients, candidates) each.
+
+        ``models`` (clients, models, numbers); ``mixing`` (candidates, models) says how a candidate mixes their outputs.
+        """
+        if self._layout.held is None:
+            raise RuntimeError("these samples were laid out without any to judge on")
+        table, starts, counts = self._layout.held
+        rows = held_rows(int(counts[self.members].max()))
+        index = np.full((self._places, 1, rows), -1, np.int32)
+        for place, member in enumerate(self.members):
+            index[place, 0, : counts[member]] = starts[member] + np.arange(counts[member])
+        side = self._side._replace(batches=index, key=self._keys(0) if any(loss.random for loss in losses) else None)
+        program = compiled_losses(self.recipe, tuple(losses))
+        judged = program(self._blocks, self._padded(models), side, mixing.astype(self.initial.dtype), table)
+        return [np.asarray(values)[: len(self)] for values in judged]
+
+    # Idle places, padding and shapes stay below this line.
+
+    def _started(self, start: Any, recipe: Recipe, state: Sequence[np.ndarray] | None) -> Updated:
+        if isinstance(start, Trained):
+            return start._updated
+        vectors, fresh = compiled_start(recipe, self._places)(np.asarray(start, self.initial.dtype))
+        if state is not None:
+            fresh = jax.tree.unflatten(jax.tree.structure(fresh), [self._padded(leaf) for leaf in state])
+        nothing = Diagnostics(np.zeros(self._places), np.zeros(self._places), np.zeros(self._places))
+        return Updated(vectors, fresh, nothing, None)
+
+    def _minibatches(self, first: int, count: int, purpose: Purpose) -> np.ndarray:
+        steps, rows = self._batches[0].steps, self._batches[0].rows
+        out = np.full((self._places, round_up(self.settings.local_epochs * steps, bits=2), rows), -1, np.int32)
+        for place, own in enumerate(self._batches):
+            for epoch in range(count):
+                own.write(first + epoch, purpose, out[place, epoch * steps : (epoch + 1) * steps])
+        return out
+
+    def _keys(self, first: int) -> np.ndarray:
+        words = [stream(self.settings.seed, Purpose.LOSS, own.name, first).integers(2**32, size=2) for own in self._batches]
+        return self._padded(np.array(words, np.uint32))
+
+    def _each(self, vectors: Any) -> np.ndarray:
+        """One vector for each place, from one for all or one for each client."""
+        vectors = np.asarray(vectors, self.initial.dtype)
+        return np.broadcast_to(vectors, (self._places, vectors.size)) if vectors.ndim == 1 else self._padded(vectors)
+
+    def _padded(self, rows: Any) -> np.ndarray:
+        """One row for each place; idle places repeat the last client's."""
+        rows = np.asarray(rows)
+        idle = self._places - len(rows)
+        return np.concatenate([rows, np.broadcast_to(rows[-1], (idle, *rows.shape[1:]))]) if idle else rows
+
+
+def held_rows(count: int) -> int:
+    """The number of places for so many samples that judge."""
+    return round_up(count, bits=1)
+
+
+def in_calls(epochs: int, most: int) -> Iterator[tuple[int, int]]:
+    """(first epoch, number of epochs) of consecutive calls of at most ``most`` epochs."""
+    for first in range(0, epochs, most):
+        yield first, min(most, epochs - first)

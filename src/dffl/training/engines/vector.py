@@ -1,0 +1,183 @@
+"""The vectorised engine: clients of one shape train together, in one compiled program.
+
+Clients share a program if their sets have one family and shape and their samples make equally many batches of one shape. All
+samples stand in one table, so no client is padded to another's size.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dffl.federation import Federation, keep_optima, places_by
+from dffl.sets import FeasibleSet, stack
+from dffl.sets.base import structure
+from dffl.training.batches import Batches
+from dffl.training.engines.base import Answer, Fields, Note, Visitor
+from dffl.training.engines.cores import available_cores, side_by_side
+from dffl.training.engines.site import Held, Keep, Layout, Site, held_rows
+from dffl.training.engines.start import precision, starting_recipe
+from dffl.training.settings import Settings
+from dffl.training.update import BLOCK, ClientSide, places_for
+
+
+class _Group(NamedTuple):
+    """All clients that can share a program."""
+
+    members: np.ndarray
+    sets: FeasibleSet
+    signs: np.ndarray
+
+
+class VectorEngine:
+    """A federation laid out for training in one process. It answers as `Engine` says."""
+
+    at_hand = True
+
+    def __init__(self, federation: Federation, settings: Settings, held: Federation | None = None):
+        self.federation, self.settings = federation, settings
+        self.names, self.counts = tuple(federation.names), np.array(federation.counts)
+        self.units = [settings.units(client.x, client.c) for client in federation]
+        self.judges = held is not None
+        with self.precision():
+            recipe, self.initial = starting_recipe(settings, federation.features, federation.dim)
+            self.template = recipe.form.template
+            table = jnp.asarray(self._rows(federation))
+            judging = None if held is None else self._held(held)
+        starts = np.cumsum(self.counts) - self.counts
+        batches = [
+            Batches(client.name, client.n, settings.batch_size, settings.seed, int(start))
+            for client, start in zip(federation, starts, strict=True)
+        ]
+        self._layout = Layout(settings, recipe, self.initial, table, batches, judging)
+        self._cores = available_cores()
+        self._groups = self._grouped()
+        self._keep = Keep()
+
+    def precision(self) -> AbstractContextManager[Any]:
+        """The context in which everything of this engine is traced and run."""
+        return precision(self.settings)
+
+    def ask(
+        self,
+        visitor: Visitor,
+        members: np.ndarray | None = None,
+        *,
+        scope: str = "",
+        note: Callable[[Note], None] | None = None,
+        **sent: Any,
+    ) -> Iterator[Answer]:
+        """Visit the clients at these positions, those of one shape together, on as many cores as there are."""
+
+        def visit(site: Site) -> Answer:
+            with self.precision():
+                return Answer(site.members, visitor.visit(site, sent))
+
+        notes = _Notes(note or _ignore)
+        sites = list(self.sites(members, scope, notes.add))
+        for answer in side_by_side(visit, sites, self._cores, notes.pass_on):
+            notes.pass_on()
+            yield answer
+
+    def sites(
+        self, members: np.ndarray | None = None, scope: str = "", note: Callable[[Note], None] | None = None
+    ) -> Iterator[Site]:
+        """The clients at these positions (default: all), in sites of one shape."""
+        laid_out = self._everyone if members is None or len(members) == len(self.names) else self._laid_out(members)
+        for mine, side in laid_out:
+            yield Site(mine, self._layout, side, self._keep.drawer(scope), note or _ignore)
+
+    @cached_property
+    def _everyone(self) -> list[tuple[np.ndarray, ClientSide]]:
+        return self._laid_out(np.arange(len(self.names)))
+
+    def _laid_out(self, members: np.ndarray) -> list[tuple[np.ndarray, ClientSide]]:
+        """The clients of each site, and what their programs need of them."""
+        found = []
+        for group in self._groups:
+            present = np.flatnonzero(np.isin(group.members, members))
+            # Enough sites for all cores, none above the chunk size, and none that fills less than a block for it.
+            blocks = -(-len(present) // BLOCK)
+            number = max(-(-len(present) // self.settings.chunk_size), min(self._cores, blocks))
+            for part in np.array_split(present, number) if number else ():
+                places = np.pad(part, (0, places_for(len(part)) - len(part)), mode="edge")
+                sets = jax.tree.map(lambda a, places=places: a[places], group.sets)
+                found.append((group.members[part], ClientSide(sets, group.signs[places], np.empty(0))))
+        return found
+
+    def kept(self, scope: str) -> dict[str, Fields]:
+        """What each client keeps in a scope."""
+        return {self.names[member]: dict(fields) for member, fields in self._keep.drawer(scope).items()}
+
+    def restore(self, scope: str, kept: Mapping[str, Fields]) -> None:
+        """Put back what `kept` returned."""
+        drawer = self._keep.drawer(scope)
+        drawer.update({self.names.index(name): dict(fields) for name, fields in kept.items()})
+
+    def forget(self, scope: str) -> None:
+        """Free what the clients keep in a scope."""
+        self._keep.forget(scope)
+
+    def _grouped(self) -> list[_Group]:
+        groups = []
+        for places in places_by(self._shape(place) for place in range(len(self.federation))):
+            # In the order of names, as answers are wanted.
+            members = sorted(places, key=lambda place: self.names[place])
+            clients = [self.federation[i] for i in members]
+            sets = stack([client.set for client in clients]).astype(self.initial.dtype)
+            signs = np.array([client.sense for client in clients], self.initial.dtype)
+            groups.append(_Group(np.array(members), sets, signs))
+        return groups
+
+    def _shape(self, place: int) -> Any:
+        """What clients have in common that share a program: all of it follows from the client alone."""
+        own, held = self._layout.batches[place], self._layout.held
+        judging = 0 if held is None else held_rows(int(held.counts[place]))
+        return structure(self.federation[place].set), own.steps, own.rows, judging
+
+    def _rows(self, federation: Federation) -> np.ndarray:
+        """Every client's samples in its own scaled units, below each other: x, c with a minimiser's sign, w*."""
+        keep_optima(federation.clients)
+        p, d = federation.features, federation.dim
+        table = np.empty((sum(federation.counts), p + 2 * d), self.settings.dtype)
+        start = 0
+        for client, unit in zip(federation, self.units, strict=True):
+            block = table[start : start + client.n]
+            block[:, :p] = unit.features(client.x)
+            block[:, p : p + d] = client.sense * client.c / unit.c_scale
+            block[:, p + d :] = client.w_star
+            start += client.n
+        return table
+
+    def _held(self, held: Federation) -> Held:
+        counts = np.array(held.counts)
+        return Held(jnp.asarray(self._rows(held)), np.cumsum(counts) - counts, counts)
+
+
+def _ignore(note: Note) -> None:
+    pass
+
+
+class _Notes:
+    """What sites note in several threads, passed on in the thread that asked."""
+
+    def __init__(self, tell: Callable[[Note], None]):
+        self._tell, self._asker = tell, threading.get_ident()
+        self._waiting: SimpleQueue[Note] = SimpleQueue()
+
+    def add(self, note: Note) -> None:
+        self._waiting.put(note)
+        if threading.get_ident() == self._asker:
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        while not self._waiting.empty():
+            self._tell(self._waiting.get())

@@ -1,0 +1,70 @@
+"""`ditto`: beside the shared model each client trains one of its own, pulled towards the shared one (Li et al., 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dffl.checks import require_number, require_whole
+from dffl.randomness import Purpose
+from dffl.training.engines.base import Fields
+from dffl.training.methods.registry import method
+from dffl.training.parts import Part
+from dffl.training.run import Outcome, Run
+from dffl.training.trainers import FedAvg, ServerState
+from dffl.training.trainers.base import fetched
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+
+
+class Pair(NamedTuple):
+    """The shared vector, and one vector of its own for each client."""
+
+    shared: np.ndarray
+    own: np.ndarray
+
+
+@dataclass(frozen=True)
+class DittoTrainer(FedAvg):
+    """FedAvg's rounds; in each of its rounds a client also trains its own vector, which never leaves it."""
+
+    name: ClassVar[str] = "ditto"
+    towards: float = 0.1
+    """How strongly the own vector is pulled towards the shared one."""
+    own_epochs: int | None = None
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        answer = super().visit(site, sent)
+        epochs = site.settings.local_epochs if self.own_epochs is None else self.own_epochs
+        own = site.train(
+            site.kept("vector", site.initial), epochs, sent["round"] * epochs, purpose=Purpose.TUNE,
+            recipe=replace(self.recipe(site.recipe), pull=self.towards), anchor=sent["shared"], rate=sent["rate"],
+            round=sent["round"], label="own",
+        )  # fmt: skip
+        site.keep("vector", own.vectors)
+        return answer
+
+    def finish(self, run: Run, part: Part, state: ServerState) -> Pair:
+        return Pair(state.shared, fetched(run, self, part))
+
+    def blank(self, run: Run, part: Part) -> Pair:
+        shared = super().blank(run, part)
+        return Pair(shared, np.zeros((len(run.engine(part).names), shared.size), shared.dtype))
+
+    def work(self, run: Run, part: Part) -> float:
+        epochs = run.settings.local_epochs
+        return super().work(run, part) * (1 + (epochs if self.own_epochs is None else self.own_epochs) / epochs)
+
+
+@method("ditto", label="Ditto", colour="#44AA99")
+def ditto(run: Run, *, pull: float = 0.1, own_epochs: int | None = None) -> Outcome:
+    """Each client's own model, trained with a pull towards the shared one; ``own_epochs`` in a round, else local_epochs."""
+    require_number("pull", pull, 0.0, float("inf"), "> 0 and finite")
+    if own_epochs is not None:
+        require_whole("own_epochs", own_epochs, least=1, most=10**5)
+    found = run.trained(DittoTrainer(towards=float(pull), own_epochs=own_epochs))
+    return Outcome(run.personal(found.own), run.common(found.shared)[1])

@@ -1,0 +1,89 @@
+"""`fedrep`: a shared body and a personal head, which never leaves its client (Collins et al., 2021).
+
+In each of its rounds a client first trains its head on the shared body, then the body under its head, and sends the body alone.
+After the last round every client trains its head once more, on the final body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dffl.checks import require_whole
+from dffl.training.engines.base import Engine, Fields
+from dffl.training.methods.registry import method
+from dffl.training.parts import Part
+from dffl.training.run import Outcome, Run
+from dffl.training.trainers import Federated, ServerState
+from dffl.training.trainers.base import fetched
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+
+
+@dataclass(frozen=True)
+class FedRepTrainer(Federated):
+    """The aggregator sees the body's numbers only; a client keeps its whole vector."""
+
+    name: ClassVar[str] = "fedrep"
+    personal: tuple[str, ...] = ("last",)
+    head_epochs: int | None = None
+
+    def begin(self, engine: Engine) -> ServerState:
+        return ServerState(0, engine.initial[engine.template.layers(self.personal).others.mask], {})
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        epochs, round = site.settings.local_epochs, sent["round"]
+        head = site.template.layers(self.personal)
+        body = head.others.mask
+        vectors = site.kept("vector", site.initial).copy()
+        vectors[:, body] = sent["shared"]
+        recipe = self.recipe(site.recipe)
+        common = {"rate": sent["rate"], "round": round}
+        first = self.heads(site) * round
+        trained = site.train(vectors, self.heads(site), first, recipe=replace(recipe, trains=head), label="head", **common)
+        if round < site.settings.rounds:
+            recipe = replace(recipe, trains=head.others)
+            trained = site.train(trained.vectors, epochs, epochs * round, recipe=recipe, **common)
+        site.keep("vector", trained.vectors)
+        return {"vector": trained.vectors[:, body]}
+
+    def heads(self, site: Site) -> int:
+        """How long a client trains its head in a round."""
+        return site.settings.local_epochs if self.head_epochs is None else self.head_epochs
+
+    def finish(self, run: Run, part: Part, state: ServerState) -> np.ndarray:
+        # One more visit, of everyone and for the head alone: a client may not have been asked for many rounds.
+        for _ in run.ask(self, part, round=state.round, shared=state.shared, rate=1.0):
+            pass
+        return fetched(run, self, part)
+
+    def blank(self, run: Run, part: Part) -> np.ndarray:
+        engine = run.engine(part)
+        return np.zeros((len(engine.names), engine.initial.size), engine.initial.dtype)
+
+    def check(self, run: Run, part: Part) -> None:
+        super().check(run, part)
+        template = run.engine(part).template
+        if template.layers(self.personal).mask.all():
+            raise ValueError(f"personal: {self.personal!r} is the whole network: nothing would be shared; use method 'local'")
+
+    def work(self, run: Run, part: Part) -> float:
+        heads = (run.settings.local_epochs if self.head_epochs is None else self.head_epochs) / run.settings.local_epochs
+        return super().work(run, part) * (1 + heads) + float(run.engine(part).counts.sum()) * heads * run.settings.local_epochs
+
+
+@method("fedrep", label="FedRep", colour="#AA4499")
+def fedrep(run: Run, *, personal: str | Sequence[str] = "last", head_epochs: int | None = None) -> Outcome:
+    """A shared body under each client's own head.
+
+    ``personal`` names the arrays that stay at home: ``last``, the last layer, or names and patterns such as ``*.1``.
+    ``head_epochs`` is how long a client trains its head in a round, else local_epochs.
+    """
+    if head_epochs is not None:
+        require_whole("head_epochs", head_epochs, least=1, most=10**5)
+    names = (personal,) if isinstance(personal, str) else tuple(personal)
+    return Outcome(run.personal(run.trained(FedRepTrainer(personal=names, head_epochs=head_epochs))))

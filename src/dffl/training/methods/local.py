@@ -1,0 +1,26 @@
+"""`local`: every client alone.
+
+By default in one training of rounds x local_epochs epochs, as in the paper. ``epochs`` is another number, or several: then each
+client chooses the best on held-out samples, with the squared or the decision loss that ``judge`` names, and trains that long on
+all of its samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dffl.losses import Loss
+from dffl.training.methods.registry import method
+from dffl.training.run import Outcome, Run
+from dffl.training.trainers import Chosen, Local, Stops, tuned
+from dffl.training.trainers.tuning import checked_epochs
+
+
+@method("local", label="Local", colour="#0072B2")
+def local(run: Run, *, epochs: Any = None, judge: Loss | str = "spo+") -> Outcome:
+    """Each client's own model."""
+    candidates = None if epochs is None else checked_epochs(epochs)
+    if candidates is None or len(candidates) == 1:
+        return Outcome(run.personal(run.trained(Local(candidates[0] if candidates else None))))
+    found, part = tuned(run, Chosen(Stops(None, candidates), judge), refit=True)
+    return Outcome(run.personal(found.vectors, part), choices={"epochs": found.epochs.tolist()})

@@ -1,0 +1,9 @@
+"""Trainers: values that say how models are trained. A run trains each of them once, however many methods ask."""
+
+from dffl.training.trainers.base import Trainer
+from dffl.training.trainers.federated import FedAvg, Federated, ServerState
+from dffl.training.trainers.local import Local
+from dffl.training.trainers.mixing import Weights
+from dffl.training.trainers.tuning import Chosen, Refit, Stops, Tuned, tuned
+
+__all__ = ["Chosen", "FedAvg", "Federated", "Local", "Refit", "ServerState", "Stops", "Trainer", "Tuned", "Weights", "tuned"]

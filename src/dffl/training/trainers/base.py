@@ -1,0 +1,72 @@
+"""What a trainer is: a small frozen value that says how models are trained. A run trains each of them once.
+
+Its ``visit`` runs where the clients' samples are (see `dffl.training.engines.base`); everything else runs at the server.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dffl.training.engines.base import Fields, gathered
+from dffl.training.parts import Part
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+    from dffl.training.run import Run
+
+
+@dataclass(frozen=True)
+class Trainer(ABC):
+    """A way to train models on some part of the samples. Subclasses are frozen data classes: equal ones train once."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def train(self, run: Run, part: Part) -> Any:
+        """The trained models: what `Run.trained` returns."""
+
+    @abstractmethod
+    def blank(self, run: Run, part: Part) -> Any:
+        """Models of zeros in the form of those that `train` returns, for a rehearsal.
+
+        A trainer that asks for other trainings asks for them here too: so a rehearsal finds them.
+        """
+
+    @abstractmethod
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        """What happens at the clients' site."""
+
+    def check(self, run: Run, part: Part) -> None:  # noqa: B027  most trainers have nothing to refuse
+        """Refuse, before anything trains, what cannot be trained."""
+
+    def work(self, run: Run, part: Part) -> float:
+        """The number of samples that training will see, each as often as it sees it: what the progress bar counts."""
+        return 0.0
+
+    @property
+    def label(self) -> str:
+        """The name, with what differs from the defaults: how histories name it."""
+        own = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
+        shown = ", ".join(f"{name}={value.label if isinstance(value, Trainer) else value}" for name, value in own)
+        return f"{self.name}({shown})" if shown else self.name
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Brings one vector of each client to the caller. A simulation needs it for its predictors; a deployed site keeps them."""
+
+    name: str
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        return {"vector": site.kept(self.name, site.initial)}
+
+
+def fetched(run: Run, trainer: Trainer, part: Part, name: str = "vector") -> np.ndarray:
+    """What the clients keep of a training under this name: one row for each client."""
+    engine = run.engine(part)
+    return gathered(engine.ask(Fetch(name), scope=trainer.label), len(engine.names))["vector"]

@@ -1,0 +1,149 @@
+"""Trainings in federated rounds: sample clients, let them train, aggregate, and again (Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dffl.losses import Loss
+from dffl.randomness import Purpose, stream
+from dffl.training.aggregators import Aggregator, Memory, Moment, Update
+from dffl.training.engines.base import Engine, Fields, in_name_order
+from dffl.training.parts import Part
+from dffl.training.schedules import Schedule
+from dffl.training.settings import Settings, trainable
+from dffl.training.trainers.base import Trainer
+from dffl.training.update import Recipe
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+    from dffl.training.run import Run
+
+
+class ServerState(NamedTuple):
+    """All that the server keeps between rounds. Saved and restored, a training goes on to the same bits."""
+
+    round: int
+    shared: np.ndarray
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class Federated(Trainer):
+    """The rounds. A subclass says what happens at a client (`visit`), and what the server remembers beside the shared vector.
+
+    An answer's ``vector`` goes to the aggregator; its other fields go to `absorb`.
+    """
+
+    loss: Loss | str | None = None
+    """What clients train on; None: what the run's settings say."""
+    aggregate: Aggregator | str | None = None
+    """How updates are aggregated; None: what the run's settings say."""
+
+    AGGREGATE: ClassVar[str] = "aggregate/"
+
+    def train(self, run: Run, part: Part) -> Any:
+        state = run.restored(self, part)
+        if state is None:
+            state = self.begin(run.engine(part))
+        while state.round < run.settings.rounds:
+            state = self.next(run, part, state)
+            run.save(self, part, state)
+        return self.finish(run, part, state)
+
+    def next(self, run: Run, part: Part, state: ServerState) -> ServerState:
+        """One round."""
+        engine, settings = run.engine(part), run.settings
+        members = sampled(engine.names, settings, state.round)
+        moment = Moment(state.round, settings.rounds)
+        rate = Schedule.of(settings.schedule).factor(*moment)
+        answers = run.ask(self, part, members, round=state.round, shared=state.shared, rate=rate, **self.sent(state))
+        memory = {name: value for name, value in state.memory.items() if not name.startswith(self.AGGREGATE)}
+        mine = {name.removeprefix(self.AGGREGATE): v for name, v in state.memory.items() if name not in memory}
+
+        def updates() -> Iterator[Update]:
+            for member, fields in in_name_order(answers, members, engine.names):
+                self.absorb(memory, fields, float(engine.counts[member] / engine.counts.sum()))
+                yield Update(engine.names[member], int(engine.counts[member]), fields["vector"])
+
+        shared, mine = self.aggregator(settings).combine(state.shared, updates(), mine, moment)
+        memory |= {self.AGGREGATE + name: value for name, value in mine.items()}
+        return ServerState(state.round + 1, shared.astype(engine.initial.dtype), memory)
+
+    def begin(self, engine: Engine) -> ServerState:
+        """The server's state before the first round."""
+        return ServerState(0, engine.initial, {})
+
+    def sent(self, state: ServerState) -> dict[str, Any]:
+        """What the server sends beside the shared vector, the round and the rate."""
+        return {}
+
+    def absorb(self, memory: Memory, fields: Fields, share: float) -> None:
+        """Add one client's answer to what the server remembers; called in the order of names.
+
+        ``share`` is the client's share of the samples of all clients, also of those that do not take part in the round.
+        """
+
+    def finish(self, run: Run, part: Part, state: ServerState) -> Any:
+        """The result of the training: by default the shared vector."""
+        return state.shared
+
+    def blank(self, run: Run, part: Part) -> Any:
+        return np.zeros_like(run.engine(part).initial)
+
+    def check(self, run: Run, part: Part) -> None:
+        self.aggregator(run.settings).check(participants(len(run.engine(part).names), run.settings.client_fraction))
+        if self.loss is not None:
+            trainable(self.loss)
+
+    def work(self, run: Run, part: Part) -> float:
+        counts, settings = run.engine(part).counts, run.settings
+        share = participants(len(counts), settings.client_fraction) / len(counts)
+        return float(counts.sum()) * share * settings.rounds * settings.local_epochs
+
+    def aggregator(self, settings: Settings) -> Aggregator:
+        """The aggregator in use."""
+        return Aggregator.of(settings.aggregate if self.aggregate is None else self.aggregate)
+
+    def recipe(self, recipe: Recipe) -> Recipe:
+        """The run's recipe with this training's own loss."""
+        return recipe if self.loss is None else replace(recipe, loss=trainable(self.loss))
+
+
+@dataclass(frozen=True)
+class FedAvg(Federated):
+    """Federated averaging. Each client's optimiser starts afresh in every round.
+
+    With a ``pull`` it is FedProx: a proximal term keeps clients near the shared vector that they started from.
+    """
+
+    name: ClassVar[str] = "fedavg"
+    pull: float = 0.0
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        epochs, round = site.settings.local_epochs, sent["round"]
+        recipe = replace(self.recipe(site.recipe), pull=self.pull)
+        trained = site.train(
+            sent["shared"], epochs, round * epochs, recipe=recipe, anchor=sent["shared"], rate=sent["rate"], round=round
+        )
+        return {"vector": trained.vectors}
+
+
+def participants(total: int, fraction: float) -> int:
+    """How many clients a round samples."""
+    return max(int(np.floor(fraction * total + 1e-9)), 1)
+
+
+def sampled(names: Sequence[str], settings: Settings, round: int) -> np.ndarray:
+    """The positions of the clients that take part in a round.
+
+    They are drawn from the names in sorted order: the same clients in another order give the same model.
+    """
+    total, count = len(names), participants(len(names), settings.client_fraction)
+    if count == total:
+        return np.arange(total)
+    drawn = stream(settings.seed, Purpose.SAMPLE_CLIENTS, counter=round).choice(total, count, replace=False)
+    return np.sort(np.argsort(np.array(names, dtype=object), kind="stable")[drawn])

@@ -1,0 +1,45 @@
+"""Every client alone, from the common start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dffl.training.engines.base import Fields
+from dffl.training.parts import Part
+from dffl.training.trainers.base import Trainer, fetched
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+    from dffl.training.run import Run
+
+
+@dataclass(frozen=True)
+class Local(Trainer):
+    """One vector for each client. The optimiser's state lasts for the whole training."""
+
+    name: ClassVar[str] = "local"
+    epochs: int | None = None
+    """None: rounds x local_epochs, as much as a client that takes part in every round."""
+
+    def train(self, run: Run, part: Part) -> np.ndarray:
+        for _ in run.ask(self, part):
+            pass
+        return fetched(run, self, part)
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        rounds = site.settings.rounds * site.settings.local_epochs
+        site.keep("vector", site.train(site.initial, rounds if self.epochs is None else self.epochs).vectors)
+        return {}
+
+    def blank(self, run: Run, part: Part) -> np.ndarray:
+        engine = run.engine(part)
+        return np.zeros((len(engine.names), engine.initial.size), engine.initial.dtype)
+
+    def work(self, run: Run, part: Part) -> float:
+        settings = run.settings
+        epochs = settings.rounds * settings.local_epochs if self.epochs is None else self.epochs
+        return float(run.engine(part).counts.sum()) * epochs

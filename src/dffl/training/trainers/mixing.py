@@ -1,0 +1,57 @@
+"""How much of the shared model to mix into each client's own, chosen on held-out samples (Algorithm 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dffl.losses import Loss
+from dffl.training.engines.base import Fields, gathered
+from dffl.training.parts import Part
+from dffl.training.trainers.base import Trainer
+from dffl.training.trainers.federated import FedAvg
+from dffl.training.trainers.local import Local
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+    from dffl.training.run import Run
+
+
+@dataclass(frozen=True)
+class Weights(Trainer):
+    """Each client's best weight of the shared model, on a grid from 0 to 1; among equally good ones the smallest."""
+
+    name: ClassVar[str] = "weights"
+    judge: Loss | str = "spo+"
+    step: float = 0.05
+    own: Local = Local()
+    shared: Trainer = FedAvg()
+
+    @property
+    def grid(self) -> np.ndarray:
+        """The weights to choose from, with both ends."""
+        inner = np.arange(1, round(1 / self.step)) * self.step
+        return np.round(np.concatenate([[0.0], inner[inner < 1 - 1e-9], [1.0]]), 12)
+
+    def train(self, run: Run, part: Part) -> np.ndarray:
+        run.trained(self.own, part)
+        answers = run.ask(self, part, scope=self.own.label, shared=run.trained(self.shared, part))
+        return gathered(answers, len(run.engine(part).names))["weight"]
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        grid = self.grid
+        own = site.kept("vector", site.initial)
+        models = np.stack([own, np.broadcast_to(sent["shared"], own.shape)], axis=1)
+        [losses] = site.judge(models, np.stack([1 - grid, grid], axis=1), [Loss.of(self.judge)])
+        return {"weight": grid[np.argmin(losses, axis=1)]}
+
+    def blank(self, run: Run, part: Part) -> np.ndarray:
+        run.trained(self.shared, part)
+        return np.zeros(len(run.trained(self.own, part)))
+
+    def check(self, run: Run, part: Part) -> None:
+        Loss.of(self.judge)
+        run.require_judging(part)

@@ -1,0 +1,167 @@
+"""Training on from a common start, for as many epochs as each client finds best on held-out samples.
+
+Three steps: `Stops` trains with a stop at every candidate number of epochs; `Chosen` lets each client judge its stops on its
+held-out samples; `Refit` trains on all of the samples for as long as each client chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dffl.checks import require_whole
+from dffl.losses import Loss
+from dffl.randomness import Purpose
+from dffl.training.engines.base import Fields, gathered
+from dffl.training.parts import ALL, SPLIT, Part
+from dffl.training.trainers.base import Trainer, fetched
+from dffl.training.trainers.federated import FedAvg
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+    from dffl.training.run import Run
+
+EPOCHS = (0, 3, 10, 30, 100)
+"""The numbers of epochs that fine-tuning chooses from."""
+
+
+def checked_epochs(value: Any) -> tuple[int, ...]:
+    """Candidate numbers of epochs: one whole number, or several that increase."""
+    epochs = tuple(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else (value,)
+    for count in epochs:
+        require_whole("epochs", count, least=0, most=10**6)
+    if not epochs or list(epochs) != sorted(set(epochs)):
+        raise ValueError(f"epochs must be increasing whole numbers, found {value!r}")
+    return tuple(int(count) for count in epochs)
+
+
+class Tuned(NamedTuple):
+    """One vector for each client, and the epochs behind it."""
+
+    vectors: np.ndarray
+    epochs: np.ndarray
+
+
+@dataclass(frozen=True)
+class Stops(Trainer):
+    """One training for each client, with a stop at every candidate number of epochs; the client keeps them all."""
+
+    name: ClassVar[str] = "finetune"
+    start: Trainer | None = FedAvg()
+    """The training that gives the common start; None: the untrained network, as `local` starts."""
+    epochs: tuple[int, ...] = EPOCHS
+
+    def train(self, run: Run, part: Part) -> np.ndarray:
+        for _ in run.ask(self, part, start=self.begin(run, part), epochs=self.epochs):
+            pass
+        return fetched(run, self, part, "stops")
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        reached = self.reach(site, sent["start"], sent["epochs"])
+        site.keep("stops", np.stack(reached, axis=1))
+        return {}
+
+    def reach(self, site: Site, start: np.ndarray, stops: Sequence[int]) -> list[np.ndarray]:
+        """The clients' vectors at each stop of one training."""
+        purpose = Purpose.SHUFFLE if self.start is None else Purpose.TUNE
+        reached: list[np.ndarray] = []
+        current: Any = start
+        for stop, done in zip(stops, (0, *stops), strict=False):
+            if stop > done:
+                current = site.train(current, stop - done, done, purpose=purpose)
+            plain = isinstance(current, np.ndarray)
+            reached.append(np.broadcast_to(current, (len(site), current.size)) if plain else current.vectors)
+        return reached
+
+    def begin(self, run: Run, part: Part) -> np.ndarray:
+        """The vector to start from."""
+        return run.engine(part).initial if self.start is None else run.trained(self.start, part)
+
+    def blank(self, run: Run, part: Part) -> np.ndarray:
+        self.begin(run, part)
+        engine = run.engine(part)
+        return np.zeros((len(engine.names), len(self.epochs), engine.initial.size), engine.initial.dtype)
+
+    def work(self, run: Run, part: Part) -> float:
+        return float(run.engine(part).counts.sum()) * self.epochs[-1]
+
+    @property
+    def label(self) -> str:
+        return super().label if self.start is not None else f"local(epochs={list(self.epochs)})"
+
+
+@dataclass(frozen=True)
+class Chosen(Trainer):
+    """Each client's best stop on its held-out samples. Among equally good ones the smallest is chosen."""
+
+    name: ClassVar[str] = "choice"
+    stops: Stops = Stops()
+    judge: Loss | str = "spo+"
+    share: float = 0.0
+    """How much of the common start is mixed in when a candidate is judged."""
+
+    def train(self, run: Run, part: Part) -> Tuned:
+        run.trained(self.stops, part)
+        start = self.stops.begin(run, part)
+        answers = run.ask(self, part, scope=self.stops.label, start=start)
+        found = gathered(answers, len(run.engine(part).names))
+        return Tuned(found["vector"], found["epochs"])
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        epochs, size = np.array(self.stops.epochs), sent["start"].size
+        # A candidate is a row: its own model, and beside it, in the last column, the common start.
+        mixing = np.hstack([(1 - self.share) * np.eye(len(epochs)), np.full((len(epochs), 1), self.share)])
+        stops = site.kept("stops", np.zeros((len(epochs), size), site.initial.dtype))
+        models = np.concatenate([stops, np.broadcast_to(sent["start"], (len(site), 1, size))], axis=1)
+        [losses] = site.judge(models, mixing, [Loss.of(self.judge)])
+        best = np.argmin(losses, axis=1)
+        return {"vector": stops[np.arange(len(site)), best], "epochs": epochs[best]}
+
+    def blank(self, run: Run, part: Part) -> Tuned:
+        stops = run.trained(self.stops, part)
+        return Tuned(stops[:, 0], np.zeros(len(stops), int))
+
+    def check(self, run: Run, part: Part) -> None:
+        Loss.of(self.judge)
+        run.require_judging(part)
+
+
+@dataclass(frozen=True)
+class Refit(Trainer):
+    """All of each client's samples, trained on for as long as the client chose on the split."""
+
+    name: ClassVar[str] = "refit"
+    chosen: Chosen = Chosen()
+
+    def train(self, run: Run, part: Part) -> Tuned:
+        epochs = run.trained(self.chosen, SPLIT).epochs
+        stops = self.chosen.stops
+        start = stops.begin(run, part)
+        vectors = np.broadcast_to(start, (len(epochs), start.size)).copy()
+        for count in sorted(set(epochs.tolist()) - {0}):
+            for members, fields in run.ask(self, part, np.flatnonzero(epochs == count), start=start, epochs=(count,)):
+                vectors[members] = fields["vector"]
+        return Tuned(vectors, epochs)
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        return {"vector": self.chosen.stops.reach(site, sent["start"], sent["epochs"])[-1]}
+
+    def blank(self, run: Run, part: Part) -> Tuned:
+        chosen = run.trained(self.chosen, SPLIT)
+        self.chosen.stops.begin(run, part)
+        return chosen
+
+    def work(self, run: Run, part: Part) -> float:
+        # How long is known only afterwards: half of the most is a guess.
+        return 0.5 * float(run.engine(part).counts.sum()) * self.chosen.stops.epochs[-1]
+
+
+def tuned(run: Run, chosen: Chosen, refit: bool) -> tuple[Tuned, Part]:
+    """The models tuned for as long as each client finds best, and the part of the samples that they were trained on.
+
+    Without ``refit`` they are those of the split: reusing the held-out samples is worth more than the choice itself.
+    """
+    return (run.trained(Refit(chosen), ALL), ALL) if refit else (run.trained(chosen, SPLIT), SPLIT)

@@ -1,0 +1,372 @@
+"""The line between server and clients: engines give the same bits, messages hold what they say, trainings are done once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dffl
+from dffl.fitting import Fit
+from dffl.randomness import Purpose, stream
+from dffl.training import Run, Settings
+from dffl.training.engines.processes import Processes
+from dffl.training.engines.site import Site
+from dffl.training.trainers import Chosen, FedAvg, Local, Refit, Stops
+from dffl.training.trainers.federated import sampled
+from tests.federations import client, feasible_sets
+
+SMALL: dict[str, Any] = {"rounds": 2, "local_epochs": 2, "hidden": 8, "progress": False}
+
+
+def federation(sizes: tuple[int, ...] = (30, 12, 30, 17, 30)) -> dffl.Federation:
+    """Clients of several shapes, families and both senses, not in the order of their names."""
+    sets = feasible_sets()
+    names = ["d", "b", "e", "a", "c"]
+    families = ["topk", "knapsack", "topk", "topk", "knapsack"]
+    return dffl.Federation(
+        [client(name, sets[family], n, maximize=name == "b") for name, family, n in zip(names, families, sizes, strict=True)]
+    )
+
+
+def same(one: Fit, other: Fit) -> None:
+    """Both fits predict the same bits and saw the same."""
+    for name in one.members:
+        x = np.linspace(-1, 1, 12).reshape(4, 3)
+        np.testing.assert_array_equal(one.predict(name, x), other.predict(name, x), err_msg=name)
+        assert one.members[name].choices == other.members[name].choices
+    pd.testing.assert_frame_equal(one.history, other.history)
+
+
+# Engines
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_engines_and_chunk_sizes_agree_bit_for_bit(dtype: str) -> None:
+    fed = federation()
+    whole = dffl.fit(fed, "finetune", epochs=(0, 3), dtype=dtype, client_fraction=0.6, **SMALL)
+    for setting in ({"engine": "loop"}, {"chunk_size": 1}, {"chunk_size": 2}):
+        same(whole, dffl.fit(fed, "finetune", epochs=(0, 3), dtype=dtype, client_fraction=0.6, **SMALL, **setting))
+
+
+@pytest.mark.parametrize("rows", [5, 25, 32, 50, 64])
+def test_a_client_has_the_same_bits_alone_and_among_many(rows: int) -> None:
+    """The shape of its batches and of its block follow from the client alone, whoever trains beside it."""
+    s = dffl.FractionalKnapsack(np.linspace(0.5, 1.5, 20), 6.0)
+    many = [client(f"c{i}", s, rows) for i in range(9)]
+    crowd = dffl.fit(dffl.Federation(many), "local", rounds=3)
+    for size in (1, 2, 5):
+        few = dffl.fit(dffl.Federation(many[:size]), "local", rounds=3)
+        np.testing.assert_array_equal(few.predict("c0", many[0].x), crowd.predict("c0", many[0].x))
+
+
+def test_clients_in_processes_of_their_own_give_the_same_bits() -> None:
+    fed = federation()
+    for method, options in (
+        ("finetune", {"epochs": (0, 3), "client_fraction": 0.6}),
+        ("interp-spo", {}),
+        ("scaffold", {}),
+        ("ditto", {}),
+        ("fedrep", {}),
+    ):
+        fits = [dffl.fit(fed, method, engine=engine, **options, **SMALL) for engine in ("vector", "processes")]
+        same(*fits)
+
+
+MESSAGES = {
+    "to client: begin": {"settings", "name", "x", "c", "set", "maximize"},
+    "to client: open": {"part"},
+    "to client: order": {
+        "part", "visitor", "scope", "sent.round", "sent.shared", "sent.rate", "sent.control", "sent.start", "sent.epochs",
+    },
+    "to server: opened": {"count", "judges", "x_mean", "x_scale", "c_scale"},
+    "to server: note": {"label", "number", "epochs", "loss", "clipped", "norm"},
+    "to server: answer": {"fields.vector", "fields.change", "fields.epochs", "fields.weight"},
+}  # fmt: skip
+"""Every field of every message, as docs/concepts.md lists them."""
+
+
+def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Processes] = []
+    init = Processes.__init__
+
+    def watched(self: Processes, *args: Any) -> None:
+        init(self, *args)
+        opened.append(self)
+
+    monkeypatch.setattr(Processes, "__init__", watched)
+    fed = federation()
+    dffl.fit_all(
+        fed,
+        ["fedavg", "interp-spo", ("finetune", {"epochs": (0, 2)}), "scaffold", "fedrep", "ditto"],
+        engine="processes",
+        **SMALL,
+    )
+    assert len(opened) == 1, "one set of processes serves all parts and methods"
+    assert opened[0].traffic.seen == MESSAGES
+    with open("docs/concepts.md") as file:
+        documented = file.read()
+    for fields in MESSAGES.values():
+        for name in fields:
+            assert f"`{name.split('.')[-1]}`" in documented, name
+
+
+def test_a_process_is_spawned_and_holds_no_rows_of_others() -> None:
+    @dataclass(frozen=True)
+    class Look:
+        """Counts the clients and rows that a site holds."""
+
+        def visit(self, site: Any, sent: Mapping[str, Any]) -> dict[str, np.ndarray]:
+            return {"rows": np.array([len(site._layout.table)]), "clients": np.array([len(site._layout.batches)])}
+
+    # A class that a spawned process can import: it knows nothing of this function's scope.
+    fed = federation()
+    with (
+        Run(fed, Settings(engine="processes", hidden=8)) as run,
+        pytest.raises((AttributeError, TypeError, ValueError, RuntimeError), match=r"pickle|Look"),
+    ):
+        list(run.engine().ask(Look()))
+    with Run(fed, Settings(engine="processes", hidden=8)) as run:
+        answers = list(run.engine().ask(Census()))
+    assert [int(one.fields["rows"][0]) for one in sorted(answers, key=lambda one: one.members[0])] == fed.counts
+    assert {int(one.fields["clients"][0]) for one in answers} == {1}
+
+
+@dataclass(frozen=True)
+class Census:
+    """Counts the clients and rows that a site holds."""
+
+    def visit(self, site: Any, sent: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        return {"rows": np.array([len(site._layout.table)]), "clients": np.array([len(site._layout.batches)])}
+
+
+@dataclass(frozen=True)
+class Crash:
+    """Ends the process that it visits, or raises there."""
+
+    how: str
+
+    def visit(self, site: Any, sent: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        import os
+
+        if self.how == "exit":
+            os._exit(7)
+        raise ValueError("client 'b': something is wrong")
+
+
+def test_a_process_that_dies_or_refuses_is_named_and_none_is_left() -> None:
+    run = Run(federation(), Settings(engine="processes", hidden=8))
+    with pytest.raises(ValueError, match="client 'b': something is wrong"):
+        list(run.engine().ask(Crash("raise"), np.array([1])))
+    with pytest.raises(RuntimeError, match=r"client 'e': its process ended early \(exit code 7\)"):
+        list(run.engine().ask(Crash("exit"), np.array([2])))
+    assert run._processes is not None
+    workers = list(run._processes._workers)
+    run.close()
+    assert not any(worker.process.is_alive() for worker in workers)
+
+
+def test_a_network_that_cannot_be_sent_is_refused() -> None:
+    with pytest.raises(ValueError, match="engine 'processes' sends the settings to other processes: define"):
+        dffl.fit(federation(), "local", engine="processes", network=lambda key, p, d: dffl.Network(key, p, d, (4,)), **SMALL)
+
+
+# Order and sampling
+
+
+def test_the_order_of_the_clients_changes_no_number() -> None:
+    fed = federation()
+    turned = dffl.Federation([fed[name] for name in sorted(fed.names, reverse=True)])
+    one, other = (dffl.fit(f, "fedavg", client_fraction=0.4, **SMALL | {"rounds": 6}) for f in (fed, turned))
+    for name in fed.names:
+        np.testing.assert_array_equal(one.predict(name, fed[name].x), other.predict(name, fed[name].x))
+    seen = [set(map(tuple, fit.history[["round", "client"]].to_numpy())) for fit in (one, other)]
+    assert seen[0] == seen[1]
+
+
+def test_federations_in_the_order_of_names_are_sampled_as_before() -> None:
+    names = [f"client-{i:02d}" for i in range(10)]
+    for round in range(3):
+        before = np.sort(stream(5, Purpose.SAMPLE_CLIENTS, counter=round).choice(10, 3, replace=False))
+        np.testing.assert_array_equal(sampled(names, Settings(client_fraction=0.3, seed=5), round), before)
+
+
+# Trainers are values
+
+
+def test_trainers_are_equal_by_content_and_named_by_what_differs() -> None:
+    assert FedAvg() == FedAvg(pull=0.0)
+    assert hash(Stops(FedAvg(), (0, 3))) == hash(Stops(FedAvg(), (0, 3)))
+    assert FedAvg(pull=0.1) != FedAvg()
+    assert [t.label for t in (FedAvg(), FedAvg(pull=0.1), Local(), Local(7), Stops(), Refit())] == [
+        "fedavg", "fedavg(pull=0.1)", "local", "local(epochs=7)", "finetune", "refit",
+    ]  # fmt: skip
+    assert Refit(Chosen(share=0.5)).label != Refit().label
+
+
+def test_equal_trainers_train_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    visits: list[str] = []
+    for kind in (FedAvg, Local, Stops):
+        original = kind.visit
+
+        def counted(self: Any, site: Any, sent: Any, original: Any = original) -> Any:
+            visits.append(self.label)
+            return original(self, site, sent)
+
+        monkeypatch.setattr(kind, "visit", counted)
+    fed = dffl.Federation([client(f"c{i}", dffl.TopK(5, 2), 20) for i in range(3)])
+    tuning = {"epochs": (0, 2)}
+    dffl.fit_all(fed, ["local", "fedavg", "interp-spo", "interp-mse", ("finetune", tuning), ("finetune-mix", tuning)], **SMALL)
+    # Once for all samples and once for the split, with 2 rounds each; one tuning on the split serves both fine-tunings.
+    assert {name: visits.count(name) for name in set(visits)} == {"fedavg": 4, "local": 2, "finetune(epochs=(0, 2))": 1}
+
+
+def test_a_fit_has_the_history_of_what_it_asked_for() -> None:
+    fed = dffl.Federation([client(f"c{i}", dffl.TopK(5, 2), 20) for i in range(3)])
+    fits = dffl.fit_all(fed, ["fedavg", ("finetune", {"epochs": (0, 2)}), "mean-cost"], **SMALL)
+    assert fits["mean-cost"].history.empty
+    assert set(fits["fedavg"].history["job"]) == {"fedavg/all"}
+    assert set(fits["local"].history["job"]) == {"local/all"}
+    jobs = set(fits["finetune"].history["job"])
+    assert {"fedavg/all", "fedavg/split", "finetune(epochs=(0, 2))/split"} <= jobs
+    assert not any(job.startswith("local") for job in jobs)
+
+
+def test_a_trainer_of_ones_own_is_one_class() -> None:
+    @dataclass(frozen=True)
+    class Slower(FedAvg):
+        """Averages, and then goes half of the way only."""
+
+        name: ClassVar[str] = "slower"
+        way: float = 0.5
+
+        def next(self, run: Any, part: Any, state: Any) -> Any:
+            after = super().next(run, part, state)
+            return after._replace(shared=(1 - self.way) * state.shared + self.way * after.shared)
+
+    fed = dffl.Federation([client(f"c{i}", dffl.TopK(5, 2), 20) for i in range(3)])
+    run = Run(fed, Settings(rounds=1, local_epochs=1, hidden=8, dtype="float64"))
+    start = run.engine().initial
+    np.testing.assert_allclose(run.trained(Slower()) - start, (run.trained(FedAvg()) - start) / 2, rtol=0, atol=1e-15)
+    with pytest.raises(TypeError, match=r"run\.trained takes a trainer, such as FedAvg"):
+        run.trained(lambda run: 1)  # type: ignore[arg-type]
+
+
+def test_optimiser_state_can_stay_with_a_client_between_visits() -> None:
+    fed = dffl.Federation([client(f"c{i}", dffl.TopK(5, 2), 20) for i in range(3)])
+    run = Run(fed, Settings(rounds=4, local_epochs=1, hidden=8, dtype="float64"))
+    engine = run.engine()
+    for round in range(4):
+        for _ in engine.ask(GoesOn(), scope="state", round=round):
+            pass
+    kept = engine.kept("state")
+    for name, own in zip(fed.names, run.trained(Local()), strict=True):
+        np.testing.assert_array_equal(kept[name]["vector"], own)
+    engine.forget("state")
+    assert engine.kept("state") == {}
+
+
+@dataclass(frozen=True)
+class GoesOn:
+    """Local training, one epoch in a visit, with an optimiser's state that stays with the client."""
+
+    def visit(self, site: Any, sent: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        first = sent["round"] == 0
+        empty = site.train(site.initial, 0).state
+        state = None if first else [site.kept(f"state-{k}", leaf[0]) for k, leaf in enumerate(empty)]
+        trained = site.train(site.kept("vector", site.initial), 1, sent["round"], state=state)
+        site.keep("vector", trained.vectors)
+        for k, leaf in enumerate(trained.state):
+            site.keep(f"state-{k}", leaf)
+        return {}
+
+
+def test_a_learning_rate_schedule_scales_the_steps_of_a_round() -> None:
+    fed = dffl.Federation([client("a", dffl.TopK(5, 2), 20)])
+    moved = []
+    for schedule in ("constant", "linear"):
+        run = Run(fed, Settings(rounds=4, local_epochs=1, optimiser="sgd", dtype="float64", schedule=schedule))
+        state = FedAvg().begin(run.engine())._replace(round=3)
+        moved.append(FedAvg().next(run, dffl.ALL, state).shared - state.shared)
+    np.testing.assert_allclose(
+        moved[1], moved[0] / 4, rtol=0, atol=1e-15
+    )  # one step, at a quarter of the rate in the last of 4 rounds
+    assert np.abs(moved[0]).max() > 0
+
+
+# Interrupted and resumed
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("scaffold", {"aggregate": "momentum"}), ("ditto", {}), ("fedrep", {}), ("finetune", {"epochs": (0, 2)})],
+)
+def test_an_interrupted_fit_goes_on_to_the_same_bits(method: str, options: dict[str, Any], tmp_path: Any) -> None:
+    fed, path = federation(), tmp_path / "run.checkpoint"
+    settings = SMALL | {"rounds": 4, "client_fraction": 0.6} | options
+    whole = dffl.fit(fed, method, **settings)
+    for calls in (8, 2):  # in the third round or so, and again soon after going on
+        with pytest.MonkeyPatch.context() as patch:
+            _interrupt_after(patch, calls)
+            with pytest.raises(KeyboardInterrupt):
+                dffl.fit(fed, method, checkpoint=path, **settings)
+        assert path.exists()
+        assert path.stat().st_mode & 0o077 == 0, "what clients trained is nobody else's"
+    same(whole, dffl.fit(fed, method, checkpoint=path, **settings))
+    assert not path.exists(), "a complete fit leaves nothing to go on with"
+
+
+def _interrupt_after(patch: pytest.MonkeyPatch, calls: int) -> None:
+    train, count = Site.train, iter(range(calls))
+
+    def interrupted(self: Site, *args: Any, **kwargs: Any) -> Any:
+        if next(count, None) is None:
+            raise KeyboardInterrupt
+        return train(self, *args, **kwargs)
+
+    patch.setattr(Site, "train", interrupted)
+
+
+def test_a_fit_killed_at_any_moment_goes_on_to_the_same_bits(tmp_path: Any) -> None:
+    path, out = tmp_path / "run.checkpoint", tmp_path / "fit.dffl"
+    code = (
+        "import sys, dffl\n"
+        "from dffl.training import checkpoint\n"
+        "checkpoint.EVERY = 0.0\n"
+        "from tests.training.test_seam import federation\n"
+        "fit = dffl.fit(federation(), 'fedavg', checkpoint=sys.argv[1], rounds=60, local_epochs=1, hidden=8, progress=False)\n"
+        "fit.save(sys.argv[2])\n"
+    )
+    command = [sys.executable, "-c", code, str(path), str(out)]
+    for _ in range(2):
+        process = subprocess.Popen(command)
+        while not path.exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        assert not out.exists()
+    subprocess.run(command, check=True)
+    whole = dffl.fit(federation(), "fedavg", rounds=60, local_epochs=1, hidden=8, progress=False)
+    same(whole, dffl.load(out))
+
+
+def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(tmp_path: Any) -> None:
+    fed, path = federation(), tmp_path / "run.checkpoint"
+    with pytest.MonkeyPatch.context() as patch:
+        _interrupt_after(patch, 6)
+        with pytest.raises(KeyboardInterrupt):
+            dffl.fit(fed, "fedavg", checkpoint=path, **SMALL)
+    with pytest.raises(ValueError, match=r"checkpoint: .* belongs to a run with other data or settings; delete it"):
+        dffl.fit(fed, "fedavg", checkpoint=path, seed=1, **SMALL)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match=r"checkpoint: .* cannot be read .*; delete it to start anew"):
+        dffl.fit(fed, "fedavg", checkpoint=path, **SMALL)
+    with pytest.raises(ValueError, match=r"checkpoint: .* must name a file in a folder that exists"):
+        dffl.fit(fed, "fedavg", checkpoint=tmp_path / "no" / "file", **SMALL)
