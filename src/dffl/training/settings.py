@@ -81,7 +81,7 @@ class Settings:
     engine: str = "vector"
     """`vector` trains clients together, `loop` one by one, `processes` each in its own process; the numbers are the same."""
     chunk_size: int = 32
-    """How many clients the vectorised engine trains at once; bounds the memory, and changes no number."""
+    """How many clients the vectorised engine trains at once on a core, at least 4; bounds the memory, changes no number."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checked_seed(self.seed))

@@ -193,8 +193,8 @@ blocks of one size a client's numbers do not depend on who trains beside it. Fou
 
 
 def places_for(clients: int) -> int:
-    """How many places a program has for so many clients: 4, 8, 16, 32, ..., few programs for any number of clients."""
-    return BLOCK * round_up(-(-clients // BLOCK), bits=0)
+    """How many places a program has for so many clients: 16, 32, 64, ..., few programs for any number of clients."""
+    return round_up(max(clients, 4 * BLOCK), bits=0)
 
 
 def in_blocks(function: Callable[..., Any], shared: int) -> Callable[..., Any]:

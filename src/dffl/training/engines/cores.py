@@ -26,11 +26,13 @@ def _helpers(cores: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(cores - 1, thread_name_prefix="dffl")
 
 
-def side_by_side(function: Callable[[S], T], items: Sequence[S], cores: int, meanwhile: Callable[[], None]) -> Iterator[T]:
+def side_by_side(
+    function: Callable[[S], T], items: Sequence[S], cores: int, meanwhile: Callable[[], None], stop: Callable[[], None]
+) -> Iterator[T]:
     """``function`` of each item, in order, on so many cores, of which this thread is one.
 
-    While it has nothing to do but wait, it calls ``meanwhile`` now and then. If it is interrupted or an item fails, what has
-    not begun does not begin.
+    While it has nothing to do but wait, it calls ``meanwhile`` now and then. If it is interrupted or an item fails, it calls
+    ``stop``, upon which the others must end soon, and what has not begun does not begin.
     """
     if cores == 1 or len(items) < 2:
         yield from map(function, items)
@@ -47,6 +49,7 @@ def side_by_side(function: Callable[[S], T], items: Sequence[S], cores: int, mea
                 meanwhile()
             yield one.result()
     finally:
+        stop()
         for one in begun:
             one.cancel()
         wait(begun)

@@ -209,7 +209,7 @@ class Site:
 
     def _minibatches(self, first: int, count: int, purpose: Purpose) -> np.ndarray:
         steps, rows = self._batches[0].steps, self._batches[0].rows
-        out = np.full((self._places, round_up(self.settings.local_epochs * steps, bits=2), rows), -1, np.int32)
+        out = np.full((self._places, round_up(max(self.settings.local_epochs * steps, 8), bits=0), rows), -1, np.int32)
         for place, own in enumerate(self._batches):
             for epoch in range(count):
                 own.write(first + epoch, purpose, out[place, epoch * steps : (epoch + 1) * steps])
@@ -232,8 +232,8 @@ class Site:
 
 
 def held_rows(count: int) -> int:
-    """The number of places for so many samples that judge."""
-    return round_up(count, bits=1)
+    """The number of places for so many samples that judge: few programs, and a candidate costs little."""
+    return round_up(max(count, 64), bits=0)
 
 
 def in_calls(epochs: int, most: int) -> Iterator[tuple[int, int]]:

@@ -83,7 +83,7 @@ class VectorEngine:
 
         notes = _Notes(note or _ignore)
         sites = list(self.sites(members, scope, notes.add))
-        for answer in side_by_side(visit, sites, self._cores, notes.pass_on):
+        for answer in side_by_side(visit, sites, self._cores, notes.pass_on, notes.stop):
             notes.pass_on()
             yield answer
 
@@ -104,10 +104,10 @@ class VectorEngine:
         found = []
         for group in self._groups:
             present = np.flatnonzero(np.isin(group.members, members))
-            # Enough sites for all cores, none above the chunk size, and none that fills less than a block for it.
-            blocks = -(-len(present) // BLOCK)
-            number = max(-(-len(present) // self.settings.chunk_size), min(self._cores, blocks))
-            for part in np.array_split(present, number) if number else ():
+            # Whole blocks to each site: enough sites for all cores, none above the chunk size.
+            blocks = np.split(present, range(BLOCK, len(present), BLOCK))
+            number = min(len(blocks), max(-(-len(present) // self.settings.chunk_size), self._cores))
+            for part in (np.concatenate(some) for some in _evenly(blocks, number)) if len(present) else ():
                 places = np.pad(part, (0, places_for(len(part)) - len(part)), mode="edge")
                 sets = jax.tree.map(lambda a, places=places: a[places], group.sets)
                 found.append((group.members[part], ClientSide(sets, group.signs[places], np.empty(0))))
@@ -162,21 +162,32 @@ class VectorEngine:
         return Held(jnp.asarray(self._rows(held)), np.cumsum(counts) - counts, counts)
 
 
+def _evenly(items: list[Any], number: int) -> Iterator[list[Any]]:
+    """The items in so many consecutive parts whose sizes differ by one at most, the larger ones first."""
+    for part in np.array_split(np.arange(len(items)), number):
+        yield [items[place] for place in part]
+
+
 def _ignore(note: Note) -> None:
     pass
 
 
 class _Notes:
-    """What sites note in several threads, passed on in the thread that asked."""
+    """What sites note in several threads, passed on in the thread that asked. Sites note often: so this is where they stop."""
 
     def __init__(self, tell: Callable[[Note], None]):
-        self._tell, self._asker = tell, threading.get_ident()
+        self._tell, self._asker, self._stopped = tell, threading.get_ident(), False
         self._waiting: SimpleQueue[Note] = SimpleQueue()
 
     def add(self, note: Note) -> None:
+        if self._stopped:
+            raise RuntimeError("stopped: the run has ended early")
         self._waiting.put(note)
         if threading.get_ident() == self._asker:
             self.pass_on()
+
+    def stop(self) -> None:
+        self._stopped = True
 
     def pass_on(self) -> None:
         while not self._waiting.empty():

@@ -1,0 +1,55 @@
+"""Work side by side in threads: in order, and stopped at once when something ends it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from dffl.training.engines.cores import side_by_side
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_answers_come_in_order_whoever_computes_them(cores: int) -> None:
+    threads = set()
+
+    def square(k: int) -> int:
+        threads.add(threading.get_ident())
+        time.sleep(0.002 * (7 - k))
+        return k * k
+
+    assert list(side_by_side(square, range(7), cores, nothing, nothing)) == [k * k for k in range(7)]
+    assert 1 <= len(threads) <= cores
+    assert threading.get_ident() in threads
+
+
+def test_waiting_is_used_and_a_failure_stops_the_others() -> None:
+    stopped, looks = threading.Event(), []
+
+    def work(k: int) -> int:
+        if k == 0:
+            return 0
+        assert stopped.wait(30), "nobody stopped it"
+        raise RuntimeError("stopped")
+
+    answers = side_by_side(work, range(5), 2, lambda: looks.append(1), stopped.set)
+    assert next(answers) == 0
+    started = time.monotonic()
+    answers.close()  # as when the caller is interrupted
+    assert stopped.is_set()
+    assert time.monotonic() - started < 20
+
+    def fails(k: int) -> int:
+        time.sleep(0.1 + 0.5 * k)  # long enough for the helper to begin
+        if k == 1:
+            raise ValueError("client 'b': something is wrong")
+        return k
+
+    with pytest.raises(ValueError, match="client 'b': something is wrong"):
+        list(side_by_side(fails, range(2), 2, lambda: looks.append(1), nothing))
+    assert looks, "while it waits it looks at what is under way"
