@@ -57,9 +57,11 @@ def test_rows_are_those_of_compare():
 
 
 def test_both_kinds_of_relative_regret_and_both_judges():
-    rows = paper.fit_configuration(**CONFIGURATION, noise=1.0, **(SMALL | {"methods": ["mean-cost", "local"]}))
+    settings = {"rounds": 2, "local_epochs": 2}
+    two = SMALL | {"methods": ["mean-cost", "local"], "settings": settings}
+    rows = paper.fit_configuration(**CONFIGURATION, noise=1.0, **two)
     common = {k: v for k, v in CONFIGURATION.items() if k != "problem"} | {"noise": 1.0}
-    fit = dffl.fit(dffl.synthetic.knapsack(**common), "local", seed=3, progress=False, **SMALL["settings"])
+    fit = dffl.fit(dffl.synthetic.knapsack(**common), "local", seed=3, progress=False, **settings)
     client = dffl.synthetic.knapsack(split="test", samples=40, **common)[0]
     row = rows[(rows["method"] == "local") & (rows["client"] == 1)].iloc[0]
     predicted = fit.predict(client.name, client.x)
