@@ -253,6 +253,13 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
     if len(outcome.predictors) != len(run.federation):
         wanted = f"a predictor for each of {len(run.federation)} clients"
         raise ValueError(f"method {name!r} must return {wanted}, found {len(outcome.predictors)}")
+    for one in outcome.predictors:
+        if not isinstance(one, Predictor):
+            fix = "run.personal(vectors) makes predictors of vectors"
+            raise TypeError(f"method {name!r} must return dffl predictors, found {type(one).__name__}; {fix}")
+    for label, values in outcome.choices.items():
+        if np.ndim(values) != 1 or len(values) != len(run.federation):
+            raise ValueError(f"method {name!r}: choices[{label!r}] must have one number for each client, found {values!r:.60}")
     members = {}
     for position, (client, predictor) in enumerate(zip(run.federation, outcome.predictors, strict=True)):
         choices = {label: values[position] for label, values in outcome.choices.items()}

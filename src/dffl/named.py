@@ -35,6 +35,8 @@ class Named:
     def of(cls, value: Any) -> Self:
         """The value itself, or the one of this name with its defaults."""
         if isinstance(value, cls):
+            if not value.name:
+                raise ValueError(f"{cls.what} {type(value).__name__} needs a name: set the class attribute name")
             return value
         if not isinstance(value, str):
             article = "an" if cls.what[0] in "aeiou" else "a"
@@ -49,7 +51,11 @@ class Named:
         return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        return hash((type(self), tuple(sorted(vars(self).items()))))
+        try:
+            return hash((type(self), tuple(sorted(vars(self).items()))))
+        except TypeError:
+            own = f"{self.what} {self.name!r}"
+            raise TypeError(f"{own}: its attributes must be numbers, texts or tuples, found {vars(self)!r:.80}") from None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
@@ -62,6 +68,10 @@ def plain(value: Any) -> Any:
     if not isinstance(value, Named):
         return value
     arguments = inspect.signature(type(value)).parameters
+    for name in arguments:
+        if not hasattr(value, name):
+            who = f"{value.what} {value.name!r}"
+            raise ValueError(f"{who} cannot be saved: its argument {name!r} must be kept as an attribute of the same name")
     own = {name: getattr(value, name) for name, argument in arguments.items() if getattr(value, name) != argument.default}
     return {"kind": value.what, "name": value.name} | {name: plain(inner) for name, inner in own.items()}
 
@@ -72,7 +82,9 @@ def rebuilt(value: Any) -> Any:
         return value
     kind = find({one.what: one for one in Named.__subclasses__()}, value["kind"], "kind of value")
     own = {name: rebuilt(inner) for name, inner in value.items() if name not in ("kind", "name")}
-    return find(kind.known, value["name"], kind.what)(**own)
+    if value["name"] not in kind.known:
+        raise ValueError(f"{kind.what} {value['name']!r} is not known here; import the module that defines it first")
+    return kind.known[value["name"]](**own)
 
 
 def register(known: dict[str, T], name: str, value: T, what: str, origin: Callable[[T], Any] = lambda value: value) -> None:

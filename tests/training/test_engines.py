@@ -140,7 +140,7 @@ def test_groups_do_not_pad_a_small_client_to_a_large_one() -> None:
     assert [site.members.tolist() for site in sites] == [[0, 1, 2], [3, 4, 5]]
     # (places, steps, rows): 8 steps of 63 samples, and 1 of 50, in each of 5 epochs, rounded up to few different shapes.
     shapes = [site._minibatches(0, 1, Purpose.SHUFFLE).shape for site in sites]
-    assert shapes == [(4, 48, 64), (4, 6, 56)]
+    assert shapes == [(16, 64, 64), (16, 8, 56)]
 
 
 def test_normalisers_are_fitted_on_the_rows_that_train() -> None:

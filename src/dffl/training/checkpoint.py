@@ -131,7 +131,8 @@ class Checkpoint:
                 raise ValueError(f"its format is {about['format']!r}")
             run, done = about["run"], about["done"]
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"checkpoint: {self._path} cannot be read ({error}); delete it to start anew") from None
+            fix = "name another file, or delete it to start anew"
+            raise ValueError(f"checkpoint: {self._path} cannot be read as a checkpoint ({error}); {fix}") from None
         if run != self._fingerprint:
             fix = "delete it, or name another file"
             raise ValueError(f"checkpoint: {self._path} belongs to a run with other data or settings; {fix}")

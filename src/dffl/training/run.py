@@ -58,6 +58,7 @@ class Run:
         self._engines: dict[Part, Engine] = {}
         self._processes: Processes | None = None
         self._trained: dict[Key, Any] = {}
+        self._labelled: dict[str, Trainer] = {}
         self._below: dict[Key, dict[Key, None]] = {}
         """What each training asked for, itself included."""
         self._asking: list[dict[Key, None]] = []
@@ -84,8 +85,7 @@ class Run:
 
     def trained(self, trainer: Trainer, part: Part = ALL) -> Any:
         """The models of a training, done once however many methods ask for it."""
-        if not isinstance(trainer, Trainer):
-            raise TypeError(f"run.trained takes a trainer, such as FedAvg(), found {type(trainer).__name__}")
+        self._require_trainer(trainer)
         key = (trainer, part)
         if self._rehearsal is not None:
             return self._rehearsal.trained(self, key)
@@ -100,6 +100,15 @@ class Run:
         for asking in self._asking:
             asking.update(self._below[key])
         return self._trained[key]
+
+    def _require_trainer(self, trainer: Any) -> None:
+        if not isinstance(trainer, Trainer):
+            raise TypeError(f"run.trained takes a trainer, such as FedAvg(), found {type(trainer).__name__}")
+        own = type(trainer).__dict__.get("__dataclass_params__")
+        if own is None or not own.frozen:
+            raise TypeError(f"trainer {type(trainer).__name__} must be a @dataclass(frozen=True): equal ones are trained once")
+        if self._labelled.setdefault(trainer.label, trainer) != trainer:
+            raise ValueError(f"two different trainers are named {trainer.label!r}; give one of them another name")
 
     def engine(self, part: Part = ALL) -> Engine:
         """The samples of this part, laid out for training."""

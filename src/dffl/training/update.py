@@ -116,7 +116,7 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
         present = (index >= 0).astype(vector.dtype)
         predicted, norm = recipe.form.forward(template.assemble(arrays), rows.x)
         share = present / jnp.maximum(jnp.sum(present), 1)
-        losses = recipe.loss(mine.sign * predicted, rows, mine.set, key)
+        losses = each_row(recipe.loss, mine.sign * predicted, rows, mine.set, key)
         loss = jnp.sum(losses * share)
         return loss, Diagnostics(loss, jnp.sum((norm > recipe.form.tau) * share), jnp.sum(norm * share))
 
@@ -138,6 +138,15 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
     # A model that stops being finite in the last step shows in no loss: let its own loss tell.
     loss = jnp.where(jnp.all(jnp.isfinite(vector)), seen.loss, jnp.nan)
     return Updated(vector, state, seen._replace(loss=loss), gradient)
+
+
+def each_row(loss: Loss, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
+    """The loss's values, one for each row; another answer is refused when the program is traced."""
+    values = loss(c_hat, rows, s, key)
+    if getattr(values, "shape", None) != c_hat.shape[:1] or not jnp.issubdtype(values.dtype, jnp.floating):
+        found = f"{values.dtype} {values.shape}" if hasattr(values, "dtype") else type(values).__name__
+        raise ValueError(f"loss {loss.name!r} must give one value for each of {len(c_hat)} rows, found {found}")
+    return values
 
 
 def _directed(recipe: Recipe, mine: ClientSide, vector: Array, gradient: Array) -> Array:
@@ -177,7 +186,7 @@ def candidate_losses(
         predicted = mine.sign * jnp.tensordot(weights, outputs, axes=1)
         # Every candidate of a random loss meets the same draws: what differs is the candidate.
         key = None if mine.key is None else jax.random.wrap_key_data(mine.key)
-        return [jnp.sum(loss(predicted, rows, mine.set, key if loss.random else None) * share) for loss in losses]
+        return [jnp.sum(each_row(loss, predicted, rows, mine.set, key if loss.random else None) * share) for loss in losses]
 
     return lax.map(judged, mixing)  # one candidate at a time: memory does not grow with the grid
 

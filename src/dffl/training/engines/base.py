@@ -36,6 +36,18 @@ class Answer(NamedTuple):
     fields: Fields
 
 
+def checked_answer(visitor: Visitor, members: np.ndarray, fields: Any) -> Answer:
+    """An answer whose fields have one row for each client, as everything relies on."""
+    who = f"{type(visitor).__name__}.visit"
+    if not isinstance(fields, Mapping):
+        raise ValueError(f"{who} must return a dictionary of named arrays, found {type(fields).__name__}")
+    for name, values in fields.items():
+        if np.ndim(values) < 1 or len(values) != len(members):
+            wanted = f"one row for each of the {len(members)} clients of its site"
+            raise ValueError(f"{who}: field {name!r} must have {wanted}, found shape {np.shape(values)}")
+    return Answer(members, dict(fields))
+
+
 @dataclass(frozen=True)
 class Note:
     """What one call of the client update saw, for the history and the progress bar."""

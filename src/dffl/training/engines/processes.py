@@ -107,7 +107,8 @@ class Processes:
     def _ended(self, place: int) -> str:
         process = self._workers[place].process
         process.join(1)
-        return f"client {self.names[place]!r}: its process ended early (exit code {process.exitcode})"
+        hint = "; a script that uses this engine must start under if __name__ == '__main__'" if process.exitcode == 1 else ""
+        return f"client {self.names[place]!r}: its process ended early (exit code {process.exitcode}){hint}"
 
 
 class ProcessEngine:

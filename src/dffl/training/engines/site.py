@@ -133,6 +133,9 @@ class Site:
 
     def keep(self, name: str, values: Any) -> None:
         """Keep one row of ``values`` with each client, until the next visit."""
+        if np.ndim(values) < 1 or len(values) != len(self):
+            wanted = f"one row for each of the {len(self)} clients"
+            raise ValueError(f"site.keep({name!r}): values must have {wanted}, found shape {np.shape(values)}")
         for member, row in zip(self.members.tolist(), np.asarray(values), strict=True):
             self._drawer.setdefault(member, {})[name] = row
 

@@ -21,7 +21,7 @@ from dffl.federation import Federation, keep_optima, places_by
 from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
 from dffl.training.batches import Batches
-from dffl.training.engines.base import Answer, Fields, Note, Visitor
+from dffl.training.engines.base import Answer, Fields, Note, Visitor, checked_answer
 from dffl.training.engines.cores import available_cores, side_by_side
 from dffl.training.engines.site import Held, Keep, Layout, Site, held_rows
 from dffl.training.engines.start import precision, starting_recipe
@@ -79,7 +79,7 @@ class VectorEngine:
 
         def visit(site: Site) -> Answer:
             with self.precision():
-                return Answer(site.members, visitor.visit(site, sent))
+                return checked_answer(visitor, site.members, visitor.visit(site, sent))
 
         notes = _Notes(note or _ignore)
         sites = list(self.sites(members, scope, notes.add))

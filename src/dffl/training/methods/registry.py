@@ -39,7 +39,15 @@ class Method:
 def method(name: str, *, label: str | None = None, colour: str | None = None) -> Callable[..., Callable[..., Outcome]]:
     """Register a function from a `Run` to an `Outcome` as a method; its further keywords are its options."""
 
+    if not isinstance(name, str):
+        raise ValueError('register a method with its name: @dffl.method("name")')
+
     def add(fit: Callable[..., Outcome]) -> Callable[..., Outcome]:
+        for option in list(inspect.signature(fit).parameters.values())[1:]:
+            if option.name in Settings.names():
+                raise ValueError(f"method {name!r}: option {option.name!r} is the name of a setting; read run.settings instead")
+            if option.default is inspect.Parameter.empty:
+                raise ValueError(f"method {name!r}: option {option.name!r} needs a default")
         spare = SPARE_COLOURS[len(METHODS) % len(SPARE_COLOURS)]
         register(METHODS, name, Method(name, fit, label or name, colour or spare), "method", lambda one: one.fit)
         return fit
@@ -98,9 +106,12 @@ def requests(wanted: Iterable[Any], settings: Mapping[str, Any]) -> tuple[list[R
     """
     asked = [_request(one) for one in wanted]
     found, rest = _dotted([one for place, one in enumerate(asked) if one not in asked[:place]], settings)
-    for name in rest:
+    for name in (name for name in rest if name not in (*Settings.names(), *MOVED)):
         owners = [one.method.name for one in found if name in one.method.options]
-        if owners and name not in Settings.names():
+        others = [one.name for one in METHODS.values() if name in one.options]
+        if others and not owners:
+            raise ValueError(f"{name!r} is an option of {', '.join(others)}, not asked for, and no setting")
+        if owners:
             fix = f"({owners[0]!r}, {{{name!r}: ...}})"
             raise ValueError(
                 f"{name!r} is an option of {', '.join(owners)}: give it with its method, as in methods=[{fix}, ...]"

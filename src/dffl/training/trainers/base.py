@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 class Trainer(ABC):
     """A way to train models on some part of the samples. Subclasses are frozen data classes: equal ones train once."""
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" not in cls.__dict__:  # never the name of what it extends: what clients keep is found by it
+            cls.name = cls.__name__
 
     @abstractmethod
     def train(self, run: Run, part: Part) -> Any:

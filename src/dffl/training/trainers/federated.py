@@ -12,6 +12,7 @@ from dffl.losses import Loss
 from dffl.randomness import Purpose, stream
 from dffl.training.aggregators import Aggregator, Memory, Moment, Update
 from dffl.training.engines.base import Engine, Fields, in_name_order
+from dffl.training.history import DivergenceError
 from dffl.training.parts import Part
 from dffl.training.schedules import Schedule
 from dffl.training.settings import Settings, trainable
@@ -66,10 +67,16 @@ class Federated(Trainer):
 
         def updates() -> Iterator[Update]:
             for member, fields in in_name_order(answers, members, engine.names):
+                if "vector" not in fields:
+                    raise ValueError(f"{type(self).__name__}.visit must answer with a field 'vector', found {list(fields)}")
                 self.absorb(memory, fields, float(engine.counts[member] / engine.counts.sum()))
                 yield Update(engine.names[member], int(engine.counts[member]), fields["vector"])
 
-        shared, mine = self.aggregator(settings).combine(state.shared, updates(), mine, moment)
+        aggregator = self.aggregator(settings)
+        shared, mine = checked_aggregate(aggregator, aggregator.combine(state.shared, updates(), mine, moment), state)
+        if not np.isfinite(shared).all():
+            run.history.flush()  # names the client, if it was one of them
+            raise DivergenceError(f"aggregator {aggregator.name!r}: the shared vector of round {state.round} is not finite")
         memory |= {self.AGGREGATE + name: value for name, value in mine.items()}
         return ServerState(state.round + 1, shared.astype(engine.initial.dtype), memory)
 
@@ -111,6 +118,21 @@ class Federated(Trainer):
     def recipe(self, recipe: Recipe) -> Recipe:
         """The run's recipe with this training's own loss."""
         return recipe if self.loss is None else replace(recipe, loss=trainable(self.loss))
+
+
+def checked_aggregate(aggregator: Aggregator, found: Any, state: ServerState) -> tuple[np.ndarray, Memory]:
+    """What an aggregator returned, if it is a vector of the right size and a memory of arrays."""
+    who = f"aggregator {aggregator.name!r} in round {state.round}"
+    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Mapping)):
+        raise ValueError(f"{who}: combine must return a vector and a dictionary of arrays, found {type(found).__name__}")
+    shared = np.asarray(found[0])
+    if shared.dtype.kind not in "fiu" or shared.shape != state.shared.shape:
+        raise ValueError(f"{who}: must give a vector of shape {state.shared.shape}, found {shared.dtype} {shared.shape}")
+    memory = {name: np.asarray(value) for name, value in found[1].items()}
+    for name, value in memory.items():
+        if value.dtype.kind not in "fiub":
+            raise ValueError(f"{who}: its memory must be arrays of numbers, found {value.dtype} under {name!r}")
+    return shared, memory
 
 
 @dataclass(frozen=True)
