@@ -133,5 +133,5 @@ def test_parts_bound_the_memory_and_change_nothing(monkeypatch: pytest.MonkeyPat
     test = mixed(n=20)
     fit = with_networks(mixed())
     whole = fit.evaluate(test)
-    monkeypatch.setattr("dffl.judging.MOST", 200)
+    monkeypatch.setattr("dffl.together.MOST", 200)
     np.testing.assert_array_equal(fit.evaluate(test)["regret"], whole["regret"])

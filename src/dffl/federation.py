@@ -12,7 +12,7 @@ import numpy as np
 from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet
 from dffl.tiles import places_by as places_by
-from dffl.together import solve_each
+from dffl.together import in_parts, solve_each
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,9 +215,11 @@ def minimum_to_split(fraction: float) -> int:
 def keep_optima(clients: Sequence[Client]) -> None:
     """Solve for w*(c) of every client that lacks it, all clients of one kind of set at once, in float64."""
     lacking = [client for client in clients if "_w_star" not in client.__dict__]
-    solved = solve_each([client.set for client in lacking], [client.sense * client.c for client in lacking])
-    for client, w in zip(lacking, solved, strict=True):
-        client.__dict__["_w_star"] = w
+    for part in in_parts([client.c.size for client in lacking]):
+        some = lacking[part]
+        solved = solve_each([client.set for client in some], [client.sense * client.c for client in some])
+        for client, w in zip(some, solved, strict=True):
+            client.__dict__["_w_star"] = w
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:

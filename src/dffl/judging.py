@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -10,10 +10,7 @@ import numpy as np
 
 from dffl.federation import Client, keep_optima
 from dffl.predictor import Predictor
-from dffl.together import predict_each, regret_each
-
-MOST = 1 << 23
-"""The most numbers that are predicted at once: it bounds the memory."""
+from dffl.together import in_parts, predict_each, regret_each
 
 
 def predicted(predictor: Predictor, x: np.ndarray, dim: int | None = None) -> np.ndarray:
@@ -41,23 +38,11 @@ def regrets_under(predictors: Sequence[Predictor], clients: Sequence[Client]) ->
     """What each sample of each client loses by deciding as its own predictor says."""
     keep_optima(clients)
     found = []
-    for part in _parts([client.c.size for client in clients]):
+    for part in in_parts([client.c.size for client in clients]):
         some = clients[part]
         costs = predict_each(predictors[part], [client.x for client in some], some[0].set.dim)
         found += regrets_at_each(some, costs)
     return found
-
-
-def _parts(sizes: Sequence[int]) -> Iterator[slice]:
-    """Stretches of clients, in order, that have `MOST` numbers at most, or are one client."""
-    start, held = 0, 0
-    for place, size in enumerate(sizes):
-        if place > start and held + size > MOST:
-            yield slice(start, place)
-            start, held = place, 0
-        held += size
-    if sizes:
-        yield slice(start, len(sizes))
 
 
 def relative(lost: np.ndarray, client: Client) -> float:

@@ -6,7 +6,7 @@ not depend on the clients beside it, to the last bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -57,3 +57,19 @@ def _solve(sets: FeasibleSet, c: Array) -> Array:
 @jax.jit
 def _regret(sets: FeasibleSet, guesses: Array, c: Array, w_star: Array) -> Array:
     return regret(guesses, c, sets, w_star=w_star)
+
+
+MOST = 1 << 23
+"""The most numbers that are computed at once: it bounds the memory."""
+
+
+def in_parts(sizes: Sequence[int]) -> Iterator[slice]:
+    """Stretches of clients, in order, that have `MOST` numbers at most, or are one client."""
+    start, held = 0, 0
+    for place, size in enumerate(sizes):
+        if place > start and held + size > MOST:
+            yield slice(start, place)
+            start, held = place, 0
+        held += size
+    if sizes:
+        yield slice(start, len(sizes))

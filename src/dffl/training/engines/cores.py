@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache
@@ -15,7 +16,9 @@ TICK = 0.2
 
 
 def available_cores() -> int:
-    """How many cores this process may use; a worker of a study has one."""
+    """How many cores this process may use; a worker of a study has one, and XLA is told so."""
+    if "intra_op_parallelism_threads=1" in os.environ.get("XLA_FLAGS", "").split():
+        return 1
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -37,17 +40,19 @@ def side_by_side(
     if cores == 1 or len(items) < 2:
         yield from map(function, items)
         return
-    begun: list[Future[T]] = [_helpers(cores).submit(function, item) for item in items[1:]]
+    begun: deque[Future[T]] = deque(_helpers(cores).submit(function, item) for item in items[1:])
     try:
         yield function(items[0])
-        for item, one in zip(items[1:], begun, strict=True):
+        for item in items[1:]:
+            one = begun[0]
             if one.cancel():  # no helper has come to it yet
+                begun.popleft()
                 yield function(item)
                 continue
             while not one.done():
                 wait([one], timeout=TICK)
                 meanwhile()
-            yield one.result()
+            yield begun.popleft().result()  # an answer that was passed on is not kept
     finally:
         stop()
         for one in begun:
