@@ -38,7 +38,6 @@ class Method:
 
 def method(name: str, *, label: str | None = None, colour: str | None = None) -> Callable[..., Callable[..., Outcome]]:
     """Register a function from a `Run` to an `Outcome` as a method; its further keywords are its options."""
-
     if not isinstance(name, str):
         raise ValueError('register a method with its name: @dffl.method("name")')
 

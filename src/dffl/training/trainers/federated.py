@@ -58,7 +58,7 @@ class Federated(Trainer):
     def next(self, run: Run, part: Part, state: ServerState) -> ServerState:
         """One round."""
         engine, settings = run.engine(part), run.settings
-        members = sampled(engine.names, settings, state.round)
+        members, samples = sampled(engine.names, settings, state.round), float(engine.counts.sum())
         moment = Moment(state.round, settings.rounds)
         rate = Schedule.of(settings.schedule).factor(*moment)
         answers = run.ask(self, part, members, round=state.round, shared=state.shared, rate=rate, **self.sent(state))
@@ -69,7 +69,7 @@ class Federated(Trainer):
             for member, fields in in_name_order(answers, members, engine.names):
                 if "vector" not in fields:
                     raise ValueError(f"{type(self).__name__}.visit must answer with a field 'vector', found {list(fields)}")
-                self.absorb(memory, fields, float(engine.counts[member] / engine.counts.sum()))
+                self.absorb(memory, fields, float(engine.counts[member]) / samples)
                 yield Update(engine.names[member], int(engine.counts[member]), fields["vector"])
 
         aggregator = self.aggregator(settings)
