@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,8 @@ STRIDE = 9
 
 def demo(options: argparse.Namespace) -> pd.DataFrame:
     """The table of `dffl demo`, a row a client and method."""
-    from dffl.demo import run
-
-    _, table, _ = run(seed=0, progress=False, dtype=options.dtype)
-    return table
+    found = _module("cases.demo", "demo").run(seed=0, progress=False, dtype=options.dtype)
+    return found[1] if isinstance(found, tuple) else found.table
 
 
 def plan(options: argparse.Namespace) -> dict[str, Any]:
@@ -96,22 +95,24 @@ def _shortened(methods: list[str], rounds: int) -> tuple[list[Any], dict[str, An
 
 
 def _quick_study() -> Any:
-    from dffl.studies.paper import quick
-
-    return quick()
+    return _module("cases.paper.study", "studies.paper").quick()
 
 
 def _energy_study() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The function that makes the energy study of a panel, and its protocol."""
-    from importlib import import_module
+    """The function that makes the energy study of a panel, and what is asked of it."""
+    asked = _module("cases.energy.setup", "studies.energy.protocol")
+    return _module("cases.energy.study", "studies.energy.study").study, getattr(asked, "Setup", None) or asked.Protocol
 
-    for home in ("dffl.cases.energy", "dffl.studies.energy"):
+
+def _module(*homes: str) -> Any:
+    """The first of these modules that this version of dffl has."""
+    for home in homes:
         try:
-            return import_module(f"{home}.study").study, import_module(f"{home}.protocol").Protocol
+            return import_module(f"dffl.{home}")
         except ModuleNotFoundError as error:
-            if not (error.name or "").startswith(home.rpartition(".")[0]):  # a dependency that is missing is another matter
+            if not (error.name or "").startswith("dffl"):  # a dependency that is missing is another matter
                 raise
-    raise ModuleNotFoundError("neither dffl.cases.energy nor dffl.studies.energy has study and protocol")
+    raise ModuleNotFoundError(f"dffl has none of {', '.join(homes)}")
 
 
 def require_package(folder: Path) -> str:

@@ -16,6 +16,8 @@ from dffl.training.methods import requests
 
 Wanted = str | tuple[str, Mapping[str, Any]]
 """A method's name, or its name with options."""
+HARM_TOLERANCE = 0.01
+"""A client is harmed by a method if its regret exceeds its local one by more than this share of it."""
 CHANGES = ("change", "change_low", "change_high")
 DEFAULT_METHODS = ("mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "finetune")
 
@@ -26,7 +28,7 @@ def compare(
     *,
     test: Federation,
     validation: Federation | None = None,
-    harm_tolerance: float = 0.01,
+    harm_tolerance: float = HARM_TOLERANCE,
     confidence: float = 0.95,
     progress: bool | None = None,
     **settings: Any,
@@ -94,7 +96,9 @@ def refuse_early(federation: Federation, methods: Sequence[Wanted], **settings: 
         pass
 
 
-def tabulate(fits: dict[str, Fit], test: Federation, harm_tolerance: float = 0.01, confidence: float = 0.95) -> pd.DataFrame:
+def tabulate(
+    fits: dict[str, Fit], test: Federation, harm_tolerance: float = HARM_TOLERANCE, confidence: float = 0.95
+) -> pd.DataFrame:
     """The table of `compare` for fits that are already there."""
     if not harm_tolerance >= 0:
         raise ValueError(f"harm_tolerance must be >= 0, found {harm_tolerance!r}")
@@ -107,14 +111,21 @@ def tabulate(fits: dict[str, Fit], test: Federation, harm_tolerance: float = 0.0
     for place, client in enumerate(test):
         lost = {name: judged[place][0] for name, judged in found.items()}
         size = float(client.z_star_size.mean())
-        allowed = (1 + harm_tolerance) * lost["local"].mean() + 1e-12 * size
+        own, margin = lost["local"].mean(), 1e-12 * size  # for rounding, where the own model loses nothing
         for name, one in fits.items():
-            middle, margin = _paired(lost[name] - lost["local"], confidence)
-            change = np.array([middle, middle - margin, middle + margin]) / (size if size > 0 else 1.0)
+            middle, half = _paired(lost[name] - lost["local"], confidence)
+            change = np.array([middle, middle - half, middle + half]) / (size if size > 0 else 1.0)
             row = one.row(client, *found[name][place]) | {"method": name} | dict(zip(CHANGES, change.tolist(), strict=True))
-            rows.append(row | {"verdict": _verdict(change), "harmed": bool(lost[name].mean() > allowed)})
+            rows.append(
+                row | {"verdict": _verdict(change), "harmed": bool(harms(lost[name].mean(), own, harm_tolerance, margin))}
+            )
     order = {name: place for place, name in enumerate(fits)}
     return pd.DataFrame(rows).sort_values("method", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+
+
+def harms(regret: Any, local: Any, tolerance: float = HARM_TOLERANCE, margin: float = 0.0) -> Any:
+    """Whether these regrets exceed those of the clients' local models by more than a share of them (and a margin)."""
+    return regret > (1 + tolerance) * local + margin
 
 
 def _verdict(change: np.ndarray) -> str:

@@ -33,7 +33,7 @@ class Purpose(IntEnum):
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:
     """The generator for this purpose, client and counter."""
-    philox = np.random.Philox(key=[seed, _name_key(client)], counter=[0, 0, counter, int(purpose)])
+    philox = np.random.Philox(key=[checked_seed(seed), _name_key(client)], counter=[0, 0, counter, int(purpose)])
     return np.random.Generator(philox)
 
 
@@ -70,8 +70,8 @@ def _name_key(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
-def checked_seed(seed: int) -> int:
-    """``seed`` as an int that a stream takes."""
+def checked_seed(seed: int, name: str = "seed") -> int:
+    """``seed`` as an int that a stream takes; ``name`` is what the caller calls it."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise ValueError(f"seed must be a whole number from 0 to 2**63 - 1, found {seed!r}")
+        raise ValueError(f"{name} must be a whole number from 0 to 2**63 - 1, found {seed!r:.40}")
     return int(seed)

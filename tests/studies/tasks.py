@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dffl.studies import Study, grid, paper
+from dffl.cases.paper import study as paper
+from dffl.studies import Study, grid
 
 
 def noisy_rows(*, scale: float, number: int, letter: str, pause: float = 0.0) -> pd.DataFrame:

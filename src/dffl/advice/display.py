@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -13,17 +13,32 @@ from dffl.advice.advising import RECOMMENDATIONS, Advice
 STYLES = {"federate": "green", "personalise": "cyan", "stay local": "yellow", "cannot tell": "dim"}
 
 
+class AdviceShown(NamedTuple):
+    """Advice, and what the federation is called."""
+
+    advice: Advice
+    title: str
+
+    def show(self, console: Console) -> None:
+        """Print who should federate, what each choice is expected to lose, and why."""
+        show(self.advice, self.title, console)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return self.advice.as_json()
+
+
 def show(advice: Advice, title: str, console: Console) -> None:
     """Print who should federate, what each choice is expected to lose, and why."""
     console.print(_table(advice, title))
     rows = advice.rows()
     counts = {name: sum(row["recommendation"] == name for row in rows) for name in RECOMMENDATIONS}
-    console.print("\n" + ", ".join(f"{name}: {count}" for name, count in counts.items() if count), highlight=False)
+    console.print("\n" + ", ".join(f"{name}: {count}" for name, count in counts.items() if count))
     harmed = [row["client"] for row in rows if row["gain_high"] < 0]
     if harmed:
-        console.print(f"The shared model as it is would harm {', '.join(harmed)}.", highlight=False)
+        console.print(f"The shared model as it is would harm {', '.join(harmed)}.")
     for warning in warnings(advice):
-        console.print(warning, style="yellow", highlight=False)
+        console.print(warning, style="yellow")
     console.print("\nWhy", style="bold")
     for row in rows:
         line = Text(f"{row['client']}: ")

@@ -9,7 +9,7 @@ be compared: a ratio of log .8 is a gain of 20 %. Four steps:
 3. shrinkage (empirical Bayes): a client is likely to fare as others of its size do, the more so the less its own samples say;
 4. the interval also covers the luck of the one training that the client will get.
 
-The constants were fitted to 120 synthetic federations, and are judged on others (`dffl.studies.advice`).
+The constants were fitted to 120 synthetic federations, and are judged on others (`dffl.cases.advice.study`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Benchmarks: what `dffl bench` measures, in one run on one machine, and what we aim at.
 
 Each measurement runs in a process of its own: memory is then its own, one core can be given to it, and OR-Tools (in
-peers) never meets HiGHS (in ours), whose symbols clash.
+`benchmarks/peers`) never meets HiGHS (in ours), whose symbols clash.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Result:
         return self.value >= m.aim if m.higher_is_better else self.value <= m.aim
 
 
-def measurements(quick: bool = False, peers: bool = False) -> list[Measurement]:
+def measurements(quick: bool = False) -> list[Measurement]:
     """Everything that is measured, in order."""
 
     def own(*command: str, cores: int = 0) -> tuple[str, ...]:
@@ -82,26 +82,12 @@ def measurements(quick: bool = False, peers: bool = False) -> list[Measurement]:
         Measurement("import dffl, all of it", own("importing", "from dffl import *"), "s"),
         Measurement("dffl --help", own("importing", HELP), "s", 0.5, False),
     ]
-    if peers:
-        found += [
-            _peer("PyEPO + GLOP", "pyepo", "glop", "instances_per_second", "instances/s", "SPO+ knapsack"),
-            _peer("PyEPO + NumPy greedy", "pyepo", "greedy", "instances_per_second", "instances/s", "SPO+ knapsack"),
-            _peer("PyTorch closed form", "pytorch", "spo", "instances_per_second", "instances/s", "SPO+ knapsack"),
-            _peer("PyTorch step", "pytorch", "step", "milliseconds_per_step", "ms", "step knapsack, one core"),
-            _peer("PyTorch FedAvg loop", "pytorch", "rounds", "rounds_per_second", "rounds/s", "federated rounds"),
-            _peer("Flower simulation", "flower", "rounds", "rounds_per_second", "rounds/s", "federated rounds"),
-        ]
     return found
 
 
-def _peer(name: str, module: str, case: str, key: str, unit: str, ours: str) -> Measurement:
-    command = (f"dffl.bench.peers.{module}", "--case", case)
-    return Measurement(name, command, unit, higher_is_better=unit != "ms", key=key, peer_of=ours)
-
-
-def run(peers: bool = False, only: str = "", quick: bool = False, progress: bool | None = None) -> Results:
+def run(asked: list[Measurement], only: str = "", progress: bool | None = None) -> Results:
     """Run the measurements whose name contains ``only``."""
-    chosen = [m for m in measurements(quick, peers) if only.lower() in m.name.lower()]
+    chosen = [m for m in asked if only.lower() in m.name.lower()]
     if not chosen:
         raise ValueError(f"no measurement's name contains {only!r}")
     results = []

@@ -121,12 +121,12 @@ def memory(clients: int) -> dict[str, Any]:
 
 def market(zones: int, past: bool) -> dict[str, Any]:
     """Peak memory of training a market of so many zones and three years with every method of the energy study."""
+    from dffl.cases.energy.data import Sampling, federation
+    from dffl.cases.energy.data.example import example_panel
     from dffl.comparing import fit_all
-    from dffl.data.energy import Recipe, federation
-    from dffl.data.energy.example import example_panel
 
     panel = example_panel(days=3 * 365, towns=[f"town-{number:04d}" for number in range(zones)])
-    train = federation(panel, Recipe(weight=0.05 if past else None))
+    train = federation(panel, Sampling(weight=0.05 if past else None))
     quick: dict[str, Any] = {"rounds": 1, "local_epochs": 1, "finetune.epochs": (1,), "finetune-mix.epochs": (1,)}
     fit_all(train, ("local", "fedavg", "interp-spo", "finetune", "finetune-mix"), progress=False, forecast=past, **quick)
     return {"value": peak_gb()}

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import dffl
-from dffl.cli.energy import energy
-from dffl.cli.shared import Json, Only, Quiet, Ray, Seed, Without, Workers, answer, answering, console, require_folder
+from dffl.cases.advice.command import advice_study
+from dffl.cases.energy.command import energy
+from dffl.cases.paper.command import paper
+from dffl.terminal import Exit, Json, Quiet, Seed, Without, answer, answering, leave, require_picture, shown_progress
 
 app = typer.Typer(
-    help="Decision-focused federated learning: train together on the decisions that follow, while the data stay home.",
+    help="Decision-focused federated learning: train together on the decisions that follow.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(energy, name="energy")
+
+SourceName = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE", help="demo, knapsack, portfolio, or the panel of an electricity market (see dffl energy)."
+    ),
+]
+Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -33,7 +41,7 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 @app.command()
 def demo(
     seed: Seed = 0,
-    rounds: Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")] = 50,
+    rounds: Rounds = 50,
     figure: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("dffl-demo.png"),
     json_: Json = False,
     quiet: Quiet = False,
@@ -46,108 +54,10 @@ def demo(
     """
     with answering():
         if not json_:
-            require_folder(figure)
-        from dffl import demo as demonstration
+            require_picture(figure)
+        from dffl.cases.demo import run
 
-        federation, table, seconds = demonstration.run(seed, progress=False if quiet else None, rounds=rounds)
-        if json_:
-            typer.echo(json.dumps(demonstration.as_json(table, seconds)))
-            return
-        screen = console()
-        demonstration.show(federation, table, screen)
-        demonstration.draw(table, figure)
-        screen.print(f"\n{seconds:.0f} s. Picture: {figure}", highlight=False)
-
-
-@app.command()
-def bench(
-    peers: Annotated[bool, typer.Option(help="Measure PyEPO, PyTorch and Flower too (extra: dffl\\[peers]).")] = False,
-    only: Annotated[str, typer.Option(help="Only the measurements whose name contains this text.")] = "",
-    quick: Annotated[bool, typer.Option(help="Shorter repeats and smaller federations.")] = False,
-    json_: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Measure speed and memory on this machine, beside the figures that we aim at.
-
-    Example: dffl bench --only knapsack
-    """
-    with answering():
-        from dffl.bench import run
-
-        results = run(peers=peers, only=only, quick=quick, progress=False if quiet else None)
-        if json_:
-            typer.echo(json.dumps(results.as_json()))
-        else:
-            results.show(console())
-
-
-@app.command()
-def paper(
-    out: Annotated[
-        Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper (-quick, -protocol).")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option(help="A faithful small version: 32 configurations, one seed; about three minutes.")
-    ] = False,
-    protocol: Annotated[
-        bool, typer.Option(help="Compare what the paper's silence allows, instead of the study itself.")
-    ] = False,
-    only: Only = None,
-    workers: Workers = None,
-    ray: Ray = "",
-    show: Annotated[
-        bool, typer.Option(help="Run nothing: tables and figures of what is finished, even of a run under way.")
-    ] = False,
-    figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
-    json_: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Reproduce the paper's synthetic study: every table and figure, beside the paper's own numbers.
-
-    The whole grid is 2,560 configurations and takes hours; stop it at any time, and the same command goes on where it was.
-
-    Example: dffl paper --quick
-
-    Example: dffl paper --only problem=knapsack --only degree=2,4 --out knapsack
-    """
-    with answering():
-        from dffl.studies import command
-
-        options = command.Options(out, quick, protocol, only or [], workers, ray or None, show, figures)
-        outcome = command.paper(options, progress=False if quiet else None)
-        answer(outcome, json_)
-
-
-@app.command("advice-study")
-def advice_study(
-    out: Annotated[Path | None, typer.Option(help="Where rows and tables go. Default: dffl-advice (-zones).")] = None,
-    zones: Annotated[
-        Path | None, typer.Option(help="Judge on the electricity zones in this folder instead of synthetic federations.")
-    ] = None,
-    only: Only = None,
-    workers: Workers = None,
-    ray: Ray = "",
-    show: Annotated[bool, typer.Option(help="Run nothing: the tables of what is finished, even of a run under way.")] = False,
-    json_: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Judge `dffl advise` where the truth is known: 432 synthetic federations, or real zones. Takes an hour.
-
-    Example: dffl advice-study --only sizes=equal --only noise=0
-
-    Example: dffl advice-study --zones FOLDER
-    """
-    with answering():
-        from dffl.studies.advice_command import advice_study as judge
-        from dffl.studies.command import Options
-
-        options = Options(out, False, False, only or [], workers, ray or None, show, False)
-        outcome = judge(options, zones, progress=False if quiet else None)
-        answer(outcome, json_)
-
-
-SOURCE_HELP = "demo, knapsack, portfolio, or the panel of an electricity market (see dffl energy)."
-SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE_HELP)]
+        answer(run(seed, shown_progress(quiet), None if json_ else figure, rounds=rounds), json_)
 
 
 @app.command()
@@ -160,7 +70,7 @@ def advise(
         bool | None, typer.Option(help="Hold out consecutive samples, as time series need. Default: for zones.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="How often the interval is to hold the truth.")] = 0.9,
-    rounds: Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")] = 50,
+    rounds: Rounds = 50,
     quick: Annotated[bool, typer.Option(help="Train nothing: a rough answer from cost models, in seconds.")] = False,
     json_: Json = False,
     quiet: Quiet = False,
@@ -173,18 +83,15 @@ def advise(
     """
     with answering():
         from dffl.advice import advise as advise_clients
-        from dffl.advice.display import show
-        from dffl.sources import load
+        from dffl.advice.display import AdviceShown
+        from dffl.cli.sources import load
 
         found = load(source, seed, without or ())
         advice = advise_clients(
             found.federation, folds=folds, blocks=found.ordered if blocks is None else blocks, quick=quick,
-            confidence=confidence, progress=False if quiet else None, seed=seed, rounds=rounds,
+            confidence=confidence, progress=shown_progress(quiet), seed=seed, rounds=rounds,
         )  # fmt: skip
-        if json_:
-            typer.echo(json.dumps(advice.as_json()))
-        else:
-            show(advice, found.title, console())
+        answer(AdviceShown(advice, found.title), json_)
 
 
 @app.command()
@@ -206,22 +113,43 @@ def bounds(
     """
     with answering():
         if not json_:
-            require_folder(figure)
-        from dffl.sources import load
-        from dffl.theory.display import draw, show
+            require_picture(figure)
+        from dffl.cli.sources import load
+        from dffl.theory.display import BoundsShown
         from dffl.theory.report import bounds as bound
 
         found = load(source, seed, without or ())
-        report = bound(found.federation, delta=delta, search=search, progress=False if quiet else None, seed=seed)
-        if json_:
-            typer.echo(json.dumps(report.as_json()))
-            return
-        screen = console()
-        show(report, found.title, screen)
-        draw(report, figure, found.title)
-        screen.print(f"\nHeat map: {figure}", highlight=False)
+        report = bound(found.federation, delta=delta, search=search, progress=shown_progress(quiet), seed=seed)
+        answer(BoundsShown(report, found.title, figure), json_)
+
+
+@app.command()
+def bench(
+    only: Annotated[str, typer.Option(help="Only the measurements whose name contains this text.")] = "",
+    quick: Annotated[bool, typer.Option(help="Shorter repeats and smaller federations.")] = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure speed and memory on this machine, beside the figures that we aim at.
+
+    Example: dffl bench --only knapsack
+    """
+    with answering():
+        from dffl.bench import measurements, run
+
+        answer(run(measurements(quick), only=only, progress=shown_progress(quiet)), json_)
+
+
+app.command()(paper)
+app.command("advice-study")(advice_study)
+app.add_typer(energy, name="energy")
 
 
 def main() -> Any:
     """The entry point of the command ``dffl``."""
-    return app()
+    try:
+        return app()
+    except SystemExit as end:
+        if end.code == Exit.INTERRUPTED:
+            leave(Exit.INTERRUPTED)
+        raise

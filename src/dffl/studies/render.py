@@ -10,8 +10,7 @@ import pandas as pd
 from rich.table import Table as RichTable
 
 from dffl.files import write_text
-from dffl.studies.published import Value
-from dffl.studies.tables import Cell, Table
+from dffl.studies.tables import Cell, Table, Value
 
 MANY = 1000
 """From here on numbers are shown whole."""

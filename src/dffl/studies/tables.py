@@ -1,43 +1,27 @@
-"""The paper's tables from a study's rows, each cell beside the paper's own.
-
-A table is a list of cells (rows x columns, with ours and the paper's value), so that one writer makes Markdown, CSV and
-LaTeX of any of them. Regrets are in percent.
-"""
+"""A table of results: cells of ours, beside a reference where there is one. `render` writes any of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 
-from dffl.studies.published import AGGREGATE, BY_SIZE, STATISTICS, Value
-from dffl.training.methods import label_of
 
-PAPER_NAMES = {
-    "interp-mse": "Interp-DFFL(MSE)",
-    "interp-spo": "Interp-DFFL(SPO+)",
-    "oracle-interp-mse": "Oracle Interp-DFFL(MSE)",
-    "oracle-interp-spo": "Oracle Interp-DFFL(SPO+)",
-    "finetune": "Fine-tuned (ours)",
-    "finetune-mix": "Fine-tuned, mixed (ours)",
-}
-"""The paper's own words for its methods, and for those beyond it whose they are. The others have their usual label."""
-ORDER = (
-    "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
-    "finetune-mix",
-)  # fmt: skip
-"""The order in which methods stand in tables; others follow."""
+class Value(NamedTuple):
+    """A mean and its standard deviation over seeds; NaN where there is none."""
 
-PAPER_FOUR = ("local", "fedavg", "interp-mse", "interp-spo")
-ORACLES = ("oracle-interp-mse", "oracle-interp-spo")
-BEYOND = ("finetune", "mean-cost")
-GROUPS = ("data-rich", "data-poor")
-BALANCED_SAMPLES = 100
-"""What a client of a balanced configuration trains on; in an imbalanced one it is 500 or 50."""
-HARM_TOLERANCE = 0.01
-"""A client is harmed by a method if its regret exceeds its local one by more than this share of it."""
+    mean: float
+    sd: float = math.nan
+
+    @classmethod
+    def over_seeds(cls, numbers: npt.ArrayLike) -> Value:
+        """The mean and the standard deviation of one number for each seed."""
+        values = np.asarray(numbers, float)
+        middle = float(values.mean()) if len(values) else math.nan
+        return cls(middle, float(values.std(ddof=1)) if len(values) > 1 else math.nan)
 
 
 class Cell(NamedTuple):
@@ -46,7 +30,7 @@ class Cell(NamedTuple):
     row: tuple[str, ...]
     column: str
     ours: Value
-    paper: Value | None
+    paper: Value | None = None
 
 
 class Table(NamedTuple):
@@ -59,228 +43,6 @@ class Table(NamedTuple):
     note: str
 
 
-READINGS = {"relative_regret": "in total", "mean_ratio": "per sample"}
-"""What a client's relative regret may mean: the sum of its regrets over the sum of |z*|, or the mean over its samples of
-regret / |z*|. The paper does not say; both are in the rows."""
-READING = "relative_regret"
-"""The one that the tables and figures show: dffl's own, and closer to the means of the paper's Table 1."""
-
-
-def percent(rows: pd.DataFrame, column: str = READING) -> pd.DataFrame:
-    """The rows with ``regret`` in percent, and ``harmed``: worse than local by more than the tolerance."""
-    keys = ["job", "client"]
-    out = rows.assign(regret=100.0 * rows[column].astype(float))
-    local = out.loc[out["method"] == "local"].set_index(keys)["regret"]
-    own = local.reindex(pd.MultiIndex.from_frame(out[keys])).to_numpy()
-    harmed = (out["regret"] > (1 + HARM_TOLERANCE) * own + 1e-9).astype(float)
-    return out.assign(harmed=harmed.where(~np.isnan(own)))  # without a local model nobody can tell
-
-
-def name_of(method: str) -> str:
-    """What this study's tables and figures call a method."""
-    return PAPER_NAMES.get(method) or label_of(method)
-
-
-def methods_in(rows: pd.DataFrame, wanted: Iterable[str] | None = None) -> list[str]:
-    """Those of the wanted methods that have rows; by default all that have."""
-    found = [str(method) for method in rows["method"].unique()]
-    return [method for method in (dict.fromkeys((*ORDER, *found)) if wanted is None else wanted) if method in found]
-
-
-def client_group(rows: pd.DataFrame) -> pd.Series:
-    """Each row's group: balanced, or in an imbalanced configuration data-rich or data-poor."""
-    rich = rows["n"] > BALANCED_SAMPLES
-    names = np.where(~rows["imbalanced"].to_numpy(bool), "balanced", np.where(rich, *GROUPS))
-    return pd.Series(names, rows.index, name="group")
-
-
-def over_degrees(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each client's mean over the degrees: what the paper's narrow quantiles are taken of (see the protocol's page)."""
-    keys = ["problem", "method", "seed", "imbalanced", "eta_obj", "eta_constr", "client", "n", "saturated"]
-    return rows.groupby(keys, sort=False, observed=True, as_index=False)[["regret", "lambda", "harmed"]].mean()
-
-
-# The tables
-
-
-def all_tables(rows: pd.DataFrame) -> list[Table]:
-    """Every table that these rows allow."""
-    plain = rows[rows["noise"] == 0]
-    if plain.empty:
-        return [with_noise(rows)]
-    quiet = percent(plain)
-    tables = [readings(plain), aggregate(quiet, oracles=False), aggregate(quiet, oracles=True), averaging(quiet)]
-    tables.append(by_seed(quiet))
-    if quiet["imbalanced"].any():
-        tables += [interpolation(quiet), by_size(plain, READING), by_size(plain, "mean_ratio")]
-    if (quiet["problem"] == "knapsack").any():
-        tables += [saturation(quiet), without_saturated(quiet)]
-    noisy = rows[rows["noise"] > 0]
-    if len(noisy):
-        tables.append(with_noise(noisy))
-    return tables
-
-
-def readings(rows: pd.DataFrame) -> Table:
-    """The means of every method beside the paper's, under both readings of a client's relative regret."""
-    cells = []
-    for reading, words in READINGS.items():
-        found = _aggregate_cells(percent(rows, reading), [*PAPER_FOUR, *ORACLES, *BEYOND], AGGREGATE)
-        cells += [cell._replace(column=f"mean, {words}") for cell in found if cell.column == "mean"]
-        cells += [cell._replace(column=f"harmed, {words}") for cell in found if cell.column == "harmed"]
-    note = (
-        "Mean relative regret in percent over clients and configurations without noise (+- inter-seed sd), and the share of "
-        "clients and configurations worse off than with their local model by more than 1 % of its regret. The paper does not "
-        "say what a client's relative regret is: in total, the sum of its regrets over the sum of its best values; per sample, "
-        "the mean of regret over best value."
-    )
-    return Table("readings", "Does it reproduce the paper? Mean relative regret (%)", ("problem", "method"), cells, note)
-
-
-def averaging(rows: pd.DataFrame) -> Table:
-    """Quantiles over clients whose regrets were averaged over the degrees first, and over all clients and degrees."""
-    cells = []
-    for words, kept in (("degrees averaged", over_degrees(rows)), ("all degrees apart", rows)):
-        found = _aggregate_cells(kept, PAPER_FOUR, AGGREGATE)
-        cells += [cell._replace(row=(*cell.row, words)) for cell in found if cell.column in STATISTICS[1:]]
-    order = list(dict.fromkeys(cell.row[:2] for cell in cells))
-    cells.sort(key=lambda cell: order.index(cell.row[:2]))
-    note = "The paper's quantiles are too narrow for single configurations; averaged over the degrees they come closer."
-    return Table("averaging", "What the quantiles are taken of", ("problem", "method", "quantiles of"), cells, note)
-
-
-def aggregate(rows: pd.DataFrame, oracles: bool) -> Table:
-    """Table 1, or its version of the appendix with the oracle rows."""
-    methods = [*PAPER_FOUR, *(ORACLES if oracles else ()), *BEYOND]
-    name = "table1-with-oracles" if oracles else "table1"
-    title = "Relative regret (%) by experiment and method" + (", with the oracle rows" if oracles else "")
-    note = (
-        "Each client's regret is averaged over the degrees first; mean, median, quantiles and maximum are over clients and "
-        "heterogeneities in a seed, then averaged over seeds (+- inter-seed sd). harmed: the share of clients and "
-        "configurations that are worse off than with their local model by more than 1 % of its regret."
-    )
-    return Table(name, title, ("problem", "method"), _aggregate_cells(over_degrees(rows), methods, AGGREGATE), note)
-
-
-def without_saturated(rows: pd.DataFrame) -> Table:
-    """The knapsack part of Table 1 for the clients whose budget binds."""
-    rows = _where(rows, problem="knapsack", saturated=False)
-    methods = [*PAPER_FOUR, *ORACLES, *BEYOND]
-    note = "As Table 1, without the clients whose budget covers every item: any positive prediction decides perfectly there."
-    cells = _aggregate_cells(over_degrees(rows), methods, {})
-    return Table("table1-binding-budgets", "Knapsack clients whose budget binds", ("problem", "method"), cells, note)
-
-
-def interpolation(rows: pd.DataFrame) -> Table:
-    """The summary of Interp-DFFL(SPO+) for data-rich and data-poor clients."""
-    rows, cells = _sized(rows), []
-    for problem in rows["problem"].unique():
-        for group in GROUPS:
-            part = _where(rows, problem=problem, group=group, method="interp-spo")
-            cells += _cells((problem, group), part, ("mean", "mean lambda"), BY_SIZE[problem, group, "interp-spo"])
-    note = "Imbalanced configurations: 500 training samples (data-rich) or 50 (data-poor). lambda = 1 is the federated model."
-    return Table("interpolation", "Interp-DFFL(SPO+) under imbalance", ("problem", "clients"), cells, note)
-
-
-def by_seed(rows: pd.DataFrame) -> Table:
-    """The mean of each method in each seed."""
-    cells = []
-    for problem in rows["problem"].unique():
-        for method in methods_in(rows, (*PAPER_FOUR, *BEYOND)):
-            for seed, part in _where(rows, problem=problem, method=method).groupby("seed"):
-                cells += [
-                    cell._replace(column=f"seed {seed}") for cell in _cells((problem, name_of(method)), part, ("mean",), {})
-                ]
-    note = "Mean relative regret in percent. A seed draws all clients anew, their budgets too: a few tiny ones decide a mean."
-    return Table("by-seed", "The means of each seed", ("problem", "method"), cells, note)
-
-
-def by_size(rows: pd.DataFrame, reading: str) -> Table:
-    """Data-rich and data-scarce clients under every method."""
-    rows, cells = _sized(percent(rows, reading)), []
-    for problem in rows["problem"].unique():
-        for group in GROUPS:
-            for method in methods_in(rows, (*PAPER_FOUR, *ORACLES, *BEYOND)):
-                part = _where(rows, problem=problem, group=group, method=method)
-                weights = ("mean lambda", "median lambda") if part["lambda"].notna().any() else ()
-                paper = BY_SIZE.get((problem, group, method), {})
-                cells += _cells((problem, group, name_of(method)), part, ("mean", "median", "harmed", *weights), paper)
-    note = "Imbalanced configurations; each client averaged over the degrees. Regrets and harmed in percent."
-    name = f"by-size-{READINGS[reading].replace(' ', '-')}"
-    title = f"Data-rich and data-poor clients, relative regret {READINGS[reading]}"
-    return Table(name, title, ("problem", "clients", "method"), cells, note)
-
-
-def saturation(rows: pd.DataFrame) -> Table:
-    """How many knapsack clients have a budget that covers everything, by constraint heterogeneity, and what they lose."""
-    own, cells = _where(rows, problem="knapsack", method="local"), []
-    for eta in sorted(own["eta_constr"].unique()):
-        part, label = _where(own, eta_constr=eta), (f"eta_constr = {eta:g}",)
-        cells += _cells(label, part, ("saturated",), {})
-        for column, some in (("local regret of these", part[part["saturated"]]), ("of the others", part[~part["saturated"]])):
-            cells += [cell._replace(column=column) for cell in _cells(label, some, ("mean",), {})]
-    note = "Share of the knapsack clients whose budget is at least the weight of all items, and mean local regrets, in percent."
-    return Table("saturated", "Saturated knapsack clients", ("heterogeneity",), cells, note)
-
-
-def with_noise(rows: pd.DataFrame) -> Table:
-    """The configurations with the noise as the paper words it, against realised and against conditional-mean costs."""
-    cells = []
-    for kind, column in (("realised costs", READING), ("conditional-mean costs", f"expected_{READING}")):
-        found = _aggregate_cells(over_degrees(percent(rows, column)), [*PAPER_FOUR, *ORACLES, *BEYOND], {})
-        cells += [cell._replace(row=(cell.row[0], kind, cell.row[1])) for cell in found]
-    note = "Every cost has its own Uniform(0, 2) factor: at realised costs no rule can avoid the regret that it brings."
-    return Table("noise", "With the noise as worded", ("problem", "judged by", "method"), cells, note)
-
-
-# What they are made of
-
-COLUMNS: dict[str, Callable[[pd.DataFrame], float]] = {
-    "mean": lambda one: one["regret"].mean(),
-    "median": lambda one: one["regret"].median(),
-    "p75": lambda one: float(one["regret"].quantile(0.75)),
-    "p90": lambda one: float(one["regret"].quantile(0.9)),
-    "max": lambda one: one["regret"].max(),
-    "harmed": lambda one: 100 * one["harmed"].mean(),
-    "saturated": lambda one: 100 * one["saturated"].mean(),
-    "mean lambda": lambda one: one["lambda"].mean(),
-    "median lambda": lambda one: one["lambda"].median(),
-}
-"""A column of a table: a number of one seed's rows."""
-
-
-def _cells(row: tuple[str, ...], rows: pd.DataFrame, columns: Sequence[str], paper: dict[str, Value]) -> list[Cell]:
-    """A row of a table: each column's mean and standard deviation over seeds; nan where there are too few seeds for it."""
-    seeds = [one for _, one in rows.groupby("seed")]
-    cells = []
-    for column in columns:
-        numbers = np.array([COLUMNS[column](one) for one in seeds], float)
-        middle = float(numbers.mean()) if len(numbers) else np.nan
-        spread = float(numbers.std(ddof=1)) if len(numbers) > 1 else np.nan
-        cells.append(Cell(row, column, Value(middle, spread), paper.get(column)))
-    return cells
-
-
-def _aggregate_cells(
-    rows: pd.DataFrame, methods: Sequence[str], published: dict[tuple[str, str], dict[str, Value]]
-) -> list[Cell]:
-    cells = []
-    for problem in rows["problem"].unique():
-        for method in methods_in(rows, methods):
-            part, paper = _where(rows, problem=problem, method=method), published.get((problem, method), {})
-            cells += _cells((problem, name_of(method)), part, (*STATISTICS, "harmed"), paper)
-    return cells
-
-
-def _where(rows: pd.DataFrame, **values: object) -> pd.DataFrame:
-    """The rows with these values."""
-    mask = np.ones(len(rows), bool)
-    for column, value in values.items():
-        mask &= (rows[column] == value).to_numpy()
-    return rows[mask]
-
-
-def _sized(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each client of the imbalanced configurations with its group."""
-    rows = over_degrees(rows[rows["imbalanced"]])
-    return rows.assign(group=client_group(rows))
+def plain_cells(row: tuple[str, ...], numbers: Mapping[str, float]) -> list[Cell]:
+    """One row of numbers without a spread and without a reference, by column."""
+    return [Cell(row, column, Value(float(number))) for column, number in numbers.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -20,13 +21,31 @@ PANELS = {
 }
 
 
+class BoundsShown(NamedTuple):
+    """Bounds, what the federation is called, and where the heat map goes."""
+
+    bounds: Bounds
+    title: str
+    figure: Path
+
+    def show(self, console: Console) -> None:
+        """Print the tables, and draw the heat map."""
+        show(self.bounds, self.title, console)
+        draw(self.bounds, self.figure, self.title)
+        console.print(f"\nHeat map: {self.figure}")
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return self.bounds.as_json()
+
+
 def show(bounds: Bounds, title: str, console: Console) -> None:
     """Print what sets the clients apart, the terms of Theorem 2, and what of all this says nothing."""
     console.print(_apart(bounds, title))
     console.print()
     console.print(_risk(bounds))
     for line in notes(bounds):
-        console.print(f"- {line}", highlight=False)
+        console.print(f"- {line}")
 
 
 def notes(bounds: Bounds) -> list[str]:

@@ -1,0 +1,1 @@
+"""Does the advice work? It is judged on federations in which the truth is known."""

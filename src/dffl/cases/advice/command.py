@@ -1,0 +1,43 @@
+"""`dffl advice-study`: judge `dffl advise` where the truth is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
+
+
+def advice_study(
+    out: Annotated[Path | None, typer.Option(help="Where rows and tables go. Default: dffl-advice (-zones).")] = None,
+    zones: Annotated[
+        Path | None, typer.Option(help="Judge on the electricity zones in this folder instead of synthetic federations.")
+    ] = None,
+    only: Only = None,
+    workers: Workers = None,
+    ray: Ray = "",
+    show: Annotated[
+        bool, typer.Option(help="Run nothing: the tables of what is finished, even while a run is under way.")
+    ] = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge `dffl advise` where the truth is known: 432 synthetic federations, or real zones. Takes an hour.
+
+    Example: dffl advice-study --only sizes=equal --only noise=0
+
+    Example: dffl advice-study --zones FOLDER
+    """
+    with answering():
+        from dffl.cases.advice import study
+        from dffl.cases.advice.tables import all_tables
+        from dffl.studies.render import write_tables
+        from dffl.studies.result import RunOptions, StudyResult, finished_rows
+
+        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet))
+        found = finished_rows(study.study() if zones is None else study.zones(zones), options)
+        tables = all_tables(found.rows)
+        write_tables(tables, found.folder / "tables")
+        answer(StudyResult(found, tables, shown=()), json_)

@@ -1,0 +1,178 @@
+"""The demonstration: a federation of knapsacks, every method, client by client."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from dffl.comparing import DEFAULT_METHODS, compare, summarise
+from dffl.data import synthetic
+from dffl.federation import Federation
+from dffl.files import write_whole
+from dffl.terminal import command_name
+from dffl.training.methods import colour_of
+
+NEXT = (
+    ("advise demo", "should each of these clients federate, and why?"),
+    ("energy example && {dffl} energy run example.csv", "from a table of prices to hours to buy tomorrow"),
+    ("paper --quick", "the paper's study, beside its own numbers (three minutes)"),
+)
+"""What to try after the demo."""
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """The demo's federation, one row per client and method, and what it took."""
+
+    federation: Federation
+    table: pd.DataFrame
+    seconds: float
+    figure: Path | None
+
+    def show(self, console: Console) -> None:
+        """Print each client, the summary and what to try next, for people."""
+        styled = console.color_system is not None
+        console.print(Group(_client_table(self.federation, self.table), "", _summary_table(self.table), ""))
+        console.print(_reading(self.table, styled))
+        dffl = command_name()
+        console.print(f"\n{self.seconds:.0f} s. Picture: {self.figure}\n\nNext, try:")
+        for command, what in NEXT:
+            console.print(f"  {dffl} {command.format(dffl=dffl)}\n      {what}", soft_wrap=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: relative regrets in percent, lambda of interp-spo."""
+        clients = []
+        for name, rows in self.table.groupby("client", sort=False):
+            by_method = rows.set_index("method")
+            regrets = (100 * by_method["relative_regret"]).to_dict()
+            weight = float(by_method["lambda"]["interp-spo"])
+            clients.append({"name": name, "n": int(rows["n"].iloc[0]), "relative_regret": regrets, "lambda": weight})
+        columns = ["mean", "median", "p75", "p90", "max"]
+        summary = (100 * summarise(self.table)[columns]).to_dict(orient="index")
+        return {"clients": clients, "summary": summary, "seconds": round(self.seconds, 3)}
+
+
+def run(seed: int = 0, progress: bool | None = None, figure: Path | None = None, **settings: Any) -> DemoResult:
+    """Train every method on the demo's federation, judge it, and draw the picture if one is asked for."""
+    started = time.perf_counter()
+    federation = synthetic.knapsack(seed, imbalanced=True)
+    test = synthetic.knapsack(seed, "test", imbalanced=True)
+    table = compare(federation, test=test, seed=seed, progress=progress, **settings)
+    seconds = time.perf_counter() - started
+    if figure is not None:
+        draw(table, figure)
+    return DemoResult(federation, table, seconds, figure)
+
+
+def _client_table(federation: Federation, table: pd.DataFrame) -> Table:
+    out = Table(
+        title="Relative regret of each client, in % of the best possible profit (lower is better)", title_justify="left"
+    )
+    for heading in ("client", "samples", "budget"):
+        out.add_column(heading, justify="left" if heading == "client" else "right")
+    for method in DEFAULT_METHODS:
+        out.add_column(method, justify="right")
+    for heading in ("lambda", "epochs"):
+        out.add_column(heading, justify="right")
+    for name, rows in table.groupby("client", sort=False):
+        by_method = rows.set_index("method")
+        client = federation[str(name)]
+        budget = "all" if client.set.saturated else f"{float(client.set.budget):.1f}"
+        learned = by_method.loc[by_method.index != "mean-cost", "relative_regret"]
+        cells = [_cell(by_method, method, float(learned.min())) for method in DEFAULT_METHODS]
+        chosen = f"{by_method['lambda']['interp-spo']:.2f}", f"{by_method['epochs']['finetune']:.0f}"
+        out.add_row(str(name), str(client.n), budget, *cells, *chosen)
+    return out
+
+
+def _cell(by_method: pd.DataFrame, method: str, best: float) -> Text:
+    value = float(by_method["relative_regret"][method])
+    style = "red" if by_method["harmed"][method] else ""
+    return Text(f"{100 * value:.2f}", style=f"bold {style}".strip() if value <= best else style)
+
+
+def _summary_table(table: pd.DataFrame) -> Table:
+    out = Table(title="Over all clients, in %", title_justify="left")
+    out.add_column("method")
+    headings = {"mean": "mean", "median": "median", "p90": "p90", "max": "worst"}
+    for heading in headings.values():
+        out.add_column(heading, justify="right")
+    out.add_column("clients harmed", justify="right")
+    for method, row in summarise(table).iterrows():
+        numbers = [f"{100 * row[column]:.2f}" for column in headings]
+        harmed = "-" if method == "local" else f"{row['harmed']:.0f} of {row['clients']:.0f}"
+        out.add_row(str(method), *numbers, harmed)
+    return out
+
+
+def _reading(table: pd.DataFrame, styled: bool) -> Text:
+    means = summarise(table)["mean"]
+    learned = means.drop("mean-cost")
+    best = str(learned.idxmin())
+    saving = 100 * (1 - learned[best] / learned["local"])
+    return Text.assemble(
+        ("Read: ", "bold"),
+        f"mean-cost uses no features, local no federation. Here {best} is best on average, {saving:.0f} % below local. "
+        + (
+            "Bold is a client's best; red is a client that a method leaves worse off than staying local, by more than 1 % of "
+            "its regret. "
+            if styled
+            else "Harmed: left worse off than by staying local, by more than 1 % of its regret. "
+        )
+        + "lambda is the share of the shared model that interp-spo chose, epochs what finetune chose. "
+        "A budget of 'all' covers every item, so any positive prediction decides perfectly there.",
+    )
+
+
+def draw(table: pd.DataFrame, path: Path) -> None:
+    """One picture: every client's regret under every method, clients ordered by their local regret."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    methods = [m for m in DEFAULT_METHODS if m != "mean-cost"]
+    wide = 100 * table.pivot_table(index="client", columns="method", values="relative_regret")
+    wide = wide.sort_values("local")
+    samples = table.drop_duplicates("client").set_index("client")["n"]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 6), width_ratios=[3, 2], layout="constrained")
+    harmed = table.pivot_table(index="client", columns="method", values="harmed", aggfunc="any").loc[wide.index]
+    for row, client in enumerate(wide.index):
+        left.plot([wide.loc[client, methods].min(), wide.loc[client, methods].max()], [row, row], color="#dddddd", zorder=1)
+    for method in methods:
+        marker = "o" if method != "local" else "D"
+        left.scatter(wide[method], range(len(wide)), s=34, color=colour_of(method), label=method, marker=marker, zorder=2)
+        hurt = [row for row, client in enumerate(wide.index) if harmed.loc[client, method]]
+        left.scatter(wide[method].iloc[hurt], hurt, s=90, facecolors="none", edgecolors="black", linewidths=1, zorder=3)
+    left.set_yticks(range(len(wide)), [f"{c}  (n = {samples[c]})" for c in wide.index], fontsize=8)
+    left.scatter([], [], s=90, facecolors="none", edgecolors="black", label="harmed: above local")
+    left.set_xscale("symlog", linthresh=0.1)  # clients differ a hundredfold, and a saturated one may have no regret at all
+    left.set_xlim(left=0)
+    left.set_xticks([0, 0.05, 0.1, 0.2, 0.5, 1, 2, 5], ["0", ".05", ".1", ".2", ".5", "1", "2", "5"])
+    left.minorticks_off()
+    left.set_xlabel("relative regret, % (logarithmic above .1)")
+    left.set_title("Each client under each method", loc="left", fontsize=11)
+    left.legend(loc="lower right", frameon=False, fontsize=9)
+    left.grid(axis="x", color="#eeeeee")
+    means, worst = wide[methods].mean(), wide[methods].max()
+    places = range(len(methods))
+    right.barh(places, means, color=[colour_of(m) for m in methods], height=0.6)
+    right.scatter(worst, places, marker="|", s=200, color="black", label="worst client")
+    for place, method in enumerate(methods):
+        right.annotate(f"{means[method]:.2f}", (means[method], place), xytext=(4, 0), textcoords="offset points", va="center")
+    right.set_yticks(places, methods)
+    right.invert_yaxis()
+    right.set_xlabel("relative regret, %")
+    right.set_title(f"Mean over clients (mean-cost: {wide['mean-cost'].mean():.1f} %)", loc="left", fontsize=11)
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), frameon=False, fontsize=9)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    plt.close(figure)
+    write_whole(path, lambda whole: figure.savefig(whole, dpi=130, format=path.suffix[1:]))

@@ -1,0 +1,269 @@
+"""`dffl energy`: electricity zones that buy the cheapest hours of tomorrow, from market files to a decision."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dffl.terminal import (
+    Json,
+    Quiet,
+    Seed,
+    Without,
+    Workers,
+    answer,
+    answering,
+    console,
+    settings_of,
+    shown_progress,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from dffl.cases.energy.data import Panel
+    from dffl.cases.energy.setup import Setup
+
+energy = typer.Typer(
+    help="Electricity zones that buy the cheapest of the next 24 hours: panels, the study, and a decision for tomorrow.",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ROUNDS = 50
+"""The default of `dffl.Settings`, which is too slow to import for help."""
+PanelFile = Annotated[
+    Path, typer.Argument(metavar="PANEL", help="A panel (.csv, .csv.gz, .parquet), or a folder with prices and weather.")
+]
+Split = Annotated[str | None, typer.Option(help="The first day that tests. Default: the first of the second half.")]
+Lags = Annotated[bool, typer.Option(help="Use past prices too, which the paper does not.")]
+Cost = Annotated[str, typer.Option(help="What an hour costs: total (its price), or total+own (the authors' choice).")]
+WeatherLag = Annotated[int, typer.Option(min=0, help="Covariates of so many days before; 0: as if forecasts were perfect.")]
+Covariates = Annotated[
+    str | None,
+    typer.Option(
+        help="The columns to decide by, with commas between, or all. Default: all of a panel, the paper's of a folder."
+    ),
+]
+DemandSeed = Annotated[int, typer.Option(help="Draws the demands, where the panel has none.")]
+Blocked = Annotated[bool, typer.Option(help="Hold out consecutive days, not random ones, for interpolation and tuning.")]
+Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")]
+Other = Annotated[
+    list[str] | None, typer.Option("--set", help="Another setting of dffl.Settings, NAME=VALUE; may be repeated.")
+]
+
+
+@energy.command()
+def run(
+    panel: PanelFile,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where everything goes. Default: dffl-energy- and the panel's name."),
+    ] = None,
+    split: Split = None,
+    lags: Lags = False,
+    blocked: Blocked = False,
+    cost: Cost = "total",
+    weather_lag: WeatherLag = 0,
+    covariates: Covariates = None,
+    without: Without = None,
+    demand_seed: DemandSeed = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 5,
+    rounds: Rounds = ROUNDS,
+    set_: Other = None,
+    zone: Annotated[str | None, typer.Option(help="Whose calendar is drawn. Default: the zone with the most regret.")] = None,
+    workers: Workers = None,
+    model: Annotated[bool, typer.Option(help="Train a model of all the days, for dffl energy decide.")] = True,
+    figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+    show: Annotated[bool, typer.Option(help="Run nothing: the tables of what is finished.")] = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train every method on the first half of a panel and judge it on the second, zone by zone, beside naive rules.
+
+    The defaults are the paper's protocol. A run that was stopped goes on with the same command.
+
+    Example: dffl energy run panel.csv
+
+    Example: dffl energy run panel.csv --lags --out with-past-prices
+    """
+    with answering():
+        from dffl.cases.energy.running import run as run_study
+        from dffl.studies.result import RunOptions
+
+        asked = _setup(split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_)
+        options = RunOptions(out, workers=workers, show=show, progress=shown_progress(quiet))
+        answer(run_study(panel, asked, options, list(range(seeds)), zone, model, figures), json_)
+
+
+@energy.command()
+def train(
+    panel: PanelFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The model's file.")],
+    method: Annotated[str, typer.Option(help="A method of dffl.fit, but for the oracles.")] = "finetune-mix",
+    lags: Lags = False,
+    blocked: Blocked = False,
+    split: Annotated[
+        str | None, typer.Option(help="From here on a model of the days before is watched, to tell what decisions cost.")
+    ] = None,
+    cost: Cost = "total",
+    weather_lag: WeatherLag = 0,
+    covariates: Covariates = None,
+    without: Without = None,
+    demand_seed: DemandSeed = 0,
+    rounds: Rounds = ROUNDS,
+    set_: Other = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Train one model on all the days of a panel, for dffl energy decide.
+
+    Example: dffl energy train panel.csv --lags -o market.dffl
+    """
+    with answering():
+        if out.is_dir() or not out.parent.is_dir():
+            raise ValueError(f"--out must name a file in a folder that exists, found {str(out)!r}")
+        from dffl.cases.energy.model import train as train_model
+        from dffl.cases.energy.running import say
+
+        asked = _setup(split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_)
+        opened, screen = asked.open(str(panel)), console()
+        say(opened.notes, screen)
+        train_model(opened, asked, method, seed, progress=shown_progress(quiet)).model.save(out)
+        screen.print(f"{method} of {len(opened.names)} zones, {opened.days[0]} to {opened.days[-1]}: {out}")
+
+
+@energy.command()
+def decide(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What dffl energy run or train has written.")],
+    features: Annotated[Path, typer.Option(help="A table with the date and the covariates of each day to decide for.")],
+    zone: Annotated[str | None, typer.Option(help="Who decides. Default: every zone that the table names.")] = None,
+    past: Annotated[
+        Path | None, typer.Option(help="Prices since the model was trained: zone, date, price_0 to price_23.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Say which hours a zone should buy, and what they are expected to cost.
+
+    Example: dffl energy decide dffl-energy-example/model.dffl --zone Ashford --features tomorrow.csv
+    """
+    with answering():
+        from dffl.cases.energy.decide import decide as decide_days
+        from dffl.storage import load
+
+        found = decide_days(load(model), zone, features, past)
+        if json_:
+            typer.echo(json.dumps([one.as_json() for one in found]))
+            return
+        for one in found:
+            typer.echo(one.in_words())
+
+
+@energy.command()
+def panel(
+    prices: Annotated[Path, typer.Option(help="Prices by the hour: zone, date, hour, total.")],
+    weather: Annotated[Path, typer.Option(help="Weather by the day: zone, date, covariates.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The panel: .csv, .csv.gz or .parquet.")],
+    zones: Annotated[Path | None, typer.Option(help="Places and demands: zone, lat, lon, demand.")] = None,
+    covariates: Annotated[
+        str | None, typer.Option(help="Columns of the weather, with commas between, or all. Default: those of the paper.")
+    ] = None,
+    without: Without = None,
+) -> None:
+    """Make a panel of a table of prices and one of weather; missing and repeated hours are mended, and told.
+
+    Example: dffl energy panel --prices prices.csv.gz --weather weather.csv.gz --zones zones.csv -o panel.csv
+    """
+    with answering():
+        from dffl.cases.energy.data.hourly import build_panel
+        from dffl.cases.energy.data.panel import check_target
+
+        check_target(out)
+        _written(build_panel(prices, weather, zones, _names(covariates), without or ()), out)
+
+
+@energy.command()
+def example(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The panel: .csv, .csv.gz or .parquet.")] = Path("example.csv"),
+    seed: Seed = 0,
+) -> None:
+    """Write a made-up panel of eight towns and a year, to try the other commands on.
+
+    Example: dffl energy example -o example.csv && dffl energy run example.csv
+    """
+    with answering():
+        from dffl.cases.energy.data.example import example_panel
+        from dffl.cases.energy.data.panel import check_target
+
+        check_target(out)
+        _written(example_panel(seed=seed), out)
+
+
+@energy.command()
+def fetch(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="eia, pjm (with a key in PJM_API_KEY), or authors.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The panel: .csv, .csv.gz or .parquet.")],
+    market: Annotated[str, typer.Option(help="pjm, nyiso, miso, isone, ercot, caiso or spp.")] = "pjm",
+    year: Annotated[int | None, typer.Option(help="A whole year, instead of --first and --last.")] = None,
+    first: Annotated[str, typer.Option(help="The first day, such as 2025-01-01.")] = "",
+    last: Annotated[str, typer.Option(help="The last day.")] = "",
+    kind: Annotated[str, typer.Option(help="da (day-ahead) or rt (real-time).")] = "da",
+    places: Annotated[Path | None, typer.Option(help="zone, lat, lon of zones that are not known here.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Where downloads are kept. Default: the user's cache folder.")] = None,
+    refresh: Annotated[bool, typer.Option(help="Ask again for files that may have grown.")] = False,
+    prices_from: Annotated[str | None, typer.Option(help="The address of a mirror of the prices.")] = None,
+    weather_from: Annotated[str | None, typer.Option(help="The address of a mirror of the weather.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Download prices and weather and make a panel of them; or the panel that the paper's authors publish.
+
+    Prices: the U.S. EIA's market files, or PJM's Data Miner 2. Weather: the Open-Meteo archive. What is downloaded is kept,
+    and a download that was cut goes on where it was.
+
+    Example: dffl energy fetch eia --market nyiso --kind rt --year 2021 -o nyiso.csv
+
+    Example: dffl energy fetch authors -o pjm.csv
+    """
+    with answering():
+        from dffl.cases.energy.data.panel import check_target
+        from dffl.cases.energy.fetch.market import Wanted, fetch_panel
+
+        check_target(out)
+        if year is not None and (first or last):
+            raise ValueError("--year stands for --first and --last; give one or the other")
+        if source != "authors" and year is None and not (first and last):
+            raise ValueError("give --year, or --first and --last")
+        span = (f"{year}-01-01", f"{year}-12-31") if year is not None else (first, last)
+        wanted = Wanted(source, market, *span, kind, places, cache, refresh, prices_from, weather_from)
+        _written(fetch_panel(wanted, progress=shown_progress(quiet)), out)
+
+
+def _written(made: Panel, out: Path) -> None:
+    """Write a panel, and say what it holds and what was noticed."""
+    from dffl.cases.energy.running import say
+
+    made.write(out)
+    screen = console()
+    say(made.notes, screen)
+    days = f"{made.days[0]} to {made.days[-1]}"
+    screen.print(f"{len(made.names)} zones, {days}, {', '.join(made.covariate_names)}: {out}")
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _setup(
+    split: str | None, lags: bool, blocked: bool, cost: str, weather_lag: int, covariates: str | None,
+    without: list[str] | None, demand_seed: int, rounds: int, others: list[str] | None,
+) -> Setup:  # fmt: skip
+    from dffl.cases.energy.setup import Setup
+
+    names, settings = _names(covariates), settings_of(others)
+    if rounds != ROUNDS:
+        settings["rounds"] = rounds
+    if blocked:
+        settings["validation_blocks"] = True
+    chosen = None if names is None else tuple(names)
+    return Setup(split, lags, cost, weather_lag, chosen, tuple(without or ()), demand_seed, settings)

@@ -1,0 +1,127 @@
+"""Which column of a panel is what: prices, covariates, and what is neither."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from dffl.cases.energy.data.panel import HOURS
+from dffl.cases.energy.data.rows import ZONE, Rows, weekday
+from dffl.data.tables import as_numbers
+
+DEMAND = ("demand", "bess")
+"""The paper's authors call a zone's demand bess."""
+LATITUDE, LONGITUDE = ("lat", "latitude"), ("lon", "longitude")
+PRICE = ("price", "total_lmp", "lmp", "total")
+"""What the 24 columns of prices may be called, before the underscore and the hour."""
+COMPONENTS = ("energy", "congestion", "loss")
+"""What a market adds up to a price, by the hour: known with the price and not before."""
+CALENDAR = ("day_of_week", "dow", "weekday")
+PAPERS = (
+    ("tmean", "temp_c_mean"), ("tmin", "temp_c_min"), ("tmax", "temp_c_max"), ("humidity", "humidity_mean"),
+    ("wind", "wind_speed_mean"), ("solar_irradiance_mean",), ("solar_irradiance_max",), CALENDAR,
+)  # fmt: skip
+"""The covariates that the paper uses, by the names that they may have."""
+NEITHER = {*ZONE, *DEMAND, *LATITUDE, *LONGITUDE, "date", "iso", "market", "filled"}
+ALL = ["all"]
+"""Asks for every covariate that there is."""
+
+
+def price_columns(rows: Rows) -> list[str]:
+    """The 24 columns of prices, in order of the hours: 0 to 23, or 1 to 24 where they count hours that end."""
+    families = _families(rows.table.columns)
+    stems = [stem for stem in PRICE if stem in families]
+    if not stems:
+        names = list(rows.table.columns)
+        some = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise ValueError(f"{rows.path}: must have a day's prices in columns price_0 to price_{HOURS - 1}, found {some}")
+    stem = next((stem for stem in stems if _is_a_day(families[stem])), stems[0])
+    family = families[stem]
+    if not _is_a_day(family):
+        first, last = min(family), max(family)
+        lacking = [f"{stem}_{hour}" for hour in range(first, last) if hour not in family]
+        raise ValueError(
+            f"{rows.path}: a day must have {HOURS} prices, {stem}_0 to {stem}_{HOURS - 1}, found {len(family)} columns, "
+            f"{family[first]} to {family[last]}{f' without {lacking[0]}' if lacking else ''}; "
+            "for days of 23 or 25 hours, build the panel with dffl energy panel"
+        )
+    return [family[hour] for hour in sorted(family)]
+
+
+def covariate_columns(rows: Rows, wanted: Sequence[str] | None, notes: list[str]) -> list[str]:
+    """Those that are asked for, or else all that hold numbers, but for prices, names, places, demands and hourly columns.
+
+    Columns by the hour (``name_0`` to ``name_23``) are left out unless they are asked for, and price components, such as the
+    market's congestion, even then: they are known only with the price. The weekday is among them whether or not it is a
+    column: it follows from the date (see `covariate`).
+    """
+    if wanted is not None and list(wanted) != ALL:
+        return checked_covariates(rows, wanted)
+    families = _families(rows.table.columns)
+    hourly = {stem for stem, family in families.items() if len(family) >= HOURS - 1 or stem in (*PRICE, *COMPONENTS)}
+    plain = [name for name in rows.table.columns if name not in NEITHER and _stem(name) not in hourly]
+    texts = [name for name in plain if not mostly_numbers(rows.table[name])]
+    others = sorted(hourly - {_stem(price_columns(rows)[0])})
+    if others:
+        these = ", ".join(f"{stem}_*" for stem in others)
+        notes.append(f"left out: {these}, by the hour; prices' components are known only with the prices")
+    if texts:
+        notes.append(f"left out: {', '.join(texts)}, which hold no numbers")
+    names = [name for name in plain if name not in texts]
+    if doubtful := [name for name in names if name in (*PRICE, *COMPONENTS) or re.search("price|lmp", name)]:
+        notes.append(f"covariate {', '.join(doubtful)} has the name of a price: leave it out unless it is known the day before")
+    return names if set(names) & set(CALENDAR) else [*names, CALENDAR[0]]
+
+
+def checked_covariates(rows: Rows, wanted: Sequence[str]) -> list[str]:
+    """The covariates that are asked for, each once, if they can be."""
+    names = list(dict.fromkeys(wanted))
+    if not names:
+        raise ValueError(f"{rows.path}: --covariates must name at least one column, found none")
+    rows.require([name for name in names if name not in CALENDAR])
+    for name in names:
+        if _stem(name) in (*PRICE, *COMPONENTS):
+            raise ValueError(f"{rows.path}: {name} cannot be a covariate: it is known only with the prices")
+        if name in NEITHER:
+            raise ValueError(f"{rows.path}: {name} cannot be a covariate: it says nothing of a day")
+    return names
+
+
+def covariate(rows: Rows, name: str, fix: str = "") -> np.ndarray:
+    """A covariate of every row; the weekday follows from the date where the table does not have it."""
+    return weekday(rows.dates).astype(float) if name in CALENDAR and name not in rows.table else rows.complete(name, fix)
+
+
+def papers_covariates(columns: Iterable[str]) -> list[str]:
+    """Those of the columns that are the paper's covariates, in its order; all columns if none but the weekday is."""
+    columns = list(columns)
+    found = [name for names in PAPERS for name in names if name in columns]
+    return found if set(found) - set(CALENDAR) else columns
+
+
+def mostly_numbers(values: pd.Series) -> bool:
+    """Whether a column is meant to hold numbers: a slip in one is then an error, and not a reason to ignore it."""
+    filled = values.dropna()
+    return len(filled) > 0 and bool(as_numbers(filled).notna().mean() > 0.5)
+
+
+def _stem(column: str) -> str | None:
+    """What stands before an underscore and a number at a name's end."""
+    match = re.fullmatch(r"(.+)_\d+", column)
+    return match[1] if match else None
+
+
+def _families(columns: Iterable[str]) -> dict[str, dict[int, str]]:
+    """The columns that end in an underscore and a number, by what stands before it and by the number."""
+    families: dict[str, dict[int, str]] = {}
+    for column in columns:
+        if stem := _stem(column):
+            families.setdefault(stem, {}).setdefault(int(column.rpartition("_")[2]), column)
+    return families
+
+
+def _is_a_day(family: dict[int, str]) -> bool:
+    return sorted(family) in (list(range(HOURS)), list(range(1, HOURS + 1)))

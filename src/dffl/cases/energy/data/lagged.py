@@ -1,0 +1,119 @@
+"""What past prices say of tomorrow's: moving averages, each of which knows the days before a day and nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.signal import lfilter
+
+from dffl.cases.energy.data.rows import weekday
+
+WEIGHTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
+"""The weights of a new day that tuning chooses from."""
+WIDEST = 3.0
+"""How many spreads an hour may stand from its day's median before it counts no further."""
+SATURDAY = 5
+ALIKE = 3.0
+"""How many times a working day counts for a working day, and a weekend's for a weekend's, beside the other kind."""
+
+
+def is_weekend(dates: np.ndarray) -> np.ndarray:
+    """Whether each date is a Saturday or a Sunday."""
+    return weekday(dates) >= SATURDAY
+
+
+def yesterday(prices: np.ndarray) -> np.ndarray:
+    """The prices of the day before each day, and (last row) of the day before the day after the last."""
+    return np.concatenate([np.zeros_like(prices[:1]), prices])
+
+
+def moving_average(prices: np.ndarray, weight: float) -> np.ndarray:
+    """Exponentially weighted means of the prices before each day, and (last row) before the day after the last.
+
+    Of the first day nothing is known beforehand: its row is zero.
+    """
+    held = (1 - weight) * prices[:1]  # the average starts at the first day's prices
+    means, _ = lfilter([weight], [1, weight - 1], prices, axis=0, zi=held)
+    return np.concatenate([np.zeros_like(prices[:1]), means])
+
+
+def steady_average(prices: np.ndarray, dates: np.ndarray, weight: float) -> np.ndarray:
+    """A moving average in which a wild day counts no more than a calm one, and a day of the same kind counts more.
+
+    Each day is taken apart into its median, its spread and its shape, in spreads from the median, with outliers cut. For each
+    day the shapes of the days before it are averaged, those of its own kind (working day or weekend) three times, and put
+    together again with the average median and the spread of an ordinary day. Rows as in `moving_average`.
+    """
+    middle, size, shape = _apart(prices)
+    kinds = is_weekend(np.append(dates, dates[-1] + 1))
+    total, count = np.zeros((len(prices) + 1, prices.shape[1])), np.zeros((len(prices) + 1, 1))
+    for kind in (False, True):
+        days = (kinds[:-1] == kind)[:, None]
+        trust = np.where(kinds == kind, ALIKE, 1.0)[:, None]
+        total += trust * _faded(shape * days, weight)
+        count += trust * _faded(days.astype(float), weight)
+    sizes = np.cumsum(size, axis=0) / np.arange(1, len(size) + 1)[:, None]
+    sizes = np.concatenate([np.zeros((1, 1)), sizes])
+    return moving_average(middle, weight) + total / np.where(count > 0, count, 1.0) * np.exp(sizes)
+
+
+@dataclass
+class Memory:
+    """What a `steady_average` remembers of the days so far: enough to go on without them."""
+
+    weight: float
+    days: int
+    middle: float
+    size: float
+    counts: list[float]
+    """How many working days and how many weekends' days there were, the older the less."""
+    shapes: list[list[float]]
+    """The sums of their shapes, the older the less."""
+
+    @classmethod
+    def of(cls, prices: np.ndarray, dates: np.ndarray, weight: float) -> Memory:
+        """What is left of these days, (days, 24)."""
+        if not len(prices):
+            raise ValueError("a moving average needs at least one day, found none")
+        nothing = np.zeros((2, prices.shape[1])).tolist()
+        memory = cls(weight, 0, 0.0, 0.0, [0.0, 0.0], nothing)
+        for day, date in zip(prices, dates, strict=True):
+            memory.add(day, date)
+        return memory
+
+    def add(self, day: np.ndarray, date: np.datetime64) -> None:
+        """Take in the prices of one more day."""
+        middle, size, shape = (part[0] for part in _apart(day[None]))
+        kind, kept = int(is_weekend(np.asarray(date))), 1 - self.weight
+        self.days += 1
+        self.middle += (self.weight if self.days > 1 else 1.0) * (float(middle[0]) - self.middle)
+        self.size += (float(size[0]) - self.size) / self.days
+        self.counts = [kept * count + (place == kind) for place, count in enumerate(self.counts)]
+        sums = kept * np.array(self.shapes)
+        sums[kind] += shape
+        self.shapes = sums.tolist()
+
+    def forecast(self, date: np.datetime64) -> np.ndarray:
+        """The 24 prices that it expects of a day to come."""
+        trust = np.ones(2)
+        trust[int(is_weekend(np.asarray(date)))] = ALIKE
+        shape = trust @ np.array(self.shapes) / (trust @ np.array(self.counts))
+        return np.asarray(self.middle + shape * np.exp(self.size))
+
+    def as_json(self) -> dict[str, Any]:
+        """For a saved model; ``Memory(**...)`` reads it."""
+        return asdict(self)
+
+
+def _faded(values: np.ndarray, weight: float) -> np.ndarray:
+    """Sums of the rows before each row, and before the one after the last, each day's share fading by ``weight`` a day."""
+    return np.concatenate([np.zeros_like(values[:1]), lfilter([1.0], [1, weight - 1], values, axis=0)])
+
+
+def _apart(prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The median of each day, the logarithm of its spread, and its shape in spreads from the median."""
+    middle = np.median(prices, axis=1, keepdims=True)
+    spread = prices.std(axis=1, keepdims=True) + 1.0  # a day on which all hours cost the same has no shape
+    return middle, np.log(spread), np.clip((prices - middle) / spread, -WIDEST, WIDEST)

@@ -1,0 +1,157 @@
+"""The panel: a row a zone and day, with 24 prices and what was known of the day beforehand.
+
+A price is the mean over the zones of that hour, the *market part*, and what a zone has of its own, its *own part*. The
+paper calls the own part congestion; a market's own congestion component is another thing, and the panel does not use it.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dffl.data.tables import some
+from dffl.files import write_whole
+
+HOURS = 24
+PRICES = tuple(f"price_{hour}" for hour in range(HOURS))
+COSTS = ("total", "total+own")
+"""What a zone pays for an hour: its price, or as the paper's authors have it, its price and its own part once more."""
+
+
+class Zone(NamedTuple):
+    """One zone's days, in order: dates, prices (days, 24) and covariates (days, p)."""
+
+    name: str
+    dates: np.ndarray
+    prices: np.ndarray
+    covariates: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Zones and their days. Rows are in order of zone and date."""
+
+    source: str
+    """The file that it comes from, for messages."""
+    names: tuple[str, ...]
+    starts: np.ndarray
+    """Where each zone's rows start, and where the last one's end."""
+    dates: np.ndarray
+    prices: np.ndarray
+    covariates: np.ndarray
+    covariate_names: tuple[str, ...]
+    demands: np.ndarray
+    """How many hours each zone buys a day."""
+    places: np.ndarray
+    """Latitude and longitude of each zone, NaN where they are unknown."""
+    demand_known: bool = True
+    """Whether the file has the demands, or they were drawn."""
+    notes: tuple[str, ...] = ()
+    """What was noticed and done on the way in."""
+
+    def __repr__(self) -> str:
+        return f"Panel({len(self.names)} zones, {len(self.days)} days, {len(self.covariate_names)} covariates)"
+
+    def __iter__(self) -> Iterator[Zone]:
+        parts = (self.by_zone(values) for values in (self.dates, self.prices, self.covariates))
+        for name, *own in zip(self.names, *parts, strict=True):
+            yield Zone(name, *own)
+
+    def by_zone(self, values: np.ndarray) -> Iterator[np.ndarray]:
+        """The zones' parts of an array with a line for each row of the panel."""
+        for start, end in zip(self.starts[:-1], self.starts[1:], strict=True):
+            yield values[start:end]
+
+    def zone(self, name: str) -> Zone:
+        """The days of one zone."""
+        if name not in self.names:
+            raise ValueError(f"{self.source}: there is no zone {name!r}; it has {some(self.names)}")
+        place = self.names.index(name)
+        start, end = self.starts[place : place + 2]
+        return Zone(name, self.dates[start:end], self.prices[start:end], self.covariates[start:end])
+
+    @cached_property
+    def days(self) -> np.ndarray:
+        """All days on which any zone has prices, in order."""
+        return np.unique(self.dates)
+
+    @cached_property
+    def market(self) -> np.ndarray:
+        """The market part of each row's prices: the mean over the zones that have that day."""
+        number = np.searchsorted(self.days, self.dates)
+        sums = np.zeros((len(self.days), HOURS))
+        np.add.at(sums, number, self.prices)
+        return (sums / np.bincount(number, minlength=len(self.days))[:, None])[number]
+
+    @property
+    def own(self) -> np.ndarray:
+        """The own part of each row's prices: what the zone pays above the mean over zones."""
+        return self.prices - self.market
+
+    def costs(self, kind: str = "total") -> np.ndarray:
+        """What each hour costs: ``total``, the price; or ``total+own``, the authors' price plus own part."""
+        check_cost(kind)
+        return self.prices if kind == "total" else self.prices + self.own
+
+    def noted(self, notes: Iterable[str]) -> Panel:
+        """The same panel with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def frame(self) -> pd.DataFrame:
+        """The panel as a table: zone, date, price_0 to price_23, covariates, demand, lat and lon."""
+        counts = np.diff(self.starts)
+        columns: dict[str, np.ndarray] = {
+            "zone": np.repeat(np.array(self.names, object), counts),
+            "date": np.datetime_as_string(self.dates, unit="D").astype(object),
+        }
+        columns |= {name: self.prices[:, hour] for hour, name in enumerate(PRICES)}
+        columns |= {name: self.covariates[:, place] for place, name in enumerate(self.covariate_names)}
+        if self.demand_known:
+            columns["demand"] = np.repeat(self.demands, counts)
+        if np.isfinite(self.places).any():
+            columns |= {name: np.repeat(self.places[:, place], counts) for place, name in enumerate(("lat", "lon"))}
+        return pd.DataFrame(columns)
+
+    def write(self, path: str | Path) -> None:
+        """Write the panel as CSV (also .gz) or Parquet, whole or not at all."""
+        path = Path(path)
+        check_target(path)
+        frame = self.frame()
+        if path.suffix == ".parquet":
+            write_whole(path, lambda where: frame.to_parquet(where, index=False))
+        else:
+            write_whole(path, lambda where: _write_csv(frame, where, packed=path.suffix == ".gz"))
+
+
+def check_cost(kind: str) -> None:
+    """Refuse what no hour costs."""
+    if kind not in COSTS:
+        raise ValueError(f"cost must be one of {', '.join(COSTS)}, found {kind!r}")
+
+
+def _write_csv(frame: pd.DataFrame, path: Path, packed: bool) -> None:
+    with path.open("wb") as file:
+        if not packed:
+            frame.to_csv(file, index=False, lineterminator="\n")
+            return
+        # The archive holds no file name and no time, so that the same panel gives the same bytes.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as archive:
+            frame.to_csv(archive, index=False, lineterminator="\n")
+
+
+ENDINGS = (".csv", ".csv.gz", ".parquet")
+
+
+def check_target(path: Path) -> None:
+    """Refuse, before any work, a file that a panel could not be written to."""
+    if not str(path).endswith(ENDINGS):
+        raise ValueError(f"{path}: a panel must end in {', '.join(ENDINGS)}")
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"{path}: must name a file in a folder that exists")

@@ -1,0 +1,163 @@
+"""Files from the web in a cache: fetched once, resumed where it was cut, complete or not there.
+
+name            the file, complete: fetched, or put there by hand
+name.part       what has arrived of it
+name.origin     where it came from, and the marks by which the server tells one version from another; also of name.part
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dffl.cases.energy.fetch.web import Again, NoNetwork, Response, Web
+from dffl.files import write_text, write_whole
+from dffl.progress import Progress
+
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of fetched files. ``refresh`` asks the server whether a file that is there has changed since."""
+
+    folder: Path
+    web: Web = field(default_factory=Web)
+    refresh: bool = False
+    progress: Progress = field(default_factory=lambda: Progress(show=False))
+
+    def fetch(
+        self,
+        url: str,
+        name: str,
+        *,
+        check: Callable[[bytes], object] | None = None,
+        secrets: Callable[[], Mapping[str, str]] = dict,
+        sha256: str | None = None,
+        advice: str | None = None,
+        progress: Progress | None = None,
+    ) -> Path:
+        """The file of this name, fetched from ``url`` unless it is there already; one that was put there by hand counts.
+
+        ``check`` raises ValueError for content that must not be kept. ``secrets`` are headers that are not stored.
+        ``advice`` is what to do without a network, where a file cannot be put there by hand. ``progress`` counts bytes.
+        """
+        target = self.folder / name
+        if self.refresh or not target.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            download = _Download(url, target, progress)
+            try:
+                fresh = self.web.get(url, download.receive, download.headers, secrets, frozenset({200, 206, 304, 416}))
+            except NoNetwork as error:
+                by_hand = advice or f"download {url} by hand and save it as {target}, then run the same command again"
+                kept = f"{target} is there from an earlier run; leave out the refresh to use it"
+                raise NoNetwork(f"{error}: {kept if target.exists() else by_hand}") from None
+            if fresh:
+                download.finish(check, sha256)
+        if sha256:
+            _check_digest(str(target), target.read_bytes(), sha256, "remove it and run again")
+        return target
+
+
+class _Download:
+    """The part that has arrived, and how it becomes the file."""
+
+    def __init__(self, url: str, target: Path, progress: Progress | None):
+        self.url, self.target, self.progress = url, target, progress
+        self.part = target.with_name(f"{target.name}.part")
+
+    def headers(self) -> dict[str, str]:
+        """Ask for the rest of the part, or for the file if it has changed, or simply for the file."""
+        part, whole = _origin(self.part), _origin(self.target)
+        size = self._size()
+        # A weak ETag does not promise the same bytes, so that a part must not be continued on its word.
+        strong = part["etag"] if part.get("etag", "W/").startswith('"') else part.get("modified")
+        if size and strong and part.get("url") == self.url:
+            return {"Range": f"bytes={size}-", "If-Range": strong}
+        if self.target.exists() and whole.get("url") == self.url:
+            marks = {"If-None-Match": whole.get("etag"), "If-Modified-Since": whole.get("modified")}
+            return {name: mark for name, mark in marks.items() if mark}
+        return {}
+
+    def receive(self, response: Response) -> bool:
+        """Whether the part is now the whole of a new file; what the server cut short is asked for again."""
+        if response.status == 304:
+            return False
+        begin = self._begin(response)
+        length = response.headers.get("Content-Length")
+        expected = begin + int(length) if length and length.isdigit() else None
+        if not begin:
+            self._drop()  # first, so that old bytes never stand beside new marks
+            write_text(_origin_path(self.part), json.dumps(_marks(self.url, response)))
+        if self.progress:
+            self.progress.expect(expected or 0, begin)
+        with self.part.open("ab") as file:
+            while chunk := response.read(CHUNK):
+                file.write(chunk)
+                if self.progress:
+                    self.progress.advance(len(chunk), self.target.name)
+        size = self._size()
+        if expected is not None and size != expected:
+            raise Again(f"the connection ended after {size} of {expected} bytes")
+        return True
+
+    def _begin(self, response: Response) -> int:
+        """Where in the file the reply begins. A continuation that does not fit the part is dropped with it."""
+        if response.status == 200:
+            return 0
+        size, found = self._size(), re.match(r"bytes (\d+)-", response.headers.get("Content-Range") or "")
+        same = _marks(self.url, response) == _origin(self.part)
+        if response.status == 206 and same and size and found and int(found[1]) == size:
+            return size
+        self._drop()
+        raise Again("the file has changed since its first part came")
+
+    def finish(self, check: Callable[[bytes], object] | None, sha256: str | None) -> None:
+        """Move the part into its place, unless it is not what was asked for."""
+        try:
+            content = self.part.read_bytes()
+            if content[:CHUNK].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
+                raise ValueError(f"{self.url} is a web page, not data; look at it in a browser, or try again later")
+            if sha256:
+                _check_digest(self.url, content, sha256, "it has changed since")
+            if check:
+                check(content)
+        except ValueError:
+            self._drop()
+            raise
+        write_whole(self.target, self.part.replace)
+        _origin_path(self.part).replace(_origin_path(self.target))
+
+    def _size(self) -> int:
+        return self.part.stat().st_size if self.part.exists() else 0
+
+    def _drop(self) -> None:
+        self.part.unlink(missing_ok=True)
+        _origin_path(self.part).unlink(missing_ok=True)
+
+
+def _origin_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.origin")
+
+
+def _origin(path: Path) -> dict[str, str]:
+    """What is known of where a file came from; nothing, of one that was put there by hand."""
+    try:
+        return dict(json.loads(_origin_path(path).read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return {}
+
+
+def _marks(url: str, response: Response) -> dict[str, str]:
+    marks = {"url": url, "etag": response.headers.get("ETag"), "modified": response.headers.get("Last-Modified")}
+    return {name: mark for name, mark in marks.items() if mark}
+
+
+def _check_digest(name: str, content: bytes, sha256: str, advice: str) -> None:
+    found = hashlib.sha256(content).hexdigest()
+    if found != sha256.lower():
+        raise ValueError(f"{name}: its SHA-256 must be {sha256.lower()}, found {found}; {advice}")

@@ -1,0 +1,49 @@
+"""Hourly prices of every wholesale market, from the U.S. Energy Information Administration: a file a year, no key."""
+
+from __future__ import annotations
+
+from dffl.cases.energy.fetch.download import Cache
+from dffl.cases.energy.fetch.eia_file import parse_eia
+from dffl.cases.energy.fetch.fetched import Fetched
+from dffl.cases.energy.fetch.hourly import join
+from dffl.cases.energy.fetch.span import Span
+from dffl.cases.energy.fetch.web import Refused
+
+BASE = "https://www.eia.gov/electricity/wholesalemarkets/csv"
+MARKETS = {
+    "pjm": "zones",
+    "nyiso": "zones",
+    "miso": "hubs",
+    "isone": "zones",
+    "ercot": "hubs",
+    "caiso": "zones",
+    "spp": "hubs",
+}
+"""What each market's file has prices for; part of the file's name."""
+KINDS = {"da": "day-ahead", "rt": "real-time"}
+
+
+def file_name(market: str, kind: str, year: int) -> str:
+    """The name of a market's file of one year: ``kind`` is da (day-ahead) or rt (real-time)."""
+    if market not in MARKETS:
+        raise ValueError(f"market must be one of {', '.join(MARKETS)}, found {market!r}")
+    if kind not in KINDS:
+        raise ValueError(f"kind must be da (day-ahead) or rt (real-time), found {kind!r}")
+    return f"{market}_lmp_{kind}_hr_{MARKETS[market]}_{year}.csv"
+
+
+def fetch_eia(market: str, kind: str, span: Span, cache: Cache, base: str | None = None) -> Fetched:
+    """A market's prices, from one file a year. ``base`` replaces EIA's address."""
+    parts = []
+    for year in range(span.first.year, span.last.year + 1):
+        name = file_name(market, kind, year)
+        try:
+            path = cache.fetch(f"{base or BASE}/{name}", name, progress=cache.progress)
+        except Refused as error:
+            if error.status != 404:
+                raise
+            raise ValueError(
+                f"EIA has no hourly {KINDS[kind]} prices of {market} for {year} ({error}); choose another year, kind or market"
+            ) from None
+        parts.append(parse_eia(path))
+    return join(parts, span, f"{market} {KINDS[kind]}")

@@ -1,0 +1,40 @@
+"""The figures of the energy case study, drawn from its rows, its zones and one zone's calendar.
+
+A figure is a function in a file of its own; it answers None where there is nothing that it could draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from dffl.cases.energy.figures.calendar import draw_calendar
+from dffl.cases.energy.figures.changes import draw_changes
+from dffl.cases.energy.figures.places import draw_places
+from dffl.cases.energy.figures.weights import draw_zone_weights
+from dffl.studies.drawing import write_figures
+
+__all__ = ["draw_all", "draw_calendar", "draw_changes", "draw_places", "draw_zone_weights"]
+
+
+def draw_all(
+    rows: pd.DataFrame,
+    zones: pd.DataFrame,
+    calendar: tuple[pd.DataFrame, str, str] | None,
+    folder: Path,
+    formats: Sequence[str] = ("png",),
+    resolution: int = 200,
+) -> list[Path]:
+    """Write every figure that the data allow, in each format; the files written.
+
+    ``calendar`` is one zone's days, its name and the method that chose its hours.
+    """
+    figures = {
+        "changes": draw_changes(rows),
+        "places": draw_places(zones),
+        "weights": draw_zone_weights(rows),
+        "calendar": None if calendar is None else draw_calendar(*calendar),
+    }
+    return write_figures(figures.items(), folder, formats, resolution)

@@ -1,0 +1,102 @@
+"""A model for tomorrow: trained on all the days that there are, with what it takes to use it on days that follow.
+
+What SPO+ predicts ranks hours well and is no price forecast. What the chosen hours will cost is therefore told by the steady
+average of past prices, and corrected by how far that was off lately: a model of the first half of the days is watched on the
+last days of the second half, where what it bought and what that cost are both known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dffl.cases.energy.data import Panel, Sampling, federation
+from dffl.cases.energy.data.lagged import Memory, steady_average
+from dffl.cases.energy.data.rows import weekday
+from dffl.cases.energy.naive import tuned_weight
+from dffl.cases.energy.setup import Setup, halves
+from dffl.federation import Federation
+from dffl.fitting import Fit, fit
+
+KIND = "energy"
+METHOD = "finetune-mix"
+"""What a model for tomorrow is, unless another is asked for."""
+WATCHED = 60
+"""The last days of the second half on which a model is watched: errors of another season say little."""
+LIKELY = (0.05, 0.95)
+"""The quantiles of the watched errors that are told as a range. Of the days that follow, some four in five lie inside."""
+
+
+class Trained(NamedTuple):
+    """The model for tomorrow, and the one of the first half with the half that it was watched on."""
+
+    model: Fit
+    first_half: Fit
+    test: Federation
+
+
+def train(panel: Panel, protocol: Setup, method: str = METHOD, seed: int = 0, progress: bool | None = None) -> Trained:
+    """Fit a method to all the days of a panel, and to their first half for telling what decisions will cost."""
+    settings = protocol.training(seed)
+    early, late, used, first_test = halves(panel, protocol)
+    first = fit(early, method, progress=progress, **settings)
+    recipe = protocol.recipe(panel)
+    last = fit(federation(panel, recipe), method, progress=progress, **settings)
+    weight = used.weight or tuned_weight(panel, protocol.cost, first_test)
+    ranges = watch(first, late, panel, protocol.cost, weight)
+    return Trained(replace(last, about={KIND: _about(panel, recipe, ranges)}), first, late)
+
+
+class CostRange(NamedTuple):
+    """How far the cost of chosen hours strays from what past prices say of them, in shares of that."""
+
+    least: float
+    """What a share is taken of at least, so that it means something where prices are near zero."""
+    middle: float
+    low: float
+    high: float
+
+    def around(self, reference: float) -> tuple[float, float, float]:
+        """The expected cost, and the range in which four days in five lie."""
+        size = max(abs(reference), self.least)
+        return reference + size * self.middle, reference + size * self.low, reference + size * self.high
+
+
+def watch(model: Fit, test: Federation, panel: Panel, cost: str, weight: float) -> dict[str, CostRange]:
+    """What each zone's decisions cost lately, beside what a steady average of this weight said of the same hours."""
+    found = {}
+    for zone, own in zip(panel, panel.by_zone(panel.costs(cost)), strict=True):
+        client = test[zone.name].rows(slice(-WATCHED, None))
+        forecast = steady_average(own, zone.dates, weight)[:-1][-client.n :]
+        hours = model.decide(zone.name, client.x)
+        found[zone.name] = cost_range((hours * forecast).sum(axis=1), (hours * client.c).sum(axis=1))
+    return found
+
+
+def cost_range(reference: np.ndarray, cost: np.ndarray) -> CostRange:
+    """The mean and the likely range of the relative errors of these days."""
+    least = float(np.median(np.abs(reference))) / 4
+    size = np.maximum(np.abs(reference), least)
+    errors = np.divide(cost - reference, size, out=np.zeros_like(size), where=size > 0)
+    low, high = np.quantile(errors, LIKELY)
+    return CostRange(least, float(errors.mean()), float(low), float(high))
+
+
+def _about(panel: Panel, recipe: Sampling, ranges: dict[str, CostRange]) -> dict[str, Any]:
+    """Everything that decisions need beside the network, as JSON has it."""
+    costs, weight = panel.by_zone(panel.costs(recipe.cost)), recipe.weight or tuned_weight(panel, recipe.cost)
+    zones: dict[str, Any] = {}
+    for zone, own, demand in zip(panel, costs, panel.demands, strict=True):
+        zones[zone.name] = {
+            "demand": float(demand),
+            "last_day": str(zone.dates[-1]),
+            "memory": Memory.of(own, zone.dates, weight).as_json(),
+            "cost_range": ranges[zone.name]._asdict(),
+            "seen": [zone.covariates.min(axis=0).tolist(), zone.covariates.max(axis=0).tolist()],
+        }
+    names = panel.covariate_names
+    # A column that counts the weekdays as we do need not be given for tomorrow: it follows from the date.
+    weekdays = [name for place, name in enumerate(names) if (panel.covariates[:, place] == weekday(panel.dates)).all()]
+    return {"recipe": asdict(recipe), "covariates": list(names), "weekdays": weekdays, "zones": zones}

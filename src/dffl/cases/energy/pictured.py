@@ -1,0 +1,36 @@
+"""What the figures show beside the rows: the zones' places and prices, and one zone's days."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from dffl.cases.energy.data import Panel
+from dffl.cases.energy.fetch.market import with_places
+from dffl.cases.energy.model import Trained
+
+PERCENTILE = 95
+
+
+def zone_facts(panel: Panel) -> pd.DataFrame:
+    """A row a zone: its demand, its place and how far its own price part reaches."""
+    reach = [float(np.percentile(own, PERCENTILE)) for own in panel.by_zone(panel.own)]
+    lat, lon = with_places(panel).places.T
+    return pd.DataFrame({"zone": panel.names, "demand": panel.demands, "own_p95": reach, "lat": lat, "lon": lon})
+
+
+def calendar_of(trained: Trained, zone: str, panel: Panel) -> pd.DataFrame:
+    """A row a test day and hour of one zone: its price, whether the model of the first half chose it, and should have."""
+    client = trained.test[zone]
+    dates = panel.zone(zone).dates[-client.n :]
+    chosen = trained.first_half.decide(zone, client.x)
+    hours = client.c.shape[1]
+    return pd.DataFrame(
+        {
+            "date": np.repeat(np.datetime_as_string(dates, unit="D"), hours),
+            "hour": np.tile(np.arange(hours), client.n),
+            "price": client.c.ravel(),
+            "chosen": chosen.ravel(),
+            "cheapest": client.w_star.ravel(),
+        }
+    )

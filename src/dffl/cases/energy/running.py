@@ -1,0 +1,151 @@
+"""What `dffl energy run` does: run the seeds that are missing, then write and show tables, figures and a model for tomorrow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.text import Text
+
+from dffl.cases.energy.chance import Chance, chance
+from dffl.cases.energy.data import Panel
+from dffl.cases.energy.data.clients import WARM_UP
+from dffl.cases.energy.fetch.market import with_places
+from dffl.cases.energy.model import METHOD, Trained, train
+from dffl.cases.energy.pictured import calendar_of, zone_facts
+from dffl.cases.energy.setup import METHODS, Setup, halves
+from dffl.cases.energy.study import study
+from dffl.cases.energy.summary import as_json
+from dffl.cases.energy.tables import all_tables, money_as_json
+from dffl.cases.energy.verdict import Verdict, counted
+from dffl.comparing import refuse_early
+from dffl.jsonable import jsonable
+from dffl.studies.render import to_rich, write_tables
+from dffl.studies.result import RunOptions, StudyRows, finished_rows
+from dffl.studies.study import Job
+from dffl.studies.tables import Table
+
+MODEL = "model.dffl"
+SHOWN = ("changes", "zones", "money")
+"""The tables that the terminal shows; all are written."""
+
+
+@dataclass(frozen=True)
+class EnergyResult:
+    """What there is to show of a panel."""
+
+    found: StudyRows
+    panel: Panel
+    setup: Setup
+    first_test: str
+    tables: list[Table]
+    chance: Chance | None
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """One row per seed, zone and method or rule."""
+        return self.found.rows
+
+    @property
+    def folder(self) -> Path:
+        """Where everything is."""
+        return self.found.folder
+
+    @property
+    def failed(self) -> list[tuple[Job, str]]:
+        """The seeds that failed, and why."""
+        return self.found.failed
+
+    def show(self, console: Console) -> None:
+        """Print notes, tables and a verdict for people."""
+        say(self.panel.notes, console)
+        console.print(self._heading())
+        for table in (table for table in self.tables if table.name in SHOWN):
+            console.print()
+            console.print(to_rich(table))
+        console.print()
+        verdict = Verdict.of(self.rows)
+        doubt = f" {self.chance.in_words()}" if self.chance else ""
+        console.print(Text.assemble(("Read: ", "bold"), f"{verdict.in_words()}{doubt}"))
+        for job, why in self.failed:
+            console.print(f"failed: {job}: {why}", style="red")
+        missing = "" if np.isfinite(with_places(self.panel).places).any() else " No map: the panel has no lat and lon."
+        console.print(f"\nTables, figures and rows: {self.folder}.{missing}")
+        if (self.folder / MODEL).is_file():
+            how = f"dffl energy decide {self.folder / MODEL} --zone {self.panel.names[0]!r} --features FILE"
+            console.print(f"A model of all the days ({METHOD}), for tomorrow: {how}")
+            if not verdict.beats(METHOD):
+                fix = "decide by the moving average (dffl energy train --lags --method forecast)"
+                better = fix if self.setup.lags else f"try --lags, or {fix}"
+                console.print(f"It would have lost more than a moving average: {better}.", style="yellow")
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        sure = {"against_best_rule": self.chance and self.chance._asdict()}
+        about: dict[str, Any] = {
+            "seeds": sorted(self.rows["seed"].unique().tolist()),
+            "failed": self.found.failures(),
+            "folder": str(self.folder),
+        }
+        about |= {"notes": list(self.panel.notes), "money": money_as_json(self.rows)}
+        return jsonable(as_json(self.rows) | about | sure)
+
+    def _heading(self) -> str:
+        panel, before = self.panel, np.datetime64(self.first_test, "D") - 1
+        demands = "from the panel" if panel.demand_known else "drawn from 4 to 12 hours (the panel has none)"
+        past = f", and past prices (the first {WARM_UP} days only feed the average)" if self.setup.lags else ""
+        bill = "" if self.setup.cost == "total" else "\nThe own part counts twice (--cost): US$ here are no bill."
+        return (
+            f"{counted(len(panel.names), 'zone')}; {panel.days[0]} to {before} train, {self.first_test} to {panel.days[-1]} "
+            f"test; {counted(self.rows['seed'].nunique(), 'seed')}.\n"
+            f"From {', '.join(panel.covariate_names)}{past}. Demands: {demands}.{bill}"
+        )
+
+
+def run(
+    path: Path, setup: Setup, options: RunOptions, seeds: list[int], calendar: str | None = None, model: bool = True,
+    figures: bool = True,
+) -> EnergyResult:  # fmt: skip
+    """Run the study on a panel, or look at it, and write everything into its folder."""
+    panel = setup.open(str(path))
+    made = halves(panel, setup)
+    first_test = made.first_test
+    refuse_early(made.train, METHODS, **setup.training(seeds[0]))  # everything that can be refused is refused now
+    if calendar is not None:
+        panel.zone(calendar)
+    found = finished_rows(study(path, setup, seeds), options, default_folder(path, setup))
+    tables = all_tables(found.rows)
+    write_tables(tables, found.folder / "tables")
+    trained, sure = None, None
+    if model and not options.show:
+        trained = train(panel, setup, progress=options.progress)
+        trained.model.save(found.folder / MODEL)
+        sure = chance(trained, panel, setup.cost, first_test, Verdict.of(found.rows).rule)
+    if figures:
+        _draw(found.rows, panel, calendar, trained, found.folder)
+    return EnergyResult(found, panel, setup, first_test, tables, sure)
+
+
+def default_folder(panel: Path, setup: Setup) -> Path:
+    """Where a run goes if nothing else is said: named by the panel, and by whether past prices are used."""
+    name = panel.resolve().name.split(".")[0]
+    return Path(f"dffl-energy-{name}{'-lags' if setup.lags else ''}")
+
+
+def say(notes: tuple[str, ...], console: Console) -> None:
+    """Print what was noticed about a panel."""
+    for note in notes:
+        console.print(f"note: {note}", style="yellow")
+
+
+def _draw(rows: pd.DataFrame, panel: Panel, wanted: str | None, trained: Trained | None, folder: Path) -> None:
+    from dffl.cases.energy.figures import draw_all  # Matplotlib, only where pictures are wanted
+
+    local = rows[rows["method"] == "local"].groupby("zone")["regret"].mean()
+    zone = wanted or str(local.idxmax())
+    calendar = None if trained is None else (calendar_of(trained, zone, panel), zone, trained.model.method)
+    draw_all(rows, zone_facts(panel), calendar, folder / "figures")

@@ -1,0 +1,74 @@
+"""`dffl paper`: reproduce the paper's synthetic study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
+
+if TYPE_CHECKING:
+    from dffl.studies.result import RunOptions, StudyResult
+
+SHOWN = ("readings", "table1", "interpolation", "noise", "distances")
+"""The tables that the terminal shows; all are written."""
+
+
+def paper(
+    out: Annotated[
+        Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper (-quick, -variants).")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option(help="A faithful small version: 32 configurations, one seed; about three minutes.")
+    ] = False,
+    variants: Annotated[
+        bool, typer.Option(help="Instead of the study: compare the settings that the paper does not state.")
+    ] = False,
+    only: Only = None,
+    workers: Workers = None,
+    ray: Ray = "",
+    show: Annotated[
+        bool, typer.Option(help="Run nothing: tables and figures of what is finished, even while a run is under way.")
+    ] = False,
+    figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reproduce the paper's synthetic study: every table and figure, beside the paper's own numbers.
+
+    The whole grid is 2,560 configurations and takes hours; stop it at any time, and the same command continues.
+
+    Example: dffl paper --quick
+
+    Example: dffl paper --only problem=knapsack --only degree=2,4 --out knapsack
+    """
+    with answering():
+        from dffl.studies.result import RunOptions
+
+        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet))
+        answer(reproduce(options, quick, variants, figures), json_)
+
+
+def reproduce(options: RunOptions, quick: bool = False, variants: bool = False, figures: bool = True) -> StudyResult:
+    """Run the study, or look at it, and write its tables and figures into its folder."""
+    from dffl.cases.paper import study, tables
+    from dffl.cases.paper import variants as compared
+    from dffl.cases.paper.cost import speed_line
+    from dffl.studies.render import write_tables
+    from dffl.studies.result import StudyResult, finished_rows
+
+    if quick and variants:
+        raise ValueError("--quick and --variants are two studies; ask for one of them")
+    found = finished_rows(compared.study() if variants else study.quick() if quick else study.study(), options)
+    made = compared.tables(found.rows, found.study) if variants else tables.all_tables(found.rows)
+    write_tables(made, found.folder / "tables")
+    drawn, speed = [], ""
+    if not variants:
+        speed = speed_line(found)
+        if figures:
+            from dffl.cases.paper.figures import draw_all  # Matplotlib, only where pictures are wanted
+
+            drawn = draw_all(found.rows, found.folder / "figures", ("png",) if quick else ("png", "pdf"))
+    return StudyResult(found, made, SHOWN, drawn, speed)

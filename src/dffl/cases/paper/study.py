@@ -1,0 +1,122 @@
+"""The paper's synthetic study: 2,560 configurations of 20 clients, with every method.
+
+A job is one configuration. The protocol holds what the paper leaves open; `dffl.cases.paper.variants` shows how it was chosen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from dffl.studies.study import Parameters, Study, grid
+
+if TYPE_CHECKING:
+    from dffl.federation import Client
+    from dffl.fitting import Fit
+
+PROBLEMS = ("knapsack", "portfolio")
+ETAS = (0.0, 0.25, 0.5, 1.0)
+DEGREES = (2, 4, 6, 8)
+NOISES = (0.0, 1.0)
+SEEDS = (0, 1, 2, 3, 4)
+METHODS = (
+    "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
+)  # fmt: skip
+
+PROTOCOL: Parameters = {
+    "methods": list(METHODS),
+    "test_samples": 1000,
+    "validation_samples": 2000,
+    "settings": {"rounds": 50, "local_epochs": 5, "batch_size": 64, "client_fraction": 0.2, "scale_costs": True},
+}
+
+
+def study(settings: dict[str, Any] | None = None) -> Study:
+    """All 2,560 configurations: those without noise first, a whole seed at a time, so that partial tables mean something."""
+    jobs = grid(
+        noise=NOISES, seed=SEEDS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS, problem=PROBLEMS
+    )
+    return Study("paper", fit_configuration, jobs, _protocol(settings), weight)
+
+
+def quick() -> Study:
+    """A faithful small version: one seed, without noise, 32 configurations that cover every axis evenly."""
+    whole = study()
+    jobs = [
+        job for job in whole.jobs if job.parameters["seed"] == 0 and not job.parameters["noise"] and in_fraction(job.parameters)
+    ]
+    return Study("paper-quick", fit_configuration, jobs, whole.protocol, weight)
+
+
+def in_fraction(job: Parameters) -> bool:
+    """Whether a configuration is in the eighth of the grid where every two axes meet equally often.
+
+    Each pair of heterogeneities has one degree and one balance, by two orthogonal Latin squares over the field of four.
+    """
+    i, j = ETAS.index(job["eta_obj"]), ETAS.index(job["eta_constr"])
+    return bool(DEGREES[i ^ j] == job["degree"] and (i ^ (0, 2, 3, 1)[j]) // 2 == job["imbalanced"])
+
+
+def fit_configuration(
+    *,
+    problem: str,
+    seed: int,
+    eta_obj: float,
+    eta_constr: float,
+    degree: int,
+    noise: float,
+    imbalanced: bool,
+    methods: list[str],
+    test_samples: int,
+    validation_samples: int,
+    settings: dict[str, Any],
+    federation: dict[str, Any] | None = None,
+) -> pd.DataFrame:
+    """The rows of one configuration, a row a client and method.
+
+    ``relative_regret`` is the sum of a client's regrets over the sum of |z*|, ``mean_ratio`` the mean over its samples of
+    regret over |z*|, both at the realised costs; the columns that start with ``expected`` are the same at the
+    conditional-mean costs, where noise sets the two apart.
+    """
+    from dffl.comparing import fit_all
+    from dffl.data import synthetic
+    from dffl.federation import keep_optima
+
+    make = {"knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio}[problem]
+    common: dict[str, Any] = {
+        "seed": seed, "eta_obj": eta_obj, "eta_constr": eta_constr, "degree": degree, "noise": noise, "imbalanced": imbalanced,
+    } | (federation or {}).get(problem, {})  # fmt: skip
+    oracle = any(name.startswith("oracle") for name in methods)
+    validation = make(split="validation", samples=validation_samples, **common) if oracle else None
+    fits = fit_all(make(**common), methods, validation=validation, progress=False, seed=seed, **settings)
+    test = make(split="test", samples=test_samples, **common)
+    keep_optima(test.clients)
+    rows = [_row(fits[name], client) for name in methods for client in test]
+    numbers = ("relative_regret", "mean_ratio", "expected_relative_regret", "expected_mean_ratio", "lambda", "epochs")
+    kinds = {"client": "int8", "n": "int16"} | dict.fromkeys(numbers, "float32")
+    return pd.DataFrame(rows, columns=["method", "client", "n", "saturated", *numbers]).astype(kinds)
+
+
+def _row(fit: Fit, client: Client) -> Parameters:
+    row: Parameters = {"method": fit.method, "client": int(client.name.removeprefix("client-"))}
+    row |= {"n": fit.members[client.name].n, "saturated": bool(getattr(client.set, "saturated", False))}
+    row |= _judged(fit, client, "")
+    if client.expected is not None and client.expected is not client:
+        row |= _judged(fit, client.expected, "expected_")
+    return row | fit.members[client.name].choices
+
+
+def _judged(fit: Fit, client: Client, prefix: str) -> dict[str, float]:
+    lost, best = fit.regrets(client), client.z_star_size
+    return {f"{prefix}relative_regret": lost.sum() / best.sum(), f"{prefix}mean_ratio": float(np.mean(lost / best))}
+
+
+def _protocol(settings: dict[str, Any] | None) -> Parameters:
+    return PROTOCOL | {"settings": PROTOCOL["settings"] | (settings or {})}
+
+
+def weight(job: Parameters) -> float:
+    """Seconds on one core, roughly."""
+    return (1.0 if job["problem"] == "knapsack" else 1.5) * (2.1 if job["imbalanced"] else 1.0) * (1.1 if job["noise"] else 1.0)

@@ -1,0 +1,38 @@
+"""Federations that the command line knows by name, or by the folder that they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dffl.data import synthetic
+from dffl.federation import Federation
+
+NAMED = ("demo", "knapsack", "portfolio")
+
+
+class Source(NamedTuple):
+    """A federation, what it is called, and whether its samples stand in the order of time."""
+
+    federation: Federation
+    title: str
+    ordered: bool
+
+
+def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
+    """``demo``, ``knapsack``, ``portfolio``, or a panel of electricity zones, ``without`` some: a file, or a folder."""
+    if without and source in NAMED:
+        raise ValueError(f"--without leaves out zones of a panel; {source} has none")
+    if source in ("demo", "knapsack"):
+        rich = source == "demo"
+        return Source(synthetic.knapsack(seed, imbalanced=rich), "the demo's 20 knapsacks" if rich else "20 knapsacks", False)
+    if source == "portfolio":
+        return Source(synthetic.portfolio(seed), "20 portfolios", False)
+    path = Path(source)
+    if not path.exists():
+        raise ValueError(f"SOURCE must be demo, knapsack, portfolio, or a market's panel (see dffl energy), found {source!r}")
+    from dffl.cases.energy import data as energy
+
+    federation = energy.federation(energy.open_panel(path, without))
+    return Source(federation, f"{len(federation)} zones of {path}", True)

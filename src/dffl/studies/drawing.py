@@ -1,0 +1,103 @@
+"""How figures look and how they are written: sizes of print, labels, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from dffl.files import write_whole
+
+WIDE = 7.0
+"""Inches across a page. Figures are drawn at the size that they are printed at."""
+
+PRINT: Any = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7.5,
+    "figure.titlesize": 9,
+    "legend.frameon": False,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.5,
+    "xtick.major.size": 2,
+    "ytick.major.size": 2,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "pdf.fonttype": 42,  # some publishers refuse the default, Type 3
+}
+INK, PALE_INK = "#222222", "#666666"
+
+
+def in_print() -> Any:
+    """The context in which figures are drawn and saved."""
+    return mpl.rc_context(PRINT)
+
+
+def blank(width: float, height: float) -> Figure:
+    """An empty figure, in inches. It is no window's and in no list of open figures, so nobody has to close it."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def note(figure: Figure, text: str) -> None:
+    """How to read the figure, small, under it."""
+    figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color=PALE_INK)
+
+
+def legend_above(figure: Figure, handles: Iterable[Artist], labels: Iterable[str], columns: int) -> None:
+    """One legend for all panels, where it covers none."""
+    figure.legend(
+        list(handles),
+        list(labels),
+        loc="outside upper center",
+        ncols=columns,
+        handlelength=1.4,
+        columnspacing=1.4,
+        borderpad=0.2,
+    )
+
+
+def ink_on(colour: str | tuple[float, float, float, float]) -> str:
+    """White on the darkest colours, black on all others, by their luminance as the WCAG defines it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "white" if luminance < 0.21 else "black"
+
+
+def write_figures(
+    figures: Iterable[tuple[str, Figure | None]], folder: Path, formats: Sequence[str], resolution: int
+) -> list[Path]:
+    """Write figures by name, but for those that there was nothing to draw of; the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, figure in figures:
+        if figure is None:
+            continue
+        for kind in formats:
+            path = folder / f"{name}.{kind}"
+            write_whole(path, partial(_save, figure, kind, resolution))
+            written.append(path)
+    return written
+
+
+def _save(figure: Figure, kind: str, resolution: int, path: Path) -> None:
+    # Without a date the same data give the same file.
+    metadata = {"CreationDate": None} if kind == "pdf" else None
+    with in_print():
+        figure.savefig(path, format=kind, dpi=resolution, metadata=metadata)

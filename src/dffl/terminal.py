@@ -1,0 +1,151 @@
+"""What all commands share: options, exit codes, and how they answer."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol
+
+import typer
+
+from dffl.interrupts import interruptible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Exit(IntEnum):
+    """How a command ends; see the docs on exit codes."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    BAD_INPUT = 3
+    DIVERGED = 4
+    INTERRUPTED = 130
+
+
+PICTURES = (".png", ".pdf", ".svg", ".jpg")
+"""How a picture's file may end."""
+
+Seed = Annotated[int, typer.Option(help="Fixes everything that is random.")]
+Json = Annotated[bool, typer.Option("--json", help="Print for programs instead of people.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")]
+Only = Annotated[list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")]
+Without = Annotated[list[str] | None, typer.Option(help="A zone to leave out; may be repeated.")]
+Workers = Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")]
+Ray = Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")]
+
+
+class Answer(Protocol):
+    """What a command has computed. Some of its jobs may have ``failed``."""
+
+    def show(self, console: Console) -> None: ...
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+def settings_of(texts: list[str] | None) -> dict[str, Any]:
+    """Settings of training from texts such as ``local_epochs=3``; `dffl.Settings` checks what they say."""
+    made: dict[str, Any] = {}
+    for text in texts or []:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise ValueError(f"--set must be NAME=VALUE, such as local_epochs=3, found {text!r}")
+        try:
+            made[name] = ast.literal_eval({"true": "True", "false": "False"}.get(value, value))
+        except (ValueError, SyntaxError):
+            made[name] = value  # a text, such as float64
+    return made
+
+
+def answer(result: Answer, json_: bool) -> None:
+    """Print what a command has computed, for people or for programs, and fail if a part of it did."""
+    if json_:
+        typer.echo(json.dumps(result.as_json()))
+    else:
+        result.show(console())
+    if getattr(result, "failed", None):
+        raise typer.Exit(Exit.FAILED)
+
+
+def console() -> Console:
+    """Where answers for people go."""
+    from rich.console import Console
+
+    # A pipe has no width of its own: give tables the room that they need. Names of clients may look like markup: there is none.
+    return Console(width=None if sys.stdout.isatty() else 150, markup=False, highlight=False)
+
+
+def shown_progress(quiet: bool) -> bool | None:
+    """No bar, or one where a person is watching a terminal."""
+    return False if quiet else None
+
+
+def command_name() -> str:
+    """How this command was called, for commands to try next: ``dffl``, or the path of one that is not on the PATH."""
+    called = Path(sys.argv[0])
+    if called.name != "dffl":
+        return "dffl"
+    return "dffl" if shutil.which("dffl") and Path(str(shutil.which("dffl"))).samefile(called) else str(called)
+
+
+def require_picture(path: Path) -> None:
+    """Refuse, before any work, a picture that could not be written."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"--figure must name a file in a folder that exists, found {str(path)!r}")
+    if path.suffix not in PICTURES:
+        raise ValueError(f"--figure must end in {', '.join(PICTURES)}, found {str(path)!r}")
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Turn what goes wrong into one clear line and an exit code of its own."""
+    try:
+        with interruptible() as interrupted:
+            try:
+                yield
+            except KeyboardInterrupt:
+                raise
+            except Exception as error:
+                if interrupted:  # a callback of a compiled program reports Ctrl-C as an error of its own
+                    raise KeyboardInterrupt from error
+                raise
+            if interrupted:
+                raise KeyboardInterrupt
+        return
+    except (typer.Exit, SystemExit):
+        raise
+    except KeyboardInterrupt as error:
+        line, code = str(error) or "interrupted", Exit.INTERRUPTED
+    except ValueError as error:
+        line, code = str(error), Exit.BAD_INPUT
+    except OSError as error:
+        line, code = str(error), Exit.FAILED
+    except Exception as error:
+        if type(error).__name__ != "DivergenceError":  # named, not imported: it would load JAX for --help
+            raise
+        line, code = str(error), Exit.DIVERGED
+    typer.echo(f"dffl: {printable(line)}", err=True)
+    raise typer.Exit(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process now. Compiled programs still run in threads after Ctrl-C, and Python's own way out would pull memory
+    from under them."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # a closed pipe
+            stream.flush()
+    os._exit(code)
+
+
+def printable(text: str) -> str:
+    """The text without characters that steer a terminal: names come from files."""
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else repr(sign)[1:-1] for sign in text)

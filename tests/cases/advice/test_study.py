@@ -1,0 +1,125 @@
+"""The advice study: what is right and wrong, what each rule loses, and the command."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dffl.cases.advice import study as advice
+from dffl.cases.advice.federations import CLIENTS, SIZES, configurations, federation
+from dffl.cases.advice.tables import all_tables, clients, directions, followed, right, wrong
+from dffl.cli import app
+
+KIND = {"problem": "purchase", "prices": "two odd ones", "eta_constr": 1.0, "sizes": "mixed", "noise": 0.5, "degree": 2}
+SHORT = {"rounds": 2, "local_epochs": 2, "finetune.epochs": (0, 2), "hidden": 8}
+
+
+def rows() -> pd.DataFrame:
+    """Six clients of whom it is known what should be counted."""
+    told = ["federate", "federate", "stay local", "stay local", "personalise", "cannot tell"]
+    local = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.0])
+    fed = np.array([0.5, 1.5, 1.5, 0.5, 1.05, 0.2])
+    return pd.DataFrame(
+        {
+            "job": "j", "client": list("abcdef"), "n": [40, 40, 100, 100, 240, 240], "saturated": False, "problem": "knapsack",
+            "recommendation": told, "gain": 1 - fed, "gain_low": 0.4 - fed, "gain_high": [0.6, 0.0, 0.0, 0.0, 0.0, 0.0],
+            "use": ["fedavg", "finetune", "local", "local", "finetune", "mean-cost"], "quick": "cannot tell",
+            "condition": True, "lambda": [1.0, 0.0, 1.0, 0.0, 0.5, 0.0], "test_mean-cost": 2.0, "test_local": local,
+            "test_fedavg": fed, "test_interp-spo": 0.9, "test_finetune": 0.8,
+        }
+    )  # fmt: skip
+
+
+def test_right_and_wrong_are_counted_among_large_changes_only():
+    judged = clients(rows())
+    assert judged["client"].tolist() == list("abcde")  # f loses nothing on its own
+    assert right(judged, "recommendation").tolist() == [True, False, True, False, False]
+    assert wrong(judged, "recommendation").tolist() == [False, True, False, True, False]
+    cells = {cell.column: cell.ours.mean for cell in directions(judged).cells if cell.row == ("all", "")}
+    assert cells["clients"] == 5
+    assert cells["large change"] == 4  # 5 % is not large
+    assert cells["told right"] == 50
+    assert cells["told wrong"] == 50
+    assert cells["interval holds"] == 80  # all but d's, which ends at 0
+    assert cells["quick: right"] == 0
+
+
+def test_what_each_rule_loses():
+    lost = {name: regret.tolist() for name, regret in followed(clients(rows())).items()}
+    assert lost["always federate"] == [0.5, 1.5, 1.5, 0.5, 1.05]
+    assert lost["the paper's condition"] == lost["always federate"]
+    assert lost["interpolation weight at least 1/2"] == [0.5, 1.0, 1.5, 1.0, 1.05]
+    assert lost["the advice as told"] == [0.5, 1.5, 1.0, 1.0, 0.8]
+    assert lost["the advice's choice of method"] == [0.5, 0.8, 1.0, 1.0, 0.8]
+    assert lost["best of local and federated"] == [0.5, 1.0, 1.0, 0.5, 1.0]
+    assert lost["best of all"] == [0.5, 0.8, 0.8, 0.5, 0.8]
+
+
+def test_saturated_clients_are_left_out():
+    table = rows().assign(saturated=[True] + [False] * 5)
+    assert clients(table)["client"].tolist() == list("bcde")
+
+
+def test_the_study_has_432_federations_in_an_order_that_mixes_kinds():
+    jobs = configurations([0])
+    assert len(jobs) == 432
+    first = pd.DataFrame([job.parameters for job in jobs[:60]])
+    assert all(len(first[name].unique()) == len({job.parameters[name] for job in jobs}) for name in first)
+    assert [job.key for job in jobs] == [job.key for job in configurations([0])]
+
+
+def test_the_odd_ones_are_odd_and_test_samples_are_of_the_same_clients():
+    near = federation(**KIND | {"prices": "near"}, seed=0, split="train")
+    odd = federation(**KIND, seed=0, split="train")
+    test = federation(**KIND, seed=0, split="test")
+    assert near.counts == list(SIZES["mixed"])
+    x = np.ones((1, near.features))
+    same = [np.allclose(a.cost_at(x), b.cost_at(x)) for a, b in zip(near, odd, strict=True)]
+    assert same == [True] * (CLIENTS - 2) + [False] * 2
+    for mine, theirs in zip(odd, test, strict=True):
+        np.testing.assert_allclose(mine.cost_at(x), theirs.cost_at(x))
+        assert float(mine.set.k) == float(theirs.set.k)
+        assert theirs.n == 1000
+        assert not mine.maximize
+
+
+def test_a_client_is_advised_and_judged():
+    table = advice.judge_synthetic(settings=SHORT, **KIND | {"sizes": "equal"}, seed=0)  # one size: few programs
+    assert len(table) == CLIENTS
+    assert table["n"].tolist() == list(SIZES["equal"])
+    assert {"recommendation", "gain_low", "use", "quick", "condition", "lambda", "test_local", "test_finetune"} <= set(table)
+    assert np.isfinite(table[["gain", "test_local", "test_fedavg", "test_finetune", "test_mean-cost"]]).all(axis=None)
+    names = [table_.name for table_ in all_tables(table.assign(job="j", problem="purchase"))]
+    assert names == ["directions", "rules", "recommendations"]
+
+
+def test_show_of_a_finished_folder_and_bad_input(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(advice, "judge_synthetic", _canned)
+    out = tmp_path / "out"
+    only = [part for name in ("prices=near", "sizes=equal", "noise=0", "degree=2", "eta_constr=0") for part in ("--only", name)]
+    answer = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--workers", "1", "--quiet", *only])
+    assert answer.exit_code == 0, answer.output
+    assert "3 of 3 configurations" in answer.output
+    assert "the advice as told" in (out / "tables" / "rules.md").read_text()
+    assert "| all |  | 15 | 12 | 50 | 50 | 80 |" in (out / "tables" / "directions.md").read_text()  # counts without decimals
+    shown = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--show", "--json"])
+    assert set(json.loads(shown.stdout)["tables"]) == {"directions", "rules", "recommendations"}
+    refused = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--show", "--workers", "2"])
+    assert refused.exit_code == 3
+    assert "--show runs nothing" in refused.output
+
+
+def _canned(**job: object) -> pd.DataFrame:
+    return rows().drop(columns=["job", "problem"])
+
+
+@pytest.mark.parametrize("missing", ["prices.csv.gz", "weather.csv.gz"])
+def test_a_folder_without_its_files_is_named(tmp_path: Path, missing):
+    kept = "weather.csv.gz" if missing == "prices.csv.gz" else "prices.csv.gz"
+    pd.DataFrame({"zone": ["A"], "date": ["2021-01-01"], "hour": [0], "total": [1.0]}).to_csv(tmp_path / kept, index=False)
+    answer = CliRunner().invoke(app, ["advise", str(tmp_path)])
+    assert answer.exit_code == 3
+    assert f"{missing}: there is no such file" in answer.output

@@ -1,0 +1,102 @@
+"""`dffl energy fetch`: from servers to a panel that runs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dffl.cases.energy.data import read_panel
+from dffl.cases.energy.fetch.authors import COLUMNS
+from dffl.cases.energy.fetch.market import Wanted, fetch_panel
+from dffl.cli import app
+from tests.cases.energy.fetch.server import Document
+from tests.cases.energy.fetch.test_eia import text
+from tests.cases.energy.fetch.test_open_meteo import archive
+from tests.cases.energy.fetch.test_pjm import KEY, miner
+
+
+def call(*arguments: object):
+    return CliRunner().invoke(app, ["energy", "fetch", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_prices_and_weather_become_a_panel_with_places(server, tmp_path):
+    server.on("/pjm_lmp_da_hr_zones_2025.csv", Document(text("2025-01-10", "2025-01-20").encode()))
+    weather = server.on("/v1/archive", archive)
+    options = ("--first", "2025-01-11", "--last", "2025-01-14", "--cache", tmp_path / "kept", "--quiet")
+    answer = call("eia", "-o", tmp_path / "panel.csv", *options, "--prices-from", server.base, "--weather-from", weather)
+    assert answer.exit_code == 0, answer.output
+    panel = read_panel(tmp_path / "panel.csv")
+    assert len(panel.names) == 2
+    assert [str(day) for day in panel.days] == ["2025-01-11", "2025-01-12", "2025-01-13", "2025-01-14"]
+    assert panel.covariate_names[:3] == ("temp_c_mean", "temp_c_min", "temp_c_max")
+    assert np.isfinite(panel.places).all()
+    asked = len(server.asked)
+    again = call("eia", "-o", tmp_path / "again.csv", *options, "--prices-from", server.base, "--weather-from", weather)
+    assert again.exit_code == 0
+    assert len(server.asked) == asked  # everything was kept
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "panel.csv").read_bytes()
+
+
+def test_pjm_with_a_key_gives_the_same_kind_of_panel(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("PJM_API_KEY", KEY)
+    server.on("/da_hrl_lmps", miner)
+    weather = server.on("/v1/archive", archive)
+    panel = fetch_panel(
+        Wanted("pjm", "pjm", "2025-01-15", "2025-01-16", cache=tmp_path, prices_from=server.base, weather_from=weather),
+        progress=False,
+    )
+    assert len(panel.days) == 2
+    assert KEY not in "".join(path.read_text() for path in tmp_path.iterdir())
+
+
+def test_the_authors_panel_gets_its_places(server, tmp_path):
+    row = dict.fromkeys(COLUMNS, 1.5) | {
+        "client_id": 1,
+        "date": "2025-01-01",
+        "bess": 6,
+        "client_name": "AECO",
+        "day_of_week": 2,
+    }
+    body = pd.DataFrame([row]).to_csv(index=False)
+    server.on("/main/src/data/exp3/pjm_data.csv", Document(body.encode()))
+    answer = call("authors", "-o", tmp_path / "p.parquet", "--cache", tmp_path, "--prices-from", server.base, "--quiet")
+    assert answer.exit_code == 0, answer.output
+    panel = read_panel(tmp_path / "p.parquet")
+    assert (panel.names, panel.demands.tolist()) == (("AECO",), [6.0])
+    np.testing.assert_allclose(panel.places, [[39.36, -74.42]], atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("noaa", "-o", "p.csv", "--year", "2025"), "SOURCE must be one of eia, pjm, authors, found 'noaa'"),
+        (("eia", "-o", "p.txt"), "p.txt: a panel must end in .csv, .csv.gz, .parquet"),
+        (("eia", "-o", "p.csv"), "give --year, or --first and --last"),
+        (("eia", "-o", "p.csv", "--year", "2025", "--first", "2025-01-01"), "--year stands for --first and --last"),
+    ],
+)
+def test_what_cannot_be_fetched_is_one_line(arguments, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = call(*arguments)
+    assert answer.exit_code == 3
+    assert line in answer.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_zones_that_nobody_knows_need_a_table_of_places(server, tmp_path):
+    body = text("2025-01-10", "2025-01-20").replace("ComEd", "Atlantis")
+    assert "Atlantis" in body
+    server.on("/pjm_lmp_da_hr_zones_2025.csv", Document(body.encode()))
+    weather = server.on("/v1/archive", archive)
+    wanted = {
+        "first": "2025-01-11",
+        "last": "2025-01-12",
+        "cache": tmp_path,
+        "prices_from": server.base,
+        "weather_from": weather,
+    }
+    with pytest.raises(ValueError, match="--places must name a table with the lat and lon of zone Atlantis"):
+        fetch_panel(Wanted("eia", **wanted), progress=False)
+    pd.DataFrame([{"zone": "Atlantis", "lat": 31.0, "lon": -24.0}]).to_csv(tmp_path / "places.csv", index=False)
+    panel = fetch_panel(Wanted("eia", **wanted, places=tmp_path / "places.csv"), progress=False)
+    assert panel.places[panel.names.index("Atlantis")].tolist() == [31.0, -24.0]

@@ -1,0 +1,201 @@
+"""`dffl energy`, as a user calls it."""
+
+import json
+import os
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dffl.cli import app
+from tests.cases.energy.markets import authors_file, frame, panel_file
+
+QUICK = ("--rounds", 2, "--seeds", 2, "--quiet")
+ONCE = ("--rounds", 1, "--seeds", 1, "--quiet")
+METHODS = {"local", "fedavg", "interp-mse", "interp-spo", "finetune", "finetune-mix"}
+RULES = {"mean-cost", "yesterday", "moving-average", "steady-average", "perfect-foresight"}
+
+
+def call(*arguments: object):
+    return CliRunner().invoke(app, ["energy", *map(str, arguments)], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("market")
+    panel = panel_file(folder)
+    answer = call("run", panel, "--out", folder / "out", *QUICK)
+    assert answer.exit_code == 0, answer.output
+    return panel, folder / "out", answer.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "train", "decide", "panel", "example", "fetch"])
+def test_every_command_has_an_example(command):
+    assert f"Example: dffl energy {command}" in call(command, "--help").stdout
+
+
+def test_it_tells_people_who_gains_and_what_a_naive_rule_would_have_given(finished):
+    _, _, text = finished
+    assert "Drawing the weeks of the test half anew, finetune-mix (seed 0) is" in " ".join(text.split())
+    for words in ("4 zones", "Change of regret against local", "Moving average", "saved: local", "Read:", "Z03"):
+        assert words in text
+    assert "Demands: from the panel" in text
+
+
+def test_it_leaves_rows_tables_figures_and_a_model_and_none_of_the_data(finished):
+    panel, out, _ = finished
+    names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    assert {"rows.parquet", "model.dffl", "tables/changes.md", "tables/zones.tex", "tables/money.csv"} <= names
+    assert {"figures/changes.png", "figures/weights.png", "figures/calendar.png"} <= names
+    described = (out / "study.json").read_text()
+    assert str(panel) not in described
+    rows = pd.read_parquet(out / "rows.parquet")
+    assert set(rows["method"]) == METHODS | RULES
+    assert set(rows["seed"]) == {0, 1}
+
+
+def test_the_answer_for_programs_and_show_run_nothing_again(finished):
+    panel, out, _ = finished
+    before = (out / "rows.parquet").stat().st_mtime_ns
+    answer = call("run", panel, "--out", out, *QUICK, "--show", "--json")
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.stdout)
+    assert [zone["zone"] for zone in found["zones"]] == ["Z00", "Z01", "Z02", "Z03"]
+    first = found["zones"][0]
+    assert first["demand"] == 3
+    assert set(first["regret"]) == METHODS | RULES
+    assert all(len(values) == 2 for values in first["regret"].values())
+    assert len(first["lambda"]) == 2
+    assert first["regret"]["perfect-foresight"] == [0, 0]
+    assert found["seeds"] == [0, 1]
+    assert found["money"]["perfect-foresight"]["lost a year"] == 0
+    assert set(found["summary"]["fedavg"]) == {"mean_change", "median_change", "worst_harm", "worst20_harm"}
+    rows = pd.read_parquet(out / "rows.parquet")
+    by_hand = rows.pivot_table(index=["seed", "zone"], columns="method", values="regret")
+    change = 100 * (by_hand["fedavg"] / by_hand["local"] - 1)
+    assert found["summary"]["fedavg"]["mean_change"] == pytest.approx(change.mean())
+    assert found["summary"]["fedavg"]["worst_harm"] == pytest.approx(change.groupby("seed").max().mean())
+    assert (out / "rows.parquet").stat().st_mtime_ns == before
+
+
+def test_the_same_command_with_another_protocol_is_refused_in_the_same_folder(finished):
+    panel, out, _ = finished
+    answer = call("run", panel, "--out", out, *QUICK, "--lags")
+    assert answer.exit_code == 3
+    assert "holds another run (lags = False there and True here); choose another folder with --out" in answer.stderr
+    assert len(answer.stderr.strip().splitlines()) == 1
+
+
+def test_a_decision_for_tomorrow(finished, tmp_path):
+    _, out, _ = finished
+    pd.DataFrame([{"date": "2022-03-02", "temperature": 4, "wind": 9}]).to_csv(tmp_path / "t.csv", index=False)
+    answer = call("decide", out / "model.dffl", "--zone", "Z01", "--features", tmp_path / "t.csv")
+    assert answer.exit_code == 0, answer.output
+    assert "buy 6 hours" in answer.stdout
+    assert "expected cost" in answer.stdout
+    found = json.loads(call("decide", out / "model.dffl", "--zone", "Z01", "--features", tmp_path / "t.csv", "--json").stdout)
+    assert len(found[0]["buy"]) == 6
+    table = pd.DataFrame([{"zone": zone, "date": "2022-03-02", "temperature": 4, "wind": 9} for zone in ("Z01", "Z03")])
+    table.to_csv(tmp_path / "all.csv", index=False)
+    every = json.loads(call("decide", out / "model.dffl", "--features", tmp_path / "all.csv", "--json").stdout)
+    assert [one["zone"] for one in every] == ["Z01", "Z03"]
+    assert every[0] == found[0]
+    nobody = call("decide", out / "model.dffl", "--features", tmp_path / "t.csv")
+    assert (nobody.exit_code, "say who decides with --zone" in nobody.stderr) == (3, True)
+    assert found[0]["low"] <= found[0]["expected_cost"] <= found[0]["high"]
+
+
+def test_the_authors_layout_runs_as_it_is(tmp_path):
+    answer = call("run", authors_file(tmp_path), "--out", tmp_path / "out", *ONCE, "--cost", "total+own", "--no-model")
+    assert answer.exit_code == 0, answer.output
+    assert "COMED" in answer.stdout
+    assert "left out: congestion_*, by the hour" in answer.stdout.replace("\n", " ")
+    assert not (tmp_path / "out" / "model.dffl").exists()
+
+
+def test_another_market_with_components_lags_blocks_and_yesterdays_weather(tmp_path):
+    table = frame(zones=12, days=50)
+    for part in ("energy", "loss"):
+        table[[f"{part}_{h}" for h in range(24)]] = table[[f"price_{h}" for h in range(24)]].to_numpy() / 2
+    table["zone"] = table["zone"].map(lambda name: f"Zone {name} (North)")
+    table.to_parquet(tmp_path / "market.parquet")
+    options = (
+        "--lags",
+        "--blocked",
+        "--weather-lag",
+        1,
+        "--set",
+        "client_fraction=0.5",
+        "--seeds",
+        1,
+        "--rounds",
+        1,
+        "--quiet",
+        "--no-figures",
+        "--no-model",
+        "--json",
+    )
+    answer = call("run", tmp_path / "market.parquet", "--out", tmp_path / "out", *options)
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.stdout)
+    assert len(found["zones"]) == 12
+    assert all(4 <= zone["demand"] <= 12 for zone in found["zones"])
+    assert any("energy_*, loss_*" in note for note in found["notes"])
+
+
+def test_a_panel_from_tables_runs(tmp_path):
+    table = frame(zones=2, days=40)
+    long = table.melt(["zone", "date"], [f"price_{h}" for h in range(24)], "hour", "total")
+    long["hour"] = long["hour"].str[6:].astype(int)
+    long.drop(index=30).to_csv(tmp_path / "p.csv", index=False)
+    table[["zone", "date", "temperature", "wind"]].to_csv(tmp_path / "w.csv", index=False)
+    answer = call("panel", "--prices", tmp_path / "p.csv", "--weather", tmp_path / "w.csv", "-o", tmp_path / "panel.csv.gz")
+    assert answer.exit_code == 0, answer.output
+    assert "lacks 1 of 24 hours: interpolated" in answer.stdout.replace("\n", " ")
+    ran = call(
+        "run", tmp_path / "panel.csv.gz", "--out", tmp_path / "out", "--rounds", 1, "--seeds", 1, "--no-model", "--quiet"
+    )
+    assert ran.exit_code == 0, ran.output
+    trained = call(
+        "train", tmp_path / "panel.csv.gz", "-o", tmp_path / "m.dffl", "--rounds", 1, "--method", "fedavg", "--quiet"
+    )
+    assert trained.exit_code == 0, trained.output
+    assert (tmp_path / "m.dffl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "line"),
+    [
+        (lambda t: t.assign(demand=25), (), "line 2: zone Z00, 2022-01-01: demand must be from 0 to 24 hours a day, found 25"),
+        (lambda t: t[t["zone"] != "Z00"].head(25), (), "zone Z02 has 5 days from"),
+        (lambda t: t, ("--split", "soon"), "--split must be a day such as 2021-01-31, found 'soon'"),
+        (lambda t: t, ("--split", "2030-01-01"), "--split must lie after 2022-01-01 and not after"),
+        (lambda t: t, ("--cost", "free"), "cost must be one of total, total+own, found 'free'"),
+        (lambda t: t, ("--covariates", "rain"), "must have a column 'rain'"),
+        (lambda t: t, ("--without", "Z77"), "--without names zone 'Z77', which is not there"),
+        (lambda t: t, ("--set", "local_epoch=3"), "unknown setting 'local_epoch'; did you mean 'local_epochs'?"),
+        (lambda t: t, ("--set", "hidden"), "--set must be NAME=VALUE, such as local_epochs=3, found 'hidden'"),
+        (lambda t: t, ("--rounds", "0"), "rounds must be a whole number >= 1, found 0"),
+        (lambda t: t, ("--zone", "Z77"), "there is no zone 'Z77'"),
+        (lambda t: t.assign(price_3="cheap"), (), "line 2: zone Z00, 2022-01-01: price_3 must be a number, found 'cheap'"),
+    ],
+)  # fmt: skip
+def test_bad_input_ends_in_one_line_and_leaves_nothing(tmp_path, change, options, line):
+    change(frame(days=20).assign(demand=5)).to_csv(tmp_path / "panel.csv", index=False)
+    answer = call("run", tmp_path / "panel.csv", "--out", tmp_path / "out", "--quiet", *options)
+    assert answer.exit_code == 3
+    assert line in answer.stderr
+    assert len(answer.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif("DFFL_ENERGY_DATA" not in os.environ, reason="DFFL_ENERGY_DATA does not name the real zones' folder")
+def test_on_the_real_zones_federating_gains_on_average(tmp_path):
+    out = tmp_path / "out"
+    options = ("--without", "NE_INTERNAL_HUB", "--seeds", 1, "--no-model", "--quiet", "--json")
+    answer = call("run", os.environ["DFFL_ENERGY_DATA"], "--out", out, *options)
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.stdout)
+    assert len(found["zones"]) == 19
+    assert found["summary"]["fedavg"]["mean_change"] < -5
+    assert (out / "figures" / "places.png").is_file()

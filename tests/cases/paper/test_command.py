@@ -1,0 +1,103 @@
+"""`dffl paper`, as a user calls it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dffl.cli import app
+
+ONE = ["--only", "problem=knapsack", "--only", "eta_obj=0", "--only", "eta_constr=0"]
+
+
+def call(*arguments: str):
+    return CliRunner().invoke(app, ["paper", *map(str, arguments)], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("study") / "out"
+    answer = call("--quick", *ONE, "--out", folder, "--workers", 1, "--quiet")
+    assert answer.exit_code == 0, answer.output
+    assert "1 of 1 configurations, 0 failed" in answer.output
+    assert "Interp-DFFL(SPO+)" in answer.output
+    return folder
+
+
+def test_it_leaves_rows_tables_and_figures(finished):
+    names = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
+    assert {"study.json", "rows.parquet", "jobs.parquet", "tables/table1.md", "tables/table1.csv", "tables/table1.tex"} <= names
+    assert {"figures/toy.png", "figures/means.png", "figures/winners.png"} <= names
+    described = json.loads((finished / "study.json").read_text())
+    assert described["study"] == "paper-quick"
+    assert set(described["machine"]) >= {"processor", "cores", "python", "jax"}
+
+
+def test_show_and_json_run_nothing(finished):
+    before = (finished / "rows.parquet").stat().st_mtime_ns
+    answer = call("--quick", "--show", "--json", "--no-figures", "--out", finished)
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.output)
+    assert (found["configurations"], found["finished"]) == (32, 1)
+    assert found["core_hours"] > 0
+    cell = next(c for c in found["tables"]["table1"] if c["method"] == "Local" and c["statistic"] == "mean")
+    assert cell["paper"] == {"mean": 1.21, "sd": 0.15}
+    assert 0.1 < cell["ours"]["mean"] < 5
+    assert cell["ours"]["sd"] is None
+    assert (finished / "rows.parquet").stat().st_mtime_ns == before
+
+
+def test_show_of_what_is_not_finished_writes_nothing(finished):
+    before = sorted(finished.rglob("*"))
+    answer = call("--quick", "--show", "--out", finished, "--only", "problem=portfolio")
+    assert answer.exit_code == 3
+    assert "no configuration of these is finished yet" in answer.stderr
+    assert sorted(finished.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--show", "--out", "nowhere"], "nowhere: holds no study"),
+        (["--quick", "--variants"], "--quick and --variants are two studies"),
+        (["--show", "--workers", 2], "--show runs nothing"),
+        (["--only", "colour=red"], "--only must be NAME=VALUE"),
+        (["--only", "degree=3"], "--only degree: must be among 2, 4, 6, 8, found 3"),
+        (["--workers", 0], "workers must be"),
+        (["--ray", "somewhere"], "--ray must be 'auto' or HOST:PORT"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    answer = call(*arguments)
+    assert answer.exit_code == 3
+    assert answer.stderr.startswith("dffl: ")
+    assert answer.stderr.count("\n") == 1
+    assert message in answer.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("how", [[], ["--show"]])
+def test_a_folder_of_another_study_is_refused(finished, how):
+    answer = call("--out", finished, *how)
+    assert answer.exit_code == 3
+    assert "holds another run (study = 'paper-quick' there and 'paper' here)" in answer.stderr
+
+
+def test_interrupted_it_says_how_far_it_came(tmp_path):
+    command = [sys.executable, "-m", "dffl", "paper", "--quick", "--out", str(tmp_path / "out"), "--workers", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while not (tmp_path / "out" / "study.json").exists() and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGINT)
+        errors = process.stderr.read()
+    assert process.returncode == 130
+    assert errors.count("\n") == 1
+    assert "of 32 configurations are finished in" in errors

@@ -1,0 +1,106 @@
+"""The paper's grid and its fits."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dffl
+from dffl.cases.paper import study as paper
+from dffl.cases.paper import variants
+from dffl.studies import Study, run
+
+SMALL = {
+    "methods": ["mean-cost", "local", "fedavg", "interp-spo", "oracle-interp-spo", "finetune"],
+    "test_samples": 40,
+    "validation_samples": 30,
+    "settings": {"rounds": 2, "local_epochs": 2, "finetune.epochs": [0, 2]},
+}
+CONFIGURATION = {"seed": 3, "imbalanced": True, "degree": 4, "eta_obj": 0.5, "eta_constr": 1.0, "problem": "knapsack"}
+
+
+def test_the_grid_is_the_papers():
+    study = paper.study()
+    assert len(study.jobs) == 2560
+    jobs = pd.DataFrame([job.parameters for job in study.jobs])
+    assert jobs.nunique().to_dict() == {
+        "noise": 2, "seed": 5, "imbalanced": 2, "degree": 4, "eta_obj": 4, "eta_constr": 4, "problem": 2,
+    }  # fmt: skip
+    assert (jobs["noise"][:1280] == 0).all(), "what the paper's tables need comes first"
+
+
+def test_the_quick_version_covers_every_pair_of_axes_evenly():
+    jobs = pd.DataFrame([job.parameters for job in paper.quick().jobs])
+    assert len(jobs) == 32
+    for one, other in itertools.combinations(["imbalanced", "degree", "eta_obj", "eta_constr", "problem"], 2):
+        counts = jobs.groupby([one, other]).size()
+        assert len(counts) == jobs[one].nunique() * jobs[other].nunique()
+        assert counts.min() == counts.max()
+
+
+def test_rows_are_those_of_compare():
+    rows = paper.fit_configuration(**CONFIGURATION, noise=0.0, **SMALL)
+    common = {k: v for k, v in CONFIGURATION.items() if k != "problem"}
+    federation = dffl.synthetic.knapsack(**common)
+    test = dffl.synthetic.knapsack(split="test", samples=40, **common)
+    validation = dffl.synthetic.knapsack(split="validation", samples=30, **common)
+    table = dffl.compare(
+        federation, SMALL["methods"], test=test, validation=validation, seed=3, progress=False, **SMALL["settings"]
+    )
+    assert rows["method"].tolist() == table["method"].tolist()
+    assert rows["n"].tolist() == table["n"].tolist()
+    np.testing.assert_allclose(rows["relative_regret"], table["relative_regret"], rtol=1e-6)
+    np.testing.assert_allclose(rows["lambda"], table["lambda"], rtol=1e-6)
+    assert rows["expected_relative_regret"].isna().all()
+    saturated = {client.name: client.set.saturated for client in test}
+    assert rows["saturated"].tolist() == [saturated[name] for name in table["client"]]
+    assert 0 < rows["saturated"].mean() < 1
+
+
+def test_both_kinds_of_relative_regret_and_both_judges():
+    settings = {"rounds": 2, "local_epochs": 2}
+    two = SMALL | {"methods": ["mean-cost", "local"], "settings": settings}
+    rows = paper.fit_configuration(**CONFIGURATION, noise=1.0, **two)
+    common = {k: v for k, v in CONFIGURATION.items() if k != "problem"} | {"noise": 1.0}
+    fit = dffl.fit(dffl.synthetic.knapsack(**common), "local", seed=3, progress=False, **settings)
+    client = dffl.synthetic.knapsack(split="test", samples=40, **common)[0]
+    row = rows[(rows["method"] == "local") & (rows["client"] == 1)].iloc[0]
+    predicted = fit.predict(client.name, client.x)
+    for prefix, costs in (("", client.c), ("expected_", client.c_mean)):
+        relative = dffl.relative_regret(predicted, costs, client.set, maximize=True)
+        ratio = dffl.mean_of_regret_ratios(predicted, costs, client.set, maximize=True)
+        assert row[f"{prefix}relative_regret"] == pytest.approx(float(relative), rel=1e-4)
+        assert row[f"{prefix}mean_ratio"] == pytest.approx(float(ratio), rel=1e-4)
+    assert row["relative_regret"] > row["expected_relative_regret"], "noise that nobody can foresee costs regret"
+
+
+def test_one_factor_for_all_costs_changes_nothing():
+    """Why noise drawn once, and not for every cost, could not show in the paper's tables: fits do not see a client's scale."""
+    plain = dffl.synthetic.portfolio(seed=1, clients=3, degree=6)
+    scaled = dffl.Federation([dffl.Client(c.name, c.x, 0.37 * c.c, c.set, c.maximize) for c in plain])
+    test = dffl.synthetic.portfolio(seed=1, clients=3, degree=6, split="test", samples=50)
+    settings = {"rounds": 3, "progress": False}
+    ours = dffl.fit(plain, "fedavg", **settings).evaluate(test)["relative_regret"]
+    theirs = dffl.fit(scaled, "fedavg", **settings).evaluate(test)["relative_regret"]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-3)
+
+
+def test_the_numbers_do_not_depend_on_the_workers(tmp_path):
+    jobs = [job for job in paper.quick().jobs if job.parameters["eta_obj"] == 0 and job.parameters["eta_constr"] <= 0.25]
+    study = Study("small", paper.fit_configuration, jobs, SMALL)
+    one = run(study, tmp_path / "one", workers=1, progress=False)
+    two = run(study, tmp_path / "two", workers=2, progress=False)
+    assert not one.failed
+    pd.testing.assert_frame_equal(one.rows, two.rows)
+
+
+def test_every_variant_changes_something():
+    study = variants.study()
+    trained = {name for name, variant in variants.VARIANTS.items() if not variant.reads}
+    assert {job.parameters["variant"] for job in study.jobs} == trained == set(study.protocol["variants"])
+    assert len(study.jobs) == 32 * len(trained)
+    base = paper.PROTOCOL["settings"]
+    for name, variant in variants.VARIANTS.items():
+        differs = {k: v for k, v in variant.settings.items() if base.get(k) != v}
+        assert (name == "chosen") == (not differs and not variant.federation and not variant.noise and variant.turned == 1)

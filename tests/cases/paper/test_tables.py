@@ -1,0 +1,151 @@
+"""Tables: the numbers are those of the rows, and every form says the same."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dffl.cases.paper import study as paper
+from dffl.cases.paper import tables, variants
+from dffl.cases.paper.published import AGGREGATE, BY_SIZE
+from dffl.studies import Job, Study, render
+
+
+def made_up(seeds=(0, 1), noise=0.0) -> pd.DataFrame:
+    """Rows whose statistics can be told by hand: regret = method's base + client's number, in tenths of a percent."""
+    base = {"mean-cost": 50, "local": 10, "fedavg": 8, "interp-mse": 7, "interp-spo": 5, "finetune": 3}
+    lines = []
+    for seed in seeds:
+        for problem in ("knapsack", "portfolio"):
+            for imbalanced in (False, True):
+                for degree in (2, 4):
+                    for client in range(1, 5):
+                        for method, level in base.items():
+                            n = 100 if not imbalanced else 500 if client <= 2 else 50
+                            tenths = level + client + seed + degree - 3  # the degrees' mean adds nothing
+                            where = (f"{seed}{problem}{imbalanced}{degree}", noise, seed, imbalanced, degree, 0.5, 1.0, problem)
+                            weight = client / 10 if "interp" in method else np.nan
+                            lines.append((*where, method, client, n, client == 4, tenths / 1000, weight))
+    columns = ["job", "noise", "seed", "imbalanced", "degree", "eta_obj", "eta_constr", "problem", "method", "client", "n"]
+    frame = pd.DataFrame(lines, columns=[*columns, "saturated", "relative_regret", "lambda"])
+    half = frame["relative_regret"] / 2
+    return frame.assign(mean_ratio=frame["relative_regret"], expected_relative_regret=half, expected_mean_ratio=half)
+
+
+def found(table: tables.Table, row: tuple[str, ...], column: str) -> tables.Cell:
+    return next(cell for cell in table.cells if cell.row == row and cell.column == column)
+
+
+def test_table_one_by_hand():
+    table = tables.aggregate(tables.percent(made_up()), oracles=False)
+    cell = found(table, ("knapsack", "Local"), "mean")
+    # Clients 1 to 4 at 1.0 + .1 client: mean 1.25 in seed 0, 1.35 in seed 1.
+    assert cell.ours.mean == pytest.approx(1.30)
+    assert cell.ours.sd == pytest.approx(np.std([1.25, 1.35], ddof=1))
+    assert cell.paper == (1.21, 0.15)
+    assert found(table, ("portfolio", "Federated"), "max").ours.mean == pytest.approx(1.25)
+    assert found(table, ("knapsack", "Mean cost (no features)"), "harmed").ours.mean == 100
+    assert found(table, ("knapsack", "Fine-tuned (ours)"), "harmed").ours.mean == 0
+    assert found(table, ("knapsack", "Fine-tuned (ours)"), "mean").paper is None
+
+
+def test_groups_weights_and_saturation_by_hand():
+    rows = tables.percent(made_up())
+    summary = tables.interpolation(rows)
+    assert found(summary, ("knapsack", "data-rich"), "mean").ours.mean == pytest.approx(0.70)  # .5 + .15 + .05
+    assert found(summary, ("portfolio", "data-poor"), "mean lambda").ours.mean == pytest.approx(0.35)
+    assert found(summary, ("portfolio", "data-poor"), "mean lambda").paper == (0.89, 0.02)
+    sized = tables.by_size(made_up(), tables.READING)
+    assert found(sized, ("knapsack", "data-poor", "Local"), "median").ours.mean == pytest.approx(1.40)
+    assert found(tables.saturation(rows), ("eta_constr = 1",), "saturated").ours.mean == 25
+    binding = tables.without_saturated(rows)
+    assert found(binding, ("knapsack", "Local"), "max").ours.mean == pytest.approx(1.35)
+
+
+def test_harmed_begins_one_percent_above_local():
+    rows = made_up(seeds=(0,))
+    local = rows["method"].eq("local")
+    rows.loc[local, "relative_regret"] = 0.01
+    rows.loc[rows["method"].eq("fedavg"), "relative_regret"] = 0.010099
+    rows.loc[rows["method"].eq("finetune"), "relative_regret"] = 0.010101
+    harmed = tables.percent(rows).groupby("method")["harmed"].mean()
+    assert (harmed["local"], harmed["fedavg"], harmed["finetune"]) == (0, 0, 1)
+    assert tables.percent(rows[~local])["harmed"].isna().all()
+
+
+def test_seeds_apart():
+    table = tables.by_seed(tables.percent(made_up()))
+    assert found(table, ("knapsack", "Local"), "seed 0").ours.mean == pytest.approx(1.25)
+    assert found(table, ("knapsack", "Local"), "seed 1").ours.mean == pytest.approx(1.35)
+
+
+def test_noise_has_its_own_table_and_touches_no_other():
+    quiet, noisy = made_up(), made_up(noise=1.0)
+    noisy["job"] += "noisy"
+    both = {table.name: table for table in tables.all_tables(pd.concat([quiet, noisy]))}
+    alone = {table.name: table for table in tables.all_tables(quiet)}
+    assert set(both) - set(alone) == {"noise"}
+    assert both["table1"].cells == alone["table1"].cells
+    assert found(both["noise"], ("knapsack", "conditional-mean costs", "Local"), "mean").ours.mean == pytest.approx(0.65)
+
+
+def test_one_seed_has_no_deviation():
+    table = tables.aggregate(tables.percent(made_up(seeds=(0,))), oracles=False)
+    assert np.isnan(table.cells[0].ours.sd)
+    assert "1.25 |" in render.to_markdown(table)
+    assert "nan" not in render.to_markdown(table) + render.to_latex(table)
+
+
+def test_markdown_csv_and_latex_say_the_same():
+    table = tables.aggregate(tables.percent(made_up()), oracles=False)
+    lines = render.to_markdown(table).splitlines()
+    assert "| knapsack | Local | paper | 1.21 ± 0.15 | 1.10 ± 0.14 | 1.73 ± 0.20 | 2.41 ± 0.31 | 6.34 ± 1.45 |  |" in lines
+    assert any(line.startswith("|  |  | ours | 1.30 ± 0.07 |") for line in lines)
+    assert any(line.startswith("|  |  | difference | +0.09 (+7 %) |") for line in lines)
+    frame = pd.read_csv(io.StringIO(render.to_csv(table)))
+    row = frame[(frame["problem"] == "knapsack") & (frame["method"] == "Local") & (frame["statistic"] == "mean")].iloc[0]
+    assert (row["ours"], row["paper"], row["difference"]) == (pytest.approx(1.3), 1.21, pytest.approx(0.09))
+    latex = render.to_latex(table)
+    assert r"1.30 $\pm$ 0.07" in latex
+    assert r"+0.09 (+7 \%)" in latex
+    assert latex.count(r"\begin{") == latex.count(r"\end{") == 2
+    counts = {line.count("&") for line in latex.splitlines() if line.endswith(r"\\")}
+    assert counts == {8}
+
+
+def test_a_group_without_clients_has_no_number():
+    rows = made_up()
+    table = tables.saturation(tables.percent(rows.assign(saturated=False)))
+    assert np.isnan(found(table, ("eta_constr = 1",), "local regret of these").ours.mean)
+    assert "| eta_constr = 1 | 0.00 ± 0.00 |  | 1.30 ± 0.07 |" in render.to_markdown(table)
+
+
+def test_without_the_paper_there_is_no_column_for_whose_numbers():
+    table = tables.saturation(tables.percent(made_up()))
+    assert render.to_markdown(table).splitlines()[2] == "| heterogeneity | saturated | local regret of these | of the others |"
+    assert render.to_rich(table).row_count == 1
+
+
+def test_the_published_cells_are_consistent():
+    assert len(AGGREGATE) == 12
+    assert len(BY_SIZE) == 16
+    for numbers in AGGREGATE.values():
+        values = [numbers[name].mean for name in ("median", "p75", "p90", "max")]
+        assert values == sorted(values)
+    assert variants.published_mean("knapsack", "balanced", "local").mean == pytest.approx(2 * 1.21 - (0.45 + 1.95) / 2)
+
+
+def test_the_distance_of_the_paper_to_itself_is_zero():
+    rows = []
+    for problem in paper.PROBLEMS:
+        for group, n in (("balanced", 100), ("data-rich", 500), ("data-poor", 50)):
+            for method in tables.PAPER_FOUR:
+                value = variants.published_mean(problem, group, method).mean / 100
+                rows.append(("chosen", "job", problem, group != "balanced", n, method, value, 2 * value))
+    columns = ["variant", "job", "problem", "imbalanced", "n", "method", "relative_regret", "mean_ratio"]
+    one = Study("one", paper.fit_configuration, [Job({"variant": "chosen"})])
+    distances = variants.tables(pd.DataFrame(rows, columns=columns), one)[0]
+    by_reading = {cell.row[2]: cell.ours.mean for cell in distances.cells if cell.column == "all cells"}
+    assert by_reading["in total"] == pytest.approx(0, abs=1e-9)
+    assert by_reading["per sample"] == pytest.approx(100 * np.log(2))
