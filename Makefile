@@ -20,8 +20,8 @@ test-slow: $(VENV)/dev.stamp  ## the 100,000-instance oracle tests (minutes)
 	$(BIN)/pytest -m slow -n $(PYTEST_WORKERS)
 
 lint: $(VENV)/dev.stamp  ## style, types and import directions
-	$(BIN)/ruff check src tests examples
-	$(BIN)/ruff format --check src tests examples
+	$(BIN)/ruff check src tests examples benchmarks docs
+	$(BIN)/ruff format --check src tests examples benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
@@ -41,8 +41,8 @@ paper: $(VENV)/demo.stamp  ## the whole synthetic study (hours; stop it and go o
 	$(BIN)/dffl paper
 
 format: $(VENV)/dev.stamp  ## rewrite the code in the project's style
-	$(BIN)/ruff check --fix src tests examples
-	$(BIN)/ruff format src tests examples
+	$(BIN)/ruff check --fix src tests examples benchmarks docs
+	$(BIN)/ruff format src tests examples benchmarks docs
 
 clean:  ## remove what was built
 	rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

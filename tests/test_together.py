@@ -13,7 +13,7 @@ import pytest
 
 import dffl
 from dffl.comparing import tabulate
-from dffl.federation import keep_optima
+from dffl.federation import optima
 from dffl.judging import regrets_at
 from dffl.predictor import ForecastPredictor, Normaliser
 from dffl.sets import _highs
@@ -48,8 +48,8 @@ def test_forty_sizes_take_hardly_more_programs_than_one(caplog: pytest.LogCaptur
     for dim, sizes in ((49, [50] * 40), (51, list(SIZES))):  # of two dimensions, so that neither finds the other's programs
         fit = with_networks(dffl.synthetic.knapsack(clients=40, dim=dim, samples=20))
         test = dffl.synthetic.knapsack(split="test", clients=40, dim=dim, samples=sizes, noise=0.5)
-        optima = programs(caplog, lambda test=test: keep_optima(test.clients))
-        found[dim] = optima, programs(caplog, lambda test=test, fit=fit: fit.evaluate(test))
+        solving = programs(caplog, lambda test=test: optima(test.clients))
+        found[dim] = solving, programs(caplog, lambda test=test, fit=fit: fit.evaluate(test))
     assert 1 <= found[49][0] <= 2  # the counter counts
     assert found[51][0] <= 3
     assert found[51][1] <= 8
@@ -79,7 +79,7 @@ def test_every_family_is_solved_and_judged_as_each_client_by_itself(family: str)
     clients = [client(f"c{n}", feasible_sets()[family], n, n % 2 == 0) for n in (16, 40, 104, 824, 1000)]
     if family == "polytope":
         clients = clients[:3]
-    keep_optima(clients)
+    optima(clients)
     guesses = [1.3 * one.c - 1 for one in clients]
     signed = [(one.sense * g, one.sense * one.c) for one, g in zip(clients, guesses, strict=True)]
     lost = regret_each([one.set for one in clients], *zip(*signed, strict=True), [one.w_star for one in clients])
@@ -121,7 +121,7 @@ def test_a_solver_on_the_host_is_asked_once_a_row(monkeypatch: pytest.MonkeyPatc
     s = feasible_sets()["polytope"]
     monkeypatch.setattr(_highs.Model, "_run", lambda self, cost: (asked.append(1), run(self, cost))[1])
     clients = [client(f"c{n}", s, n) for n in (1, 9, 30)]
-    keep_optima(clients)
+    optima(clients)
     assert len(asked) == 40
     asked.clear()
     lost = [regrets_at(one, -one.c) for one in clients]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet
-from dffl.tiles import places_by as places_by
 from dffl.together import in_parts, solve_each
 
 
@@ -81,9 +81,7 @@ class Client:
     @property
     def w_star(self) -> np.ndarray:
         """w*(c), the best decision of each sample, solved for once and kept."""
-        if "_w_star" not in self.__dict__:
-            keep_optima([self])
-        return self.__dict__["_w_star"]
+        return optima([self])[0]
 
     @property
     def z_star_size(self) -> np.ndarray:
@@ -102,8 +100,8 @@ class Client:
         c = self.c[index]
         mean = self.c_mean if self.c_mean is None else (c if self.c_mean is self.c else self.c_mean[index])
         part = replace(self, x=self.x[index], c=c, c_mean=mean)
-        if "_w_star" in self.__dict__:
-            part.__dict__["_w_star"] = self.w_star[index]
+        if self in _OPTIMA:
+            _OPTIMA[part] = _OPTIMA[self][index]
         return part
 
 
@@ -183,7 +181,7 @@ class Federation(Sequence[Client]):
         same for all clients: else the shared model would have seen, at a neighbour, the days that it is judged on. Clients
         have no clock: the places are the same days only where the clients have the same days.
         """
-        keep_optima(self.clients)
+        optima(self.clients)  # solved for together, then shared by both parts
         place = stream(seed, Purpose.SPLIT).random() if blocks else None
         kept, held = [], []
         for client in self.clients:
@@ -212,14 +210,18 @@ def minimum_to_split(fraction: float) -> int:
     return next(n for n in range(2, 10**6) if 0 < held_out(n, fraction) < n)
 
 
-def keep_optima(clients: Sequence[Client]) -> None:
-    """Solve for w*(c) of every client that lacks it, all clients of one kind of set at once, in float64."""
-    lacking = [client for client in clients if "_w_star" not in client.__dict__]
+_OPTIMA: WeakKeyDictionary[Client, np.ndarray] = WeakKeyDictionary()
+"""w*(c) of every client for which it is known. A client never changes, so neither does this."""
+
+
+def optima(clients: Sequence[Client]) -> list[np.ndarray]:
+    """w*(c) of each client, in float64. Those that are not known are solved for, all clients of one kind of set at once."""
+    lacking = [client for client in dict.fromkeys(clients) if client not in _OPTIMA]
     for part in in_parts([client.c.size for client in lacking]):
         some = lacking[part]
         solved = solve_each([client.set for client in some], [client.sense * client.c for client in some])
-        for client, w in zip(some, solved, strict=True):
-            client.__dict__["_w_star"] = w
+        _OPTIMA.update(zip(some, solved, strict=True))
+    return [_OPTIMA[client] for client in clients]
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:

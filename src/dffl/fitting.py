@@ -13,9 +13,7 @@ import pandas as pd
 
 from dffl.cache import keep_compiled_programs
 from dffl.federation import Client, Federation
-from dffl.judging import predicted as predicted
-from dffl.judging import regrets_at as regrets_at
-from dffl.judging import regrets_under, relative
+from dffl.judging import judged, predicted, regrets_under
 from dffl.predictor import Predictor
 from dffl.progress import Progress
 from dffl.reach import require_within_reach
@@ -100,12 +98,13 @@ class Fit:
         return [(found[id(client)], found.get(id(client.expected))) for client in clients]
 
     def evaluate(self, test: Federation) -> pd.DataFrame:
-        """A row a client: what its decisions lose on a test federation.
+        """One row per client: what its decisions lose on a test federation.
 
-        ``regret`` is the mean over samples in raw units, ``relative_regret`` the sum of regrets over the sum of |z*|, both
-        at the realised costs. Where the clients know their conditional-mean costs, ``expected_regret`` and
-        ``expected_relative_regret`` are the same at those. ``n`` counts the samples that trained it and ``n_test`` those that
-        judge it. A client that took no part (``took_part`` is false) has the shared model.
+        ``regret`` is the mean over samples in raw units, ``relative_regret`` the sum of regrets over the sum of |z*|, and
+        ``mean_ratio`` the mean over samples of regret over |z*|, at the realised costs. Where the clients know their
+        conditional-mean costs, the columns that start with ``expected_`` are the same at those. ``n`` counts the samples
+        that trained it and ``n_test`` those that judge it. A client that took no part (``took_part`` is false) has the
+        shared model.
         """
         self.check(test)
         return pd.DataFrame([self.row(client, *lost) for client, lost in zip(test, self.judge(test.clients), strict=True)])
@@ -126,10 +125,10 @@ class Fit:
             "n_test": client.n,
             "took_part": member is not None,
         }
-        row |= {"regret": lost.mean(), "relative_regret": relative(lost, client)}
+        row |= judged(lost, client)
         if client.expected is not None:
             known = self.regrets(client.expected) if known is None else known
-            row |= {"expected_regret": known.mean(), "expected_relative_regret": relative(known, client.expected)}
+            row |= {f"expected_{name}": value for name, value in judged(known, client.expected).items()}
         return row | (member.choices if member else {})
 
     def _member(self, client: str | Client) -> Member:

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dffl.federation import Client, keep_optima
+from dffl.federation import Client, optima
 from dffl.predictor import Predictor
 from dffl.together import in_parts, predict_each, regret_each
 
@@ -28,15 +28,14 @@ def regrets_at(client: Client, costs: Any) -> np.ndarray:
 
 def regrets_at_each(clients: Sequence[Client], costs: Sequence[Any]) -> list[np.ndarray]:
     """`regrets_at` for many clients, each at its own costs; those with one kind of set are solved for together."""
-    keep_optima(clients)
     guesses = [client.sense * np.broadcast_to(c, client.c.shape) for client, c in zip(clients, costs, strict=True)]
-    own, optima = [client.sense * client.c for client in clients], [client.w_star for client in clients]
-    return regret_each([client.set for client in clients], guesses, own, optima)
+    own = [client.sense * client.c for client in clients]
+    return regret_each([client.set for client in clients], guesses, own, optima(clients))
 
 
 def regrets_under(predictors: Sequence[Predictor], clients: Sequence[Client]) -> list[np.ndarray]:
     """What each sample of each client loses by deciding as its own predictor says."""
-    keep_optima(clients)
+    optima(clients)  # all at once, not part by part
     found = []
     for part in in_parts([client.c.size for client in clients]):
         some = clients[part]
@@ -45,7 +44,14 @@ def regrets_under(predictors: Sequence[Predictor], clients: Sequence[Client]) ->
     return found
 
 
-def relative(lost: np.ndarray, client: Client) -> float:
-    """The sum of regrets over the sum of |z*|; nothing lost of nothing is 0."""
-    total, best = float(lost.sum()), float(client.z_star_size.sum())
-    return total / best if best > 0 else (np.inf if total > 0 else 0.0)
+def judged(lost: np.ndarray, client: Client) -> dict[str, float]:
+    """What a client's regrets come to: ``regret`` (mean), ``relative_regret`` (of the sum of |z*|), ``mean_ratio``."""
+    best = client.z_star_size
+    numbers = {"regret": lost.mean(), "relative_regret": share(lost.sum(), best.sum()), "mean_ratio": share(lost, best).mean()}
+    return {name: float(number) for name, number in numbers.items()}
+
+
+def share(lost: Any, best: Any) -> np.ndarray:
+    """What is lost, as a share of the best that could be had; nothing lost of nothing is 0."""
+    some = np.asarray(best) > 0
+    return np.where(some, lost / np.where(some, best, 1.0), np.where(np.asarray(lost) > 0, np.inf, 0.0))

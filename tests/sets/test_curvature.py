@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dffl.sets import Ball, Box, Ellipsoid, EntropySimplex, FeasibleSet, FractionalKnapsack, Polytope, Simplex, TopK
-from dffl.sets.entropy import largest_share
+from dffl.sets.geometry.entropy import offset
 
 
 def needed_radius(s: FeasibleSet, flat: bool) -> float:
@@ -76,4 +76,4 @@ def test_thresholds_an_ulp_from_the_ends_are_not_a_failure() -> None:
     for d in (2, 3, 7, 50, 1399, 1411, 2561):
         for h in (np.nextafter(math.log(d), 0), np.nextafter(math.log(d - 1), 9)):
             assert EntropySimplex(d, h).curvature() >= 0
-            assert 1 / d <= largest_share(d, h) <= 1
+            assert 0 <= offset(d, h, 1 - 1 / d) <= 1 - 1 / d

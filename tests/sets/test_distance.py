@@ -24,11 +24,11 @@ from dffl.sets import (
     Polytope,
     Simplex,
     TopK,
-    distance,
     hausdorff,
     shape_distance,
     stack,
 )
+from dffl.sets.geometry import distance
 
 from .instances import as_polytope
 from .test_diameter import knapsack_vertices, topk_vertices, vertices

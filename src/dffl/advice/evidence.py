@@ -19,10 +19,11 @@ from dffl.federation import Client, Federation
 from dffl.judging import predicted, regrets_at_each
 from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
-from dffl.theory.costmodel import Ridge, fit_ridge, in_own_units
+from dffl.theory.costmodel import Ridge, fit_own_ridge, fit_ridge
 from dffl.training import FedAvg, Local, Run, Settings
 from dffl.training.trainers import Stops
 from dffl.training.trainers.tuning import EPOCHS, checked_epochs
+from dffl.training.units import in_units, own_units
 
 Guess = Callable[[np.ndarray], np.ndarray]
 """From raw features (n, p) to raw costs (n, d)."""
@@ -126,12 +127,13 @@ def _train(federation: Federation, stops: tuple[int, ...], settings: Settings, b
 
 def _regress(federation: Federation, stops: tuple[int, ...], settings: Settings, bar: Progress) -> Candidates:
     """The own and the pooled ridge regression of scaled costs, in the place of networks trained on decisions."""
-    units, rows = in_own_units(federation, settings)
-    features, costs = (np.concatenate(column) for column in zip(*rows, strict=True))
-    pooled = fit_ridge(features, costs)
+    units = own_units(federation, settings)
+    rows = [in_units(client, unit) for client, unit in zip(federation, units, strict=True)]
+    features = np.concatenate([z for z, _ in rows])
+    pooled = fit_ridge(features, np.concatenate([client.sense * c for client, (_, c) in zip(federation, rows, strict=True)]))
     return [
-        [_mean_cost(client), *(partial(_in_units, ridge, unit) for ridge in (fit_ridge(*mine), pooled))]
-        for client, unit, mine in zip(federation, units, rows, strict=True)
+        [_mean_cost(client), *(partial(_in_units, ridge, unit) for ridge in (fit_own_ridge(client, unit), pooled))]
+        for client, unit in zip(federation, units, strict=True)
     ]
 
 

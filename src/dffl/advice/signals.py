@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 
 from dffl.advice.likeness import likeness
-from dffl.federation import Client, Federation, places_by
-from dffl.sets import FeasibleSet, stack
-from dffl.sets.base import structure
-from dffl.theory.costmodel import fit_ridge, in_own_units
+from dffl.federation import Client, Federation
+from dffl.shapes import evenly_spaced
+from dffl.theory.costmodel import fit_own_ridge
+from dffl.together import solve_each
 from dffl.training import Settings
+from dffl.training.units import own_units
 
 POINTS = 200
 """Samples of a client at which the floor is measured, at most."""
@@ -37,40 +37,33 @@ class Signals:
 
 def signals(federation: Federation, settings: Settings, blocks: bool = False) -> Signals:
     """The three signals for every client, in standardised features and scaled costs."""
-    units, rows = in_own_units(federation, settings)
-    models = [fit_ridge(*mine) for mine in rows]
+    units = own_units(federation, settings)
+    models = [fit_own_ridge(client, unit) for client, unit in zip(federation, units, strict=True)]
+    features = [unit.features(client.x) for client, unit in zip(federation, units, strict=True)]
     shares = np.array(federation.counts) / sum(federation.counts)
     floor = np.empty(len(federation))
-    for place, (client, (z, _)) in enumerate(zip(federation, rows, strict=True)):
-        z = z[np.linspace(0, len(z) - 1, min(len(z), POINTS)).round().astype(int)]
-        modelled = np.stack([model(z) for model in models])
+    for place, (client, z) in enumerate(zip(federation, features, strict=True)):
+        modelled = np.stack([model(_some(z, POINTS)) for model in models])
         floor[place] = _relative(client, np.tensordot(shares, modelled, axes=1), modelled[place])
-    points = np.concatenate([z[np.linspace(0, len(z) - 1, min(len(z), FEW_POINTS)).round().astype(int)] for z, _ in rows])
+    points = np.concatenate([_some(z, FEW_POINTS) for z in features])
     common = np.tensordot(shares, np.stack([model(points) for model in models]), axes=1)
     return Signals(floor, likeness(federation, units, settings.seed, blocks), _decisions_apart(federation, common))
 
 
+def _some(z: np.ndarray, most: int) -> np.ndarray:
+    return z[evenly_spaced(len(z), min(len(z), most))]
+
+
 def _relative(client: Client, guess: np.ndarray, costs: np.ndarray) -> float:
     """The relative regret of deciding by the guess at these costs."""
-    taken, best = (_decisions([client], values[None])[0] for values in (guess, costs))
+    taken, best = solve_each([client.set] * 2, [client.sense * guess, client.sense * costs])
     lost = client.sense * np.sum(costs * (taken - best))
     size = np.abs(np.sum(costs * best, axis=-1)).sum()
     return float(max(lost, 0.0) / size) if size > 0 else 0.0
 
 
-def _decisions(clients: list[Client], costs: np.ndarray) -> np.ndarray:
-    """w*(costs) of clients of one shape, for costs (clients, n, d)."""
-    signs = np.array([client.sense for client in clients])[:, None, None]
-    sets: FeasibleSet = stack([client.set for client in clients])
-    with jax.enable_x64(True):
-        return np.asarray(sets.solve(signs * costs))
-
-
 def _decisions_apart(federation: Federation, costs: np.ndarray) -> np.ndarray:
-    taken = np.empty((len(federation), *costs.shape))
-    for places in places_by(structure(client.set) for client in federation):
-        members = [federation[place] for place in places]
-        taken[places] = _decisions(members, np.broadcast_to(costs, (len(places), *costs.shape)))
+    taken = np.stack(solve_each([client.set for client in federation], [client.sense * costs for client in federation]))
     gaps = np.linalg.norm(taken[:, None] - taken[None], axis=-1).mean(axis=-1)
     others = gaps.sum(axis=1) / max(len(federation) - 1, 1)
     sizes = np.array([client.set.diameter().upper for client in federation])

@@ -4,8 +4,8 @@ from dffl.sets._host import HostSet
 from dffl.sets.ball import Ball, Ellipsoid
 from dffl.sets.base import Bracket, FeasibleSet, stack
 from dffl.sets.box import Box
-from dffl.sets.distance import hausdorff, shape_distance
 from dffl.sets.entropy import EntropySimplex
+from dffl.sets.geometry.distance import hausdorff, shape_distance
 from dffl.sets.knapsack import FractionalKnapsack
 from dffl.sets.polytope import Polytope
 from dffl.sets.simplex import Simplex

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 
 from dffl.sets._bits import to_one
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, frozen, parameter, require
+from dffl.sets.geometry import entropy as geometry
 
 NARROW = 1e-4
 """Thresholds closer than this to 0 or log d are solved in float64 even in a float32 program."""
@@ -66,7 +67,7 @@ class EntropySimplex(FeasibleSet):
         d, h = self.dim, float(self.min_entropy)
         if d == 1 or h >= math.log(d):
             return Bracket(0.0, 0.0)
-        x = _offset(d, h, 1 - 1 / d)
+        x = geometry.offset(d, h, 1 - 1 / d)
         p = 1 / d + x
         within_sphere = math.sqrt(2 * (p**2 + (1 - p) ** 2 / (d - 1)))
         twice_radius = 2 * x * math.sqrt(d / (d - 1))
@@ -80,10 +81,10 @@ class EntropySimplex(FeasibleSet):
         d, spare = self.dim, sorted((float(self.spare), float(other.spare)))
         if d == 1 or spare[0] == spare[1]:
             return Bracket(0.0, 0.0)
-        inner, outer = (_offset(d, math.log(d) - s, 1 - 1 / d) * math.sqrt(d / (d - 1)) for s in spare)
+        inner, outer = (geometry.offset(d, math.log(d) - s, 1 - 1 / d) * math.sqrt(d / (d - 1)) for s in spare)
         # Below: along e_1, in which both sets reach farthest from the uniform point (conjectured to be the distance).
         lower = outer - inner
-        upper = lower if d == 2 else _pull_to_uniform(d, spare[0], spare[1], outer)
+        upper = lower if d == 2 else geometry.pull_to_uniform(d, spare[0], spare[1], outer)
         return Bracket(min(lower, upper), upper)
 
     def _shape_distance(self, other: Self) -> Bracket:
@@ -97,55 +98,10 @@ class EntropySimplex(FeasibleSet):
             return 0.0
         if h <= math.log(d - 1):
             return math.inf
-        up, down = _offset(d, h, 1 - 1 / d), _offset(d, h, -1 / d)
+        up, down = geometry.offset(d, h, 1 - 1 / d), geometry.offset(d, h, -1 / d)
         if down <= -1 / d:
             return math.inf
         return min(0.5, 1 / d + up) * math.sqrt(d) / 2 * (math.log1p(d * up) - math.log1p(d * down))
-
-
-def largest_share(d: int, h: float) -> float:
-    """p(h): the largest weight that one asset can have, the others being equal, at entropy h."""
-    return 1 / d + _offset(d, h, 1 - 1 / d)
-
-
-def _pull_to_uniform(d: int, inner: float, outer: float, reach: float, pieces: int = 1024) -> float:
-    """How far a point with log d - H <= ``outer`` moves at most, towards the uniform point, until log d - H <= ``inner``.
-
-    No such point is farther than ``reach`` from the uniform one. Take w at distance r, and let P be half its city-block
-    distance. A share t of the way leaves log d - H <= (1 - t)(lack - 2 t P^2): concavity, and Pinsker's inequality for
-    the two divergences that it drops. Here lack = log d - H(w) <= log(1 + d r^2), and P >= r / sqrt 2 as the entries sum
-    to zero, and P^2 + P / d >= r^2 as none is below -1 / d. More r means a smaller share of a longer way: so cut
-    [0, reach] into pieces and take each one's smallest P with its largest r and lack.
-    """
-    r = np.linspace(0, reach, pieces + 1)
-    near, far = r[:-1], r[1:]
-    half = np.maximum((np.sqrt(1 / d**2 + 4 * near**2) - 1 / d) / 2, near / math.sqrt(2))
-    lack = np.minimum(outer, np.log1p(d * far**2))
-    bend, need = 2 * half**2, np.maximum(lack - inner, 0)
-    # The smaller root of bend t^2 - (lack + bend) t + need = 0. Without the bend it would be need / lack.
-    root = np.sqrt(np.maximum((lack + bend) ** 2 - 4 * bend * need, 0))
-    return float(np.max(2 * need / (lack + bend + root) * far))
-
-
-def _offset(d: int, h: float, end: float) -> float:
-    """x between 0 and ``end`` at which one weight of 1 / d + x, the others being equal, has entropy h."""
-    spare = math.log(d) - h
-    if spare <= 0 or _lack(d, end) <= spare:
-        return 0.0 if spare <= 0 else end
-    from scipy.optimize import brentq  # slow to import, and needed here alone
-
-    return float(brentq(lambda x: _lack(d, x) - spare, 0.0, end, xtol=1e-300))
-
-
-def _lack(d: int, x: float) -> float:
-    """log d - H of one weight 1 / d + x and d - 1 equal others; exact near x = 0, where H itself would cancel."""
-    one, rest = 1 / d + x, 1 - 1 / d - x
-    return _term(one, d * x, d) + _term(rest, -x * d / (d - 1), d / (d - 1))
-
-
-def _term(share: float, change: float, n: float) -> float:
-    """share log(n share), where n share = 1 + change."""
-    return share * (math.log1p(change) if change > -0.5 else math.log(n * share)) if share > 0 else 0.0
 
 
 class Gibbs(NamedTuple):

@@ -9,9 +9,10 @@ from typing import Self
 import numpy as np
 from jax.typing import ArrayLike
 
-from dffl.sets import _highs, _hulls
+from dffl.sets import _highs
 from dffl.sets._host import HostSet
 from dffl.sets.base import Bracket, frozen, numbers, parameter
+from dffl.sets.geometry import hulls
 
 
 class Polytope(HostSet):
@@ -60,14 +61,14 @@ class Polytope(HostSet):
 
     def _hausdorff(self, other: Self) -> Bracket | None:
         mine, theirs = _hull(self.constraints), _hull(other.constraints)
-        return None if mine is None or theirs is None else _hulls.hausdorff(mine, theirs)
+        return None if mine is None or theirs is None else hulls.hausdorff(mine, theirs)
 
     def _shape_distance(self, other: Self) -> Bracket | None:
         mine, theirs = _hull(self.constraints), _hull(other.constraints)
-        return None if mine is None or theirs is None else _hulls.shape_distance(mine, theirs)
+        return None if mine is None or theirs is None else hulls.shape_distance(mine, theirs)
 
 
-def _hull(lp: _highs.LP, most: int = 3000) -> _hulls.Hull | None:
+def _hull(lp: _highs.LP, most: int = 3000) -> hulls.Hull | None:
     """All vertices, if there are few enough bases to try every one; None otherwise."""
     d = lp.lower.size
     a = np.concatenate([lp.A_ub, np.eye(d), -np.eye(d)])
@@ -91,7 +92,7 @@ def _hull(lp: _highs.LP, most: int = 3000) -> _hulls.Hull | None:
     points = points[(points @ a.T <= b + slack).all(axis=1)]
     # Bases of one vertex give it several times, up to rounding.
     points = points[np.unique(np.round(points / (slack or 1.0)), axis=0, return_index=True)[1]]
-    return _hulls.Hull(points, points) if len(points) else None
+    return hulls.Hull(points, points) if len(points) else None
 
 
 def _rows(kind: str, a: ArrayLike | None, b: ArrayLike | None, d: int) -> tuple[np.ndarray, np.ndarray]:

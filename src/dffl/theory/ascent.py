@@ -15,13 +15,13 @@ import numpy as np
 import optax
 from jax import Array, lax
 
-from dffl.federation import places_by
 from dffl.losses import spo_plus_gap
 from dffl.predictor import Template
 from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
-from dffl.shapes import round_up
+from dffl.shapes import evenly_spaced, round_up
 from dffl.theory.scaled import Scaled
+from dffl.tiles import places_by
 from dffl.training import Settings
 from dffl.training.update import Form
 
@@ -146,7 +146,7 @@ def _grouped(clients: Scaled, samples: int) -> list[_Group]:
     groups = []
     for members in places_by(structure(client.set) for client in clients):
         chosen = [clients[i] for i in members]
-        rows = [np.linspace(0, one.n - 1, samples).round().astype(int) for one in chosen]
+        rows = [evenly_spaced(one.n, samples) for one in chosen]
         groups.append(
             _Group(
                 np.array(members),

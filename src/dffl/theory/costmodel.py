@@ -13,7 +13,7 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.predictor import Normaliser
-from dffl.training import Settings
+from dffl.training.units import in_units
 
 UNITS = 64
 """Random ReLU units beside the features themselves."""
@@ -66,10 +66,10 @@ def _design(z: np.ndarray, directions: np.ndarray, offsets: np.ndarray) -> np.nd
     return np.concatenate([np.ones((*z.shape[:-1], 1)), z, hidden], axis=-1)
 
 
-def in_own_units(federation: Federation, settings: Settings) -> tuple[list[Normaliser], list[tuple[np.ndarray, np.ndarray]]]:
-    """Each client's units, and its features and costs in them."""
-    units = [settings.units(one.x, one.c) for one in federation]
-    return units, [(unit.features(one.x), one.c / unit.c_scale) for one, unit in zip(federation, units, strict=True)]
+def fit_own_ridge(client: Client, unit: Normaliser) -> Ridge:
+    """The ridge of a client's samples in its own units; costs keep their own sign."""
+    z, c = in_units(client, unit)
+    return fit_ridge(z, client.sense * c)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,5 +98,5 @@ def cost_functions(federation: Federation, units: Sequence[Normaliser]) -> tuple
         if client.cost_at is not None:
             made.append(InUnits(client.cost_at, unit))
         else:
-            made.append(fit_ridge(unit.features(client.x), client.c / unit.c_scale))
+            made.append(fit_own_ridge(client, unit))
     return made, exact

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.losses import spo_plus
+from dffl.shapes import evenly_spaced
 from dffl.theory.bounds import Ceilings, gap_between
 from dffl.theory.geometry import Pair
 from dffl.theory.scaled import Scaled, ScaledClient
@@ -32,7 +33,7 @@ class Common:
 def common_points(clients: Scaled, tau: float, points: int = POINTS) -> Common:
     """Features of all clients in turn, and the costs that each of them has, or would have, there."""
     pooled = np.concatenate([client.z for client in clients])
-    z = pooled[np.linspace(0, len(pooled) - 1, min(points, len(pooled))).round().astype(int)]
+    z = pooled[evenly_spaced(len(pooled), min(points, len(pooled)))]
     costs = np.stack([client.costs(z) for client in clients])
     senses = np.array([client.sense for client in clients])
     mean = np.tensordot(clients.shares * senses, costs, axes=1)

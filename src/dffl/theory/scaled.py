@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dffl.federation import Federation, keep_optima
+from dffl.federation import Federation, optima
 from dffl.sets import FeasibleSet
-from dffl.theory.costmodel import CostFunction, cost_functions, in_own_units
+from dffl.theory.costmodel import CostFunction, cost_functions
 from dffl.theory.geometry import Geometry
 from dffl.theory.risk import mixture_weights
 from dffl.theory.vectors import centred, norm
 from dffl.training import Settings
+from dffl.training.units import in_units, own_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,24 +71,13 @@ class Scaled(Sequence[ScaledClient]):
 
 def scaled(federation: Federation, settings: Settings) -> Scaled:
     """The federation as training sees it."""
-    keep_optima(federation.clients)
-    units, rows = in_own_units(federation, settings)
+    units = own_units(federation, settings)
     functions, exact = cost_functions(federation, units)
     members = []
-    for client, (z, c), costs in zip(federation, rows, functions, strict=True):
-        sign = client.sense
-        members.append(
-            ScaledClient(
-                name=client.name,
-                z=z,
-                c=sign * c,
-                w_star=client.w_star,
-                set=client.set,
-                sense=sign,
-                geometry=Geometry.of(client.set),
-                costs=_Signed(costs, sign),
-            )
-        )
+    for client, unit, costs, w_star in zip(federation, units, functions, optima(federation.clients), strict=True):
+        z, c = in_units(client, unit)
+        geometry, sign = Geometry.of(client.set), client.sense
+        members.append(ScaledClient(client.name, z, c, w_star, client.set, sign, geometry, _Signed(costs, sign)))
     return Scaled(tuple(members), exact)
 
 

@@ -66,30 +66,24 @@ def judge_zones(*, data: str, seed: int, settings: dict[str, Any]) -> pd.DataFra
 
 
 def judge(train: Federation, test: Federation, blocks: bool, **settings: Any) -> pd.DataFrame:
-    """A row a client: what it was told, and what happened."""
+    """One row per client: the advice that it got, and what happened."""
     from dffl.advice import advise
-    from dffl.comparing import fit_all
-    from dffl.federation import keep_optima
+    from dffl.comparing import fit_all, tabulate
 
     why = ["reason", "floor", "unlike", "apart"]
-    told = advise(train, blocks=blocks, progress=False, **settings).table.drop(columns=why).set_index("client")
+    advised = advise(train, blocks=blocks, progress=False, **settings).table.drop(columns=why).set_index("client")
     quick = advise(train, blocks=blocks, quick=True, progress=False, **settings).table.set_index("client")
-    condition = _paper_condition(train, settings)
-    fits = fit_all(train, METHODS, progress=False, **settings)
-    keep_optima(test.clients)
-    rows = []
-    for place, client in enumerate(test):
-        size = client.z_star_size.mean()
-        truth = {f"test_{name}": float(fits[name].regrets(client).mean() / size) for name in METHODS}
-        row: dict[str, Any] = {"client": client.name, "saturated": bool(getattr(client.set, "saturated", False))}
-        row |= {str(name): value for name, value in told.loc[client.name].items()} | truth
-        row |= {"quick": quick.loc[client.name, "recommendation"], "quick_gain": quick.loc[client.name, "gain"]}
-        row |= {f"quick_{end}": quick.loc[client.name, f"gain_{end}"] for end in ("low", "high")}
-        row |= {"condition": bool(condition[place]), "lambda": fits["interp-spo"].members[client.name].choices["lambda"]}
-        rows.append(row)
-    table = pd.DataFrame(rows)
+    judged = tabulate(fit_all(train, METHODS, progress=False, **settings), test)
+    truth = judged.pivot_table(index="client", columns="method", values="relative_regret").add_prefix("test_")
+    table = advised.join(truth)
+    table["saturated"] = [bool(getattr(client.set, "saturated", False)) for client in test]
+    table["quick"] = quick["recommendation"]
+    for name, column in (("quick_gain", "gain"), ("quick_low", "gain_low"), ("quick_high", "gain_high")):
+        table[name] = quick[column]
+    table["condition"] = _paper_condition(train, settings)
+    table["lambda"] = judged[judged["method"] == "interp-spo"].set_index("client")["lambda"]
     numbers = table.select_dtypes("float64").columns
-    return table.astype(dict.fromkeys(numbers, "float32")).astype({"n": "int32"})
+    return table.reset_index().astype(dict.fromkeys(numbers, "float32")).astype({"n": "int32"})
 
 
 def _paper_condition(federation: Federation, settings: dict[str, Any]) -> np.ndarray:

@@ -9,8 +9,8 @@ import numpy as np
 
 from dffl.cases.energy.data import HOURS, Panel
 from dffl.cases.energy.data.lagged import WEIGHTS, moving_average, steady_average, yesterday
-from dffl.federation import Client, keep_optima
-from dffl.fitting import regrets_at
+from dffl.federation import Client, optima
+from dffl.judging import regrets_at
 from dffl.sets import TopK
 
 RULES = ("mean-cost", "yesterday", "moving-average", "steady-average", "perfect-foresight")
@@ -71,6 +71,6 @@ def _best_weight(buyers: list[Buyer], average: Average) -> float:
 def _buyers(panel: Panel, cost: str, first_test: str | None) -> list[Buyer]:
     parts = zip(panel.names, panel.by_zone(panel.costs(cost)), panel.demands, strict=True)
     clients = [Client(name, own[:, :1], own, TopK(HOURS, float(demand))) for name, own, demand in parts]
-    keep_optima(clients)
+    optima(clients)
     last = np.datetime64(first_test or "9999-12-31", "D")
     return [Buyer(client, zone.dates, zone.dates < last) for client, zone in zip(clients, panel, strict=True)]

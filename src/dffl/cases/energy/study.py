@@ -27,7 +27,7 @@ def judge(*, data: str, protocol: dict[str, Any], seed: int) -> pd.DataFrame:
     """A row a zone and method: the mean regret of a test day in US$ for each MW, and what the method chose."""
     from dffl.cases.energy.naive import naive_regrets
     from dffl.comparing import fit_all
-    from dffl.federation import keep_optima
+    from dffl.federation import optima
 
     asked, path = Setup.of(protocol), os.environ[PANEL]
     if digest(path) != data:
@@ -35,7 +35,7 @@ def judge(*, data: str, protocol: dict[str, Any], seed: int) -> pd.DataFrame:
     panel = asked.open(path)
     train, test, _, first_test = halves(panel, asked)
     fits = fit_all(train, METHODS, progress=False, **asked.training(seed))
-    keep_optima(test.clients)
+    optima(test.clients)
     naive = naive_regrets(panel, asked.cost, first_test)
     rows = []
     for place, client in enumerate(test):

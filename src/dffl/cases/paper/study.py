@@ -5,16 +5,11 @@ A job is one configuration. The protocol holds what the paper leaves open; `dffl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dffl.studies.study import Parameters, Study, grid
-
-if TYPE_CHECKING:
-    from dffl.federation import Client
-    from dffl.fitting import Fit
 
 PROBLEMS = ("knapsack", "portfolio")
 ETAS = (0.0, 0.25, 0.5, 1.0)
@@ -74,15 +69,14 @@ def fit_configuration(
     settings: dict[str, Any],
     federation: dict[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """The rows of one configuration, a row a client and method.
+    """The rows of one configuration, one row per client and method.
 
     ``relative_regret`` is the sum of a client's regrets over the sum of |z*|, ``mean_ratio`` the mean over its samples of
     regret over |z*|, both at the realised costs; the columns that start with ``expected`` are the same at the
     conditional-mean costs, where noise sets the two apart.
     """
-    from dffl.comparing import fit_all
+    from dffl.comparing import fit_all, tabulate
     from dffl.data import synthetic
-    from dffl.federation import keep_optima
 
     make = {"knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio}[problem]
     common: dict[str, Any] = {
@@ -92,25 +86,15 @@ def fit_configuration(
     validation = make(split="validation", samples=validation_samples, **common) if oracle else None
     fits = fit_all(make(**common), methods, validation=validation, progress=False, seed=seed, **settings)
     test = make(split="test", samples=test_samples, **common)
-    keep_optima(test.clients)
-    rows = [_row(fits[name], client) for name in methods for client in test]
+    rows = tabulate(fits, test)
+    rows = rows[rows["method"].isin(methods)]
+    saturated = {client.name: bool(getattr(client.set, "saturated", False)) for client in test}
+    rows = rows.assign(saturated=rows["client"].map(saturated), client=rows["client"].str.removeprefix("client-"))
+    if not noise:  # the expected costs are the realised ones: the same numbers once more would only take space
+        rows = rows.drop(columns=list(rows.filter(like="expected_")))
     numbers = ("relative_regret", "mean_ratio", "expected_relative_regret", "expected_mean_ratio", "lambda", "epochs")
     kinds = {"client": "int8", "n": "int16"} | dict.fromkeys(numbers, "float32")
-    return pd.DataFrame(rows, columns=["method", "client", "n", "saturated", *numbers]).astype(kinds)
-
-
-def _row(fit: Fit, client: Client) -> Parameters:
-    row: Parameters = {"method": fit.method, "client": int(client.name.removeprefix("client-"))}
-    row |= {"n": fit.members[client.name].n, "saturated": bool(getattr(client.set, "saturated", False))}
-    row |= _judged(fit, client, "")
-    if client.expected is not None and client.expected is not client:
-        row |= _judged(fit, client.expected, "expected_")
-    return row | fit.members[client.name].choices
-
-
-def _judged(fit: Fit, client: Client, prefix: str) -> dict[str, float]:
-    lost, best = fit.regrets(client), client.z_star_size
-    return {f"{prefix}relative_regret": lost.sum() / best.sum(), f"{prefix}mean_ratio": float(np.mean(lost / best))}
+    return rows.reindex(columns=["method", "client", "n", "saturated", *numbers]).astype(kinds).reset_index(drop=True)
 
 
 def _protocol(settings: dict[str, Any] | None) -> Parameters:

@@ -17,15 +17,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dffl.federation import Federation, keep_optima, places_by
+from dffl.federation import Federation
 from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
+from dffl.tiles import places_by
 from dffl.training.batches import Batches
 from dffl.training.engines.base import Answer, Fields, Note, Visitor, checked_answer
 from dffl.training.engines.cores import available_cores, side_by_side
 from dffl.training.engines.site import Held, Keep, Layout, Site, held_rows
 from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.settings import Settings
+from dffl.training.units import own_units, stacked
 from dffl.training.update import BLOCK, ClientSide, places_for
 
 
@@ -45,12 +47,12 @@ class VectorEngine:
     def __init__(self, federation: Federation, settings: Settings, held: Federation | None = None):
         self.federation, self.settings = federation, settings
         self.names, self.counts = tuple(federation.names), np.array(federation.counts)
-        self.units = [settings.units(client.x, client.c) for client in federation]
+        self.units = own_units(federation, settings)
         self.judges = held is not None
         with self.precision():
             recipe, self.initial = starting_recipe(settings, federation.features, federation.dim)
             self.template = recipe.form.template
-            table = jnp.asarray(self._rows(federation))
+            table = jnp.asarray(stacked(federation, self.units, settings.dtype))
             judging = None if held is None else self._held(held)
         starts = np.cumsum(self.counts) - self.counts
         batches = [
@@ -143,23 +145,9 @@ class VectorEngine:
         judging = 0 if held is None else held_rows(int(held.counts[place]))
         return structure(self.federation[place].set), own.steps, own.rows, judging
 
-    def _rows(self, federation: Federation) -> np.ndarray:
-        """Every client's samples in its own scaled units, below each other: x, c with a minimiser's sign, w*."""
-        keep_optima(federation.clients)
-        p, d = federation.features, federation.dim
-        table = np.empty((sum(federation.counts), p + 2 * d), self.settings.dtype)
-        start = 0
-        for client, unit in zip(federation, self.units, strict=True):
-            block = table[start : start + client.n]
-            block[:, :p] = unit.features(client.x)
-            block[:, p : p + d] = client.sense * client.c / unit.c_scale
-            block[:, p + d :] = client.w_star
-            start += client.n
-        return table
-
     def _held(self, held: Federation) -> Held:
         counts = np.array(held.counts)
-        return Held(jnp.asarray(self._rows(held)), np.cumsum(counts) - counts, counts)
+        return Held(jnp.asarray(stacked(held, self.units, self.settings.dtype)), np.cumsum(counts) - counts, counts)
 
 
 def _evenly(items: list[Any], number: int) -> Iterator[list[Any]]:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from dffl.sets import _hulls
 from dffl.sets.base import Bracket, FeasibleSet
+from dffl.sets.geometry import hulls
 
 BLOCK = 64
 """Directions are asked in blocks of this many, so that a family's oracle is compiled once."""
@@ -171,7 +171,7 @@ class _Pair(NamedTuple):
             (gap[best] <= 0, self.two, self.one, -shift),
         ):
             if side.any():
-                ways[side] = _hulls.nearest(probe.points[best[side]] - move, _distinct(other.points)[:2000])
+                ways[side] = hulls.nearest(probe.points[best[side]] - move, _distinct(other.points)[:2000])
         return _units(ways, self.one.u[best])
 
 
@@ -201,7 +201,7 @@ def _hausdorff(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
     lower = max(float(np.abs(pair.gap).max()) - pair.slack, 0.0)
     upper = _upper(pair, np.zeros(s1.dim), _outer(pair.one), _outer(pair.two))
     if s1.dim == 2:
-        planar = _hulls.hausdorff(_polygon(pair.one), _polygon(pair.two))
+        planar = hulls.hausdorff(_polygon(pair.one), _polygon(pair.two))
         lower, upper = max(lower, planar.lower - 2 * pair.slack), min(upper, planar.upper + 2 * pair.slack)
     return Bracket(min(lower, upper), upper)
 
@@ -218,13 +218,13 @@ def _shape_distance(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
             # The directions that matter at this shift; the programme grows slow with all of them.
             order = np.argsort(-np.abs(pair.gap - pair.one.u @ shift))
             rows = np.concatenate([np.arange(2 * d), order[: 6 * d + 200]])
-            value, shift = _hulls.best_shift(pair.one.u[rows], pair.gap[rows], pair.gap[rows])
+            value, shift = hulls.best_shift(pair.one.u[rows], pair.gap[rows], pair.gap[rows])
             lower = max(lower, value - pair.slack)
     middles = [(p.high + p.low) / 2 for p in pair]
     outer = [_outer(p) for p in pair]
     upper = min(_upper(pair, v, *outer) for v in (shift, middles[0] - middles[1], pair.one.centre - pair.two.centre))
     if d == 2:
-        planar = _hulls.shape_distance(_polygon(pair.one), _polygon(pair.two), rounds=12, close=1e-4)
+        planar = hulls.shape_distance(_polygon(pair.one), _polygon(pair.two), rounds=12, close=1e-4)
         lower, upper = max(lower, planar.lower - 2 * pair.slack), min(upper, planar.upper + 2 * pair.slack)
     return Bracket(min(max(lower, 0.0), upper), upper)
 
@@ -238,7 +238,7 @@ def _upper(pair: _Pair, shift: np.ndarray, outer1: list[np.ndarray], outer2: lis
         aims = np.stack([(probe.high + probe.low) / 2, probe.centre])
         bounds = [probe.reach(y + move) for y in (other.centre, *other.toward(aims - move))]
         inner = _distinct(other.points)
-        bounds += [_hulls.farthest(corners, inner + move)[0].upper for corners in outer]
+        bounds += [hulls.farthest(corners, inner + move)[0].upper for corners in outer]
         sides.append(min(bounds) + pair.slack)
     return max(sides)
 
@@ -259,7 +259,7 @@ def _outer(probe: _Probe) -> list[np.ndarray]:
     return found
 
 
-def _polygon(probe: _Probe) -> _hulls.Hull:
+def _polygon(probe: _Probe) -> hulls.Hull:
     """A plane set between the polygon of points that it was seen to reach and that of their tangents."""
     for _ in range(2):
         # The normals of the inner polygon's edges: if the set is a polygon, these are its own.
@@ -278,7 +278,7 @@ def _polygon(probe: _Probe) -> _hulls.Hull:
     nxt = np.roll(np.arange(len(u)), -1)
     sine = u[:, 0] * u[nxt, 1] - u[:, 1] * u[nxt, 0]
     crossings = np.stack([h * u[nxt, 1] - h[nxt] * u[:, 1], h[nxt] * u[:, 0] - h * u[nxt, 0]], axis=-1) / sine[:, None]
-    return _hulls.Hull(_distinct(probe.points), _distinct(crossings))
+    return hulls.Hull(_distinct(probe.points), _distinct(crossings))
 
 
 def _distinct(points: np.ndarray) -> np.ndarray:

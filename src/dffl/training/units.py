@@ -1,0 +1,30 @@
+"""A client's samples in the units in which it trains: standardised features, scaled costs, a minimiser's sign."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dffl.federation import Client, Federation, optima
+from dffl.predictor import Normaliser
+from dffl.training.settings import Settings
+
+
+def own_units(federation: Federation, settings: Settings) -> list[Normaliser]:
+    """Each client's units, from its own samples."""
+    return [settings.units(client.x, client.c) for client in federation]
+
+
+def in_units(client: Client, unit: Normaliser) -> tuple[np.ndarray, np.ndarray]:
+    """A client's features (n, p) and costs (n, d) in these units."""
+    return unit.features(client.x), client.sense * client.c / unit.c_scale
+
+
+def stacked(federation: Federation, units: list[Normaliser], dtype: str) -> np.ndarray:
+    """Every client's samples, below each other, one row per sample: features, costs, best decisions."""
+    table = np.empty((sum(federation.counts), federation.features + 2 * federation.dim), dtype)
+    start = 0
+    for client, unit, w_star in zip(federation, units, optima(federation.clients), strict=True):
+        whole = (*in_units(client, unit), w_star)
+        np.concatenate(whole, axis=1, out=table[start : start + client.n], casting="same_kind")
+        start += client.n
+    return table
