@@ -93,7 +93,8 @@ def register(known: dict[str, T], name: str, value: T, what: str, origin: Callab
         raise ValueError(f"a {what} needs a name, found {name!r}")
     before = known.get(name)
     if before is not None and _place(origin(before)) != _place(origin(value)):
-        raise ValueError(f"{what} {name!r} is there already ({'.'.join(_place(origin(before)))}); choose another name")
+        there, new = (".".join(_place(origin(one))) for one in (before, value))
+        raise ValueError(f"{what} {name!r} is there already ({there}); choose another name for {new}")
     known[name] = value
 
 

@@ -20,6 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from dffl.named import register
+
 NetworkFactory = Callable[[Array, int, int], eqx.Module]
 """Builds a network from a random key, the number of features p and the number of costs d."""
 
@@ -121,7 +123,7 @@ class Predictor(eqx.Module):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Predictor.kinds[cls.__name__] = cls
+        register(Predictor.kinds, cls.__name__, cls, "predictor")  # saved predictors are found by this name
 
     @abstractmethod
     def __call__(self, x: Array) -> Array: ...

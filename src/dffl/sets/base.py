@@ -19,6 +19,8 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from dffl.named import register
+
 Parameter: TypeAlias = Any
 """A set's parameter: a NumPy array, and a traced one inside compiled programs."""
 
@@ -51,7 +53,7 @@ class FeasibleSet(eqx.Module):
         super().__init_subclass__(**kwargs)
         # A class that leaves something open is not a family yet.
         if not any(getattr(getattr(cls, name, None), "__isabstractmethod__", False) for name in dir(cls)):
-            FeasibleSet.families[cls.__name__] = cls
+            register(FeasibleSet.families, cls.__name__, cls, "feasible set")  # saved sets are found by this name
 
     # What a family has to say.
 
