@@ -1,4 +1,4 @@
-"""Fits on disk: one zip file with a manifest in JSON, arrays as .npy and the history as Parquet. Nothing is pickled.
+"""Fits on disk: one sealed zip file with a manifest in JSON, arrays as .npy and the history as Parquet. Nothing is pickled.
 
 A predictor is stored as the tree of its fields. A network is stored as its vector of numbers and rebuilt by the factory that
 made it, so a fit with a network of one's own is loaded with ``load(path, network=factory)``.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import zipfile
+import math
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 import dffl
+from dffl.archive import Archive, in_one_line, packed, read, unpacked, write
+from dffl.checks import require_whole
 from dffl.files import write_whole
 from dffl.fitting import Fit, Member
 from dffl.named import plain, rebuilt
 from dffl.predictor import NetworkFactory, Normaliser, Predictor, Template
+from dffl.reach import normalisers
 from dffl.sets import FeasibleSet
+from dffl.tiles import Flat, is_array, places_by
 from dffl.training import METHODS, Settings
 from dffl.training.settings import MOVED
 
-FORMAT, VERSION = "dffl-fit", 1
+FORMAT, VERSION = "dffl-fit", 2
+"""Version 1, of dffl 0.1.0, had no seal."""
+CELLS = 3 * 10**7
+"""The most cells of a history, and ten for each of its bytes: repeated values take none."""
 
 
 def save(fit: Fit, path: str | PathLike[str]) -> None:
@@ -53,17 +61,9 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
         "shared": writer.encode(fit.shared),
         "about": fit.about,
     }
-
-    def write(temporary: Path) -> None:
-        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr("manifest.json", json.dumps(manifest))
-            archive.writestr("history.parquet", _parquet(fit.history))
-            for number, array in enumerate(writer.arrays):
-                buffer = io.BytesIO()
-                np.save(buffer, array, allow_pickle=False)
-                archive.writestr(f"arrays/{number}.npy", buffer.getvalue())
-
-    write_whole(target, write, mode=0o600)  # a model may tell of data that stay home
+    arrays = {f"arrays/{number}.npy": content for number, content in enumerate(writer.arrays)}
+    members = {"manifest.json": json.dumps(manifest).encode(), "history.parquet": fit.history.to_parquet(index=False)} | arrays
+    write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may tell of data that stay home
 
 
 def load(path: str | PathLike[str], network: NetworkFactory | None = None) -> Fit:
@@ -72,70 +72,120 @@ def load(path: str | PathLike[str], network: NetworkFactory | None = None) -> Fi
     if not source.is_file():
         raise ValueError(f"{source}: {'a folder, not a saved fit' if source.is_dir() else 'no such file'}")
     try:
-        with zipfile.ZipFile(source) as archive:
-            broken = archive.testzip()
-            contents = {} if broken else {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
-        raise ValueError(f"{source}: not a dffl fit, or cut short ({error})") from None
-    if broken:
-        raise ValueError(f"{source}: damaged at {broken}; save the fit again")
-    if "manifest.json" not in contents:
-        raise ValueError(f"{source}: a zip file, but not a dffl fit (no manifest.json)")
+        archive = read(source, "manifest.json", "a dffl fit")
+        fit = _rebuild(_manifest(archive), archive.members, network)
+        _check(fit)
+    except ValueError as error:
+        raise ValueError(f"{source}: {in_one_line(error)}") from None
+    except Exception as error:  # a manifest that was edited can break anything that is built from it
+        raise ValueError(f"{source}: cannot be read ({in_one_line(error)})") from error
+    return fit
+
+
+def _manifest(archive: Archive) -> dict[str, Any]:
     try:
-        manifest = json.loads(contents["manifest.json"])
+        manifest = json.loads(archive.members["manifest.json"])
         named, version = manifest["format"], manifest["version"]
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{source}: not a dffl fit (its manifest cannot be read)") from None
-    if named != FORMAT or not isinstance(version, int):
-        raise ValueError(f"{source}: not a dffl fit (its format is {named!r})")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError("not a dffl fit (its manifest cannot be read)") from None
+    if named != FORMAT:
+        raise ValueError(f"not a dffl fit (its format is {named!r:.80})")
+    require_whole("version", version, least=1)
     if version > VERSION:
-        raise ValueError(f"{source}: written by a newer dffl (format {version}, this one reads up to {VERSION}); upgrade dffl")
-    try:
-        return _rebuild(manifest, contents, network)
-    except KeyError as missing:
-        raise ValueError(f"{source}: incomplete, {missing} is missing; save the fit again") from None
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{source}: {error}") from None
+        raise ValueError(f"written by a newer dffl (format {version}, this one reads up to {VERSION}); upgrade dffl")
+    if archive.sealed != (version > 1):
+        raise ValueError(f"not a dffl fit, or cut short (format {version} with{'' if archive.sealed else 'out'} a digest)")
+    return manifest
 
 
 def _rebuild(manifest: dict[str, Any], contents: dict[str, bytes], network: NetworkFactory | None) -> Fit:
-    values, options = dict(manifest["settings"]), {k: rebuilt(v) for k, v in manifest.get("options", {}).items()}
+    method, features, dim = manifest["method"], manifest["features"], manifest["dim"]
+    about, options = manifest.get("about", {}), manifest.get("options", {})
+    if not isinstance(method, str) or not isinstance(about, dict):
+        raise ValueError(f"method must be a name and about a dictionary, found {method!r:.80} and {about!r:.80}")
+    require_whole("features", features, least=1)
+    require_whole("dim", dim, least=1)
+    values, options = dict(manifest["settings"]), {name: rebuilt(value) for name, value in options.items()}
     for old, (option, _) in MOVED.items():  # version 0.1.0 had these options among the settings
         if old in values:
             value = values.pop(old)
-            if manifest["method"] in METHODS and option in METHODS[manifest["method"]].options:
+            if method in METHODS and option in METHODS[method].options:
                 options[option] = value
     wanted = values.pop("network")
     if wanted is not None and network is None:
-        raise ValueError(f"trained with the network {wanted!r}; hand in its factory: load(path, network=...)")
+        raise ValueError(f"trained with the network {wanted!r:.80}; hand in its factory: load(path, network=...)")
     settings = Settings.read(values, network if wanted is not None else None)
-    features, dim = manifest["features"], manifest["dim"]
     reader = _Reader(contents, settings, features, dim)
     members = [Member(**{name: reader.decode(value) for name, value in row.items()}) for row in manifest["members"]]
-    history = pd.read_parquet(io.BytesIO(contents["history.parquet"]))
-    names, cost_names = manifest["feature_names"], manifest.get("cost_names")  # version 0.1.0 knew none of costs
+    by_name = {member.name: member for member in members}
+    if not members or len(by_name) < len(members):
+        raise ValueError(f"members must be one or more clients of different names, found {len(members)}")
     return Fit(
-        method=manifest["method"],
+        method=method,
         settings=settings,
         features=features,
-        feature_names=None if names is None else tuple(names),
-        cost_names=None if cost_names is None else tuple(cost_names),
+        feature_names=_names("feature_names", manifest["feature_names"], features),
+        cost_names=_names("cost_names", manifest.get("cost_names"), dim),  # version 0.1.0 knew none
         dim=dim,
-        members={member.name: member for member in members},
+        members=by_name,
         shared=reader.decode(manifest["shared"]),
-        history=history,
-        about=manifest.get("about", {}),
+        history=_history(contents["history.parquet"]),
+        about=about,
         options=options,
     )
 
 
+def _names(field: str, value: Any, count: int) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != count or any(isinstance(name, list | dict) for name in value):
+        raise ValueError(f"{field} must be {count} names, found {value!r:.80}")
+    return tuple(value)
+
+
+def _history(content: bytes) -> pd.DataFrame:
+    about = pq.read_metadata(io.BytesIO(content))
+    rows = sum(about.row_group(number).num_rows for number in range(about.num_row_groups))
+    if max(rows, about.num_rows) * about.num_columns > CELLS + 10 * len(content):
+        raise ValueError(f"its history of {rows:,} rows is far larger than the file, as no file of dffl is")
+    return pd.read_parquet(io.BytesIO(content))
+
+
+def _check(fit: Fit) -> None:
+    """Refuse members that could not predict and decide: a manifest may say anything."""
+    for member in fit.members.values():
+        who = f"client {member.name!r:.80}"
+        if not isinstance(member.name, str) or not member.name:
+            raise ValueError(f"{who}: its name must be a non-empty text")
+        require_whole(f"{who}: n", member.n, least=1)
+        if not isinstance(member.set, FeasibleSet) or member.set.batch_shape or member.set.dim != fit.dim:
+            raise ValueError(f"{who}: set must be a single set of {fit.dim} decisions, found {member.set!r:.80}")
+        if not isinstance(member.maximize, bool):
+            raise ValueError(f"{who}: maximize must be true or false, found {member.maximize!r:.80}")
+        if not isinstance(member.choices, dict) or any(isinstance(value, dict | list) for value in member.choices.values()):
+            raise ValueError(f"{who}: choices must be named numbers, found {member.choices!r:.80}")
+    predictors = [member.predictor for member in fit.members.values()] + ([] if fit.shared is None else [fit.shared])
+    for one in predictors:
+        if not isinstance(one, Predictor):
+            raise ValueError(f"a predictor must be one of dffl, found {one!r:.80}")
+        for unit in normalisers(one):
+            if not np.shape(unit.x_mean) == np.shape(unit.x_scale) == (fit.features,):
+                raise ValueError(f"the units of a predictor must be of {fit.features} features, found {unit!r:.80}")
+    for alike in places_by(Flat(one).form for one in predictors):  # one of each form is tried, on shapes alone
+        arrays, rest = eqx.partition(predictors[alike[0]], is_array)
+        with jax.enable_x64(True):
+            rows = jax.ShapeDtypeStruct((2, fit.features), np.float64)
+            found = jax.eval_shape(lambda own, x, rest=rest: eqx.combine(own, rest)(x), arrays, rows)
+        if found.shape != (2, fit.dim) or not jnp.isdtype(found.dtype, ("integral", "real floating")):
+            raise ValueError(f"a predictor must give {fit.dim} costs for a row of features, found {found}")
+
+
 class _Writer:
-    """Turns a tree of fields into JSON, with arrays and networks by number; one that is shared is written once."""
+    """Turns a tree of fields into JSON, with arrays and networks by number; equal ones are written once."""
 
     def __init__(self) -> None:
-        self.arrays: list[np.ndarray] = []
-        self._numbers: dict[int, int] = {}
-        self._alive: list[Any] = []  # an id is only good while its object lives
+        self.arrays: dict[bytes, int] = {}
+        self._networks: dict[int, int] = {}  # by id: they live as long as the fit
 
     def encode(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | str):
@@ -143,14 +193,17 @@ class _Writer:
         if isinstance(value, np.bool_ | np.integer | np.floating):
             return value.item()
         if isinstance(value, np.ndarray | jax.Array):
-            return {"array": self._number(value, value)}
+            return {"array": self._number(value)}
         if isinstance(value, FeasibleSet):
             return {"set": type(value).__name__, "spec": self._fields(value.spec())}
         if isinstance(value, Predictor | Normaliser):
             own = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
             return {"kind": type(value).__name__, "fields": self._fields(own)}
         if isinstance(value, eqx.Module):
-            return {"network": self._number(value, lambda: Template(value).vector(value))}
+            if id(value) not in self._networks:
+                with jax.enable_x64(True):
+                    self._networks[id(value)] = self._number(Template(value).vector(value))
+            return {"network": self._networks[id(value)]}
         if isinstance(value, dict):
             return {"dict": self._fields(value)}
         raise ValueError(f"cannot save a {type(value).__name__}; predictors hold arrays, numbers, predictors and networks")
@@ -158,13 +211,9 @@ class _Writer:
     def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: self.encode(value) for name, value in fields.items()}
 
-    def _number(self, owner: Any, content: Any) -> int:
-        if id(owner) not in self._numbers:
-            self._numbers[id(owner)] = len(self.arrays)
-            self._alive.append(owner)
-            with jax.enable_x64(True):
-                self.arrays.append(np.asarray(content() if callable(content) else content))
-        return self._numbers[id(owner)]
+    def _number(self, array: Any) -> int:
+        with jax.enable_x64(True):
+            return self.arrays.setdefault(packed(np.asarray(array)), len(self.arrays))
 
 
 class _Reader:
@@ -194,30 +243,41 @@ class _Reader:
         return {name: self.decode(value) for name, value in fields.items()}
 
     def _array(self, number: int) -> np.ndarray:
-        return np.asarray(np.load(io.BytesIO(self._contents[f"arrays/{number}.npy"]), allow_pickle=False))
+        return unpacked(self._contents[f"arrays/{number}.npy"])
 
     def _network(self, number: int) -> Any:
         if number not in self._networks:
             vector = self._array(number)
+            if vector.dtype not in (np.float32, np.float64) or vector.ndim != 1:
+                raise ValueError(f"a network must be a vector of numbers, found shape {vector.shape} of {vector.dtype}")
             with jax.enable_x64(vector.dtype == np.float64):
-                if self._template is None:
-                    key = jax.random.key(0)
-                    self._template = Template(self._settings.factory(key, self._features, self._dim))
+                self._template = self._template or self._built(vector.size)
                 if self._template.size != vector.size:
-                    raise ValueError(
-                        f"its network has {vector.size} numbers, the given factory makes one of {self._template.size}"
-                    )
+                    raise ValueError(_other_size(vector.size, self._template.size))
                 self._networks[number] = self._template.network(jnp.asarray(vector))
         return self._networks[number]
 
+    def _built(self, size: int) -> Template:
+        make = (self._settings.factory, jax.random.key(0), self._features, self._dim)
+        try:  # on shapes alone first: a manifest may ask for a network that fills the memory
+            leaves = jax.tree.leaves(eqx.filter_eval_shape(*make))
+            found = sum(math.prod(a.shape) for a in leaves if hasattr(a, "dtype") and jnp.issubdtype(a.dtype, jnp.inexact))
+        except Exception:
+            if self._settings.network is None:
+                raise
+            found = size  # a factory of one's own need not work on shapes
+        if found != size:
+            raise ValueError(_other_size(size, found))
+        return Template(make[0](*make[1:]))
+
+
+def _other_size(mine: int, theirs: int) -> str:
+    return f"its network has {mine} numbers, the given factory makes one of {theirs}"
+
 
 def _known(kinds: dict[str, Any], name: str, what: str) -> Any:
-    if name not in kinds:
-        raise ValueError(f"it holds a {what} of class {name!r}, which is not loaded; import the module that defines it first")
+    if not isinstance(name, str) or name not in kinds:
+        raise ValueError(
+            f"it holds a {what} of class {name!r:.80}, which is not loaded; import the module that defines it first"
+        )
     return kinds[name]
-
-
-def _parquet(frame: pd.DataFrame) -> bytes:
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    return buffer.getvalue()

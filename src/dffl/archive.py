@@ -1,0 +1,103 @@
+"""A file of named members that is read as it was written, or refused in one line that names it.
+
+It is a zip file whose comment is its seal: a digest of every byte before it, so that no flipped bit goes unnoticed. Members are
+not compressed, so that no file unpacks to more than its own size. Files of version 0.1.0 have no seal, and are compressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+SEAL = b"dffl-blake2b-"
+WIDTH = len(SEAL) + 64
+SPARE, RATIO = 1 << 24, 20
+"""What a file without a seal may unpack to: so many bytes, and so many times its size."""
+
+
+class Archive(NamedTuple):
+    """What a file held, and whether its seal vouches for it."""
+
+    members: dict[str, bytes]
+    sealed: bool
+
+
+def write(path: Path, members: Mapping[str, bytes]) -> None:
+    """Write members to a file, and seal it."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = bytes(WIDTH)
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content)  # without a time: equal contents are equal files
+    with path.open("r+b") as file:
+        seal = _seal(file.read()[:-WIDTH])
+        file.seek(-WIDTH, os.SEEK_END)
+        file.write(seal)
+
+
+def read(path: Path, index: str, what: str) -> Archive:
+    """The members of a file, one of which is called ``index`` and tells that it is ``what``."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            listed, names = archive.infolist(), archive.namelist()
+            if index not in names:
+                raise ValueError(f"a zip file, but not {what} (no {index})")
+            whole = path.read_bytes()
+            body, seal = whole[:-WIDTH], whole[-WIDTH:]
+            sealed = seal.startswith(SEAL)
+            if sealed and seal != _seal(body):
+                raise ValueError("damaged, since its digest is not that of its content; write or copy it again")
+            if len(set(names)) < len(names):
+                raise ValueError("damaged, since it holds a member twice")
+            if sum(one.file_size for one in listed) > (len(whole) if sealed else SPARE + RATIO * len(whole)):
+                raise ValueError("it unpacks to far more than its size, as no file of dffl does")
+            return Archive({one.filename: _member(archive, one) for one in listed}, sealed)
+    except ValueError:
+        raise
+    except Exception as error:  # zipfile lets errors of many kinds through, such as zlib's
+        raise ValueError(f"not {what}, or cut short ({in_one_line(error)})") from None
+
+
+def in_one_line(error: Exception) -> str:
+    """What an error says, in one line of bounded length."""
+    said = " ".join(str(error).split())
+    if isinstance(error, KeyError):
+        said = f"incomplete, {said} is missing"
+    elif not isinstance(error, ValueError | OSError | zipfile.BadZipFile):
+        said = f"{type(error).__name__}: {said}"
+    return said if len(said) <= 500 else f"{said[:500]} ..."
+
+
+def _member(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> bytes:
+    with archive.open(one) as file:
+        return file.read(one.file_size + 1)  # read() would unpack all there is, whatever size was promised
+
+
+def _seal(content: bytes) -> bytes:
+    return SEAL + hashlib.blake2b(content, digest_size=32).hexdigest().encode()
+
+
+def packed(array: np.ndarray) -> bytes:
+    """An array as a member."""
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def unpacked(content: bytes) -> np.ndarray:
+    """The array of a member; one that claims to be larger than it is is refused before room is made for it."""
+    stream = io.BytesIO(content)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("an array of an unknown format")
+    shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(content) - stream.tell():
+        raise ValueError(f"an array of shape {shape} and type {dtype} is not what its size says")
+    stream.seek(0)
+    return np.asarray(np.load(stream, allow_pickle=False))
