@@ -1,16 +1,14 @@
 """An interrupted run goes on where it was, to the same bits.
 
 One file holds, for every training of the run, its result or the server's state after the last round that was written, with what
-the clients keep and what was seen. It is a zip of plain arrays, written whole or not at all; nothing is pickled.
+the clients keep and what was seen. It is a sealed zip of plain arrays, written whole or not at all; nothing is pickled.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import time
-import zipfile
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -19,12 +17,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.federation import Federation
 from dffl.files import write_whole
 from dffl.training.settings import Settings
 
 Arrays = dict[str, np.ndarray]
-FORMAT = "dffl-checkpoint-1"
+FORMAT, UNSEALED = "dffl-checkpoint-2", "dffl-checkpoint-1"
 EVERY = 5.0
 """Seconds between two writings of an unfinished training: what a kill can lose."""
 
@@ -105,38 +104,31 @@ class Checkpoint:
     def _write(self) -> None:
         self._written = time.monotonic()
 
-        def write(temporary: Path) -> None:
-            with zipfile.ZipFile(temporary, "w") as archive:
-                about = {"format": FORMAT, "run": self._fingerprint, "done": {job: s.done for job, s in self._jobs.items()}}
-                archive.writestr("about.json", json.dumps(about))
-                for number, saved in enumerate(self._jobs.values()):
-                    for name, array in _flat(saved).items():
-                        buffer = io.BytesIO()
-                        np.save(buffer, array, allow_pickle=False)
-                        archive.writestr(f"{number}/{json.dumps(name)}", buffer.getvalue())
-
-        write_whole(self._path, write, mode=0o600)  # it holds what clients have trained
+        about = {"format": FORMAT, "run": self._fingerprint, "done": {job: s.done for job, s in self._jobs.items()}}
+        members = {"about.json": json.dumps(about).encode()}
+        for number, saved in enumerate(self._jobs.values()):
+            members |= {f"{number}/{json.dumps(name)}": packed(array) for name, array in _flat(saved).items()}
+        write_whole(self._path, lambda where: write(where, members), mode=0o600)  # it holds what clients have trained
 
     def _read(self) -> dict[str, Saved]:
         try:
-            with zipfile.ZipFile(self._path) as archive:
-                about = json.loads(archive.read("about.json"))
-                arrays: dict[int, dict[tuple[str, ...], np.ndarray]] = {}
-                for entry in archive.namelist():
-                    number, slash, name = entry.partition("/")
-                    if slash:
-                        array = np.load(io.BytesIO(archive.read(entry)), allow_pickle=False)
-                        arrays.setdefault(int(number), {})[tuple(json.loads(name))] = array
-            if about["format"] != FORMAT:
-                raise ValueError(f"its format is {about['format']!r}")
-            run, done = about["run"], about["done"]
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            members, sealed = read(self._path, "about.json", "a checkpoint")
+            about = json.loads(members.pop("about.json"))
+            if about["format"] != (FORMAT if sealed else UNSEALED):
+                raise ValueError(f"its format is {about['format']!r:.80}, with{'' if sealed else 'out'} a digest")
+            arrays: dict[int, dict[tuple[str, ...], np.ndarray]] = {}
+            for entry, content in members.items():
+                number, _, name = entry.partition("/")
+                arrays.setdefault(int(number), {})[tuple(json.loads(name))] = unpacked(content)
+            jobs = {job: _deep(done, arrays.get(place, {})) for place, (job, done) in enumerate(about["done"].items())}
+            run = about["run"]
+        except Exception as error:  # a file that was edited can break anything that is built from it
             fix = "name another file, or delete it to start anew"
-            raise ValueError(f"checkpoint: {self._path} cannot be read as a checkpoint ({error}); {fix}") from None
+            raise ValueError(f"checkpoint: {self._path} cannot be read as a checkpoint ({in_one_line(error)}); {fix}") from None
         if run != self._fingerprint:
             fix = "delete it, or name another file"
             raise ValueError(f"checkpoint: {self._path} belongs to a run with other data or settings; {fix}")
-        return {job: _deep(finished, arrays.get(number, {})) for number, (job, finished) in enumerate(done.items())}
+        return jobs
 
 
 def _flat(saved: Saved) -> dict[tuple[str, ...], np.ndarray]:

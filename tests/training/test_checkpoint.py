@@ -1,0 +1,78 @@
+"""A checkpoint is read as it was written, or refused in one line."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import dffl
+from dffl import archive
+from dffl.training.checkpoint import Checkpoint
+from tests.training.test_seam import SMALL, _interrupt_after, federation, same
+
+REFUSED = (
+    r"^checkpoint: .*run.checkpoint cannot be read as a checkpoint \([^\n]*; name another file, or delete it to start anew$"
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """What an interrupted training left."""
+    with pytest.MonkeyPatch.context() as patch:
+        _interrupt_after(patch, 6)
+        with pytest.raises(KeyboardInterrupt):
+            dffl.fit(federation(), "fedavg", checkpoint=tmp_path / "run.checkpoint", **SMALL)
+    return tmp_path / "run.checkpoint"
+
+
+def test_no_flipped_bit_is_read(path: Path) -> None:
+    whole, members = path.read_bytes(), archive.read(path, "about.json", "a checkpoint").members
+    run = json.loads(members["about.json"])["run"]
+    end = 8 * len(whole)
+    for bit in [*range(0, end, end // 500), *range(end - 8 * (archive.WIDTH + 22), end)]:
+        content = bytearray(whole)
+        content[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=REFUSED):
+            Checkpoint(path, run)
+
+
+def test_an_edited_one_is_refused(path: Path) -> None:
+    members = archive.read(path, "about.json", "a checkpoint").members
+    about = json.loads(members["about.json"])
+    array = members['0/["state", "round"]']
+    for edit in (
+        {"0/[]": array},
+        {'0/["nowhere", "x"]': array},
+        {'0/["kept", "x"]': array},
+        {"x": array},
+        {'0/["state", "round"]': b""},
+        {"about.json": b"[" * 10**5},
+        {"about.json": b"[]"},
+        {"about.json": json.dumps(about | {"done": 5}).encode()},
+    ):
+        archive.write(path, members | edit)
+        with pytest.raises(ValueError, match=REFUSED):
+            Checkpoint(path, about["run"])
+
+
+def test_one_of_before_there_were_digests_is_gone_on_with(path: Path) -> None:
+    members = archive.read(path, "about.json", "a checkpoint").members
+    about = json.loads(members["about.json"])
+
+    def without_digest(form: str) -> None:
+        with zipfile.ZipFile(path, "w") as old:
+            for name, content in (members | {"about.json": json.dumps(about | {"format": form}).encode()}).items():
+                old.writestr(name, content)
+
+    without_digest("dffl-checkpoint-2")
+    with pytest.raises(ValueError, match="its format is 'dffl-checkpoint-2', without a digest"):
+        Checkpoint(path, about["run"])
+    without_digest("dffl-checkpoint-1")
+    whole = dffl.fit(federation(), "fedavg", **SMALL)
+    with pytest.MonkeyPatch.context() as patch:
+        _interrupt_after(patch, 4)  # calls of one round: a training from the beginning makes twice as many
+        same(whole, dffl.fit(federation(), "fedavg", checkpoint=path, **SMALL))
