@@ -7,14 +7,24 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dffl.studies.store import Finished
-
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 """A job has one core, so that its arithmetic does not depend on how many jobs run beside it."""
+
+
+class Finished(NamedTuple):
+    """A job's rows and what they cost."""
+
+    rows: pd.DataFrame
+    seconds: float
+    cpu_seconds: float
+
+
+COSTS = ("seconds", "cpu_seconds")
+"""The fields of a finished job that say what it cost."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ import pyarrow as pa
 from dffl.checks import require_whole
 from dffl.progress import Progress
 from dffl.studies.cluster import RayWorkers, endpoint
-from dffl.studies.job import Failed, one_line
-from dffl.studies.store import Finished, Store
+from dffl.studies.job import Failed, Finished, one_line
+from dffl.studies.store import Store
 from dffl.studies.study import Job, Study
 from dffl.studies.workers import LocalWorkers, available_cores
 
@@ -50,7 +50,7 @@ class Report:
     failed: list[tuple[Job, str]]
     """The jobs without rows, and why."""
     damaged: list[Path]
-    """Files that were cut short; their jobs were run again."""
+    """Files that were cut short or altered; their jobs were run again."""
 
 
 def run(
@@ -80,7 +80,13 @@ def run(
         failed = _run_jobs(study, store, missing, workers, ray, progress) if missing else []
         with _disk(store):
             store.pack(list(study.jobs))
-    return Report(store.rows(), len(study.jobs), len(study.jobs) - len(missing), failed, store.damaged)
+        rows = store.rows()
+    lost = {job.key for job in study.jobs} - {job.key for job, _ in failed} - set(rows["job"].unique())
+    if lost:
+        raise OSError(
+            f"{store.folder}: the rows of {len(lost)} jobs were damaged on disk in this run; run it again, and see the disk"
+        )
+    return Report(rows, len(study.jobs), len(study.jobs) - len(missing), failed, store.damaged)
 
 
 def _run_jobs(

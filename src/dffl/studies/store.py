@@ -6,19 +6,22 @@ parts/          the rows of each finished job, one Parquet file each, moved into
 failed/         the traceback of each job that failed
 rows.parquet    all rows, in the order of the grid, once the run has ended; the parts are then removed
 jobs.parquet    how long each job took
+
+study.json and the Parquet files hold digests of themselves (dffl.studies.sealed): damage is refused, not read.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import json
 import os
 import platform
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -26,18 +29,12 @@ import pyarrow.parquet as pq
 
 import dffl
 from dffl.files import write_text, write_whole
+from dffl.studies.job import COSTS, Finished, one_line
+from dffl.studies.sealed import check_table, seal_json, seal_table
 from dffl.studies.study import Job, Study, first_difference
 
-FORMAT = 1
-"""Of the folder. Raise it when a reader of old folders would go wrong."""
-
-
-class Finished(NamedTuple):
-    """A job's rows and what they cost."""
-
-    rows: pd.DataFrame
-    seconds: float
-    cpu_seconds: float
+FORMAT = 2
+"""Of the folder. Raise it when a reader of old folders would go wrong. Format 1 had no digests: it is read as it stands."""
 
 
 class Store:
@@ -46,28 +43,38 @@ class Store:
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
         self.damaged: list[Path] = []
-        """Parts that could not be read, and whose jobs therefore count as not done."""
+        """Parts that were cut short or altered, and whose jobs therefore count as not done."""
 
     # Opening
 
     def describe(self) -> dict[str, Any]:
         """What study.json says."""
-        path = self.folder / "study.json"
+        path, another = self.folder / "study.json", "restore it from a copy, or choose another folder"
         try:
             described = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise ValueError(f"{self.folder}: holds no study (no study.json there); run one first") from None
-        except (OSError, ValueError) as error:
-            raise ValueError(f"{path}: cannot be read ({error}); restore it, or choose another folder") from None
-        if described.get("format") != FORMAT:
-            raise ValueError(f"{path}: format must be {FORMAT}, found {described.get('format')!r}; choose another folder")
-        return dict(described)
+        except (OSError, ValueError, RecursionError) as error:
+            raise ValueError(f"{path}: cannot be read ({error}); {another}") from None
+        if type(described) is not dict:
+            raise ValueError(
+                f"{path}: must be an object with the fields of a study, found {type(described).__name__}; {another}"
+            )
+        number = described.get("format")
+        if type(number) is not int or not 1 <= number <= FORMAT:
+            raise ValueError(f"{path}: format must be 1 to {FORMAT}, found {number!r}; choose another folder")
+        if (number > 1 or "digest" in described) and described.get("digest") != seal_json(described)["digest"]:
+            raise ValueError(f"{path}: is damaged or was edited (its content does not match its digest); {another}")
+        for name, kind, asked in (("study", str, "a text"), ("dffl", str, "a text"), ("protocol", dict, "an object")):
+            if not isinstance(described.get(name), kind):
+                raise ValueError(f"{path}: {name} must be {asked}, found {described.get(name)!r}; {another}")
+        return described
 
     def check(self, study: Study) -> dict[str, Any]:
         """What study.json says; a folder with the rows of another study or protocol is refused."""
         described = self.describe()
         mine = {"study": study.name, **as_json(study.protocol)}
-        theirs = {"study": described.get("study"), **described.get("protocol", {})}
+        theirs = {"study": described["study"], **described["protocol"]}
         if difference := first_difference(mine, theirs):
             raise ValueError(f"{self.folder}: holds another run ({difference}); choose another folder with --out")
         return described
@@ -75,11 +82,13 @@ class Store:
     def prepare(self, study: Study) -> None:
         """Make the folder this study's own, or see that it is. For the run that holds the lock."""
         if (self.folder / "study.json").exists():
-            version = self.check(study).get("dffl")
-            if version != dffl.__version__ and self.missing(study):
+            described = self.check(study)
+            theirs, mine = (described["dffl"], described["format"]), (dffl.__version__, FORMAT)
+            if theirs != mine and self.missing(study):
+                version, number = theirs
                 raise ValueError(
-                    f"{self.folder}: holds unfinished rows of dffl {version}, and this is {dffl.__version__}; "
-                    "finish them with that version, or choose another folder"
+                    f"{self.folder}: holds unfinished rows of dffl {version} (folder format {number}), and this is "
+                    f"{dffl.__version__} ({FORMAT}); finish them with that version, or choose another folder"
                 )
             for left in self.folder.rglob(".*.tmp"):  # of a run that was killed while it wrote
                 left.unlink(missing_ok=True)
@@ -87,7 +96,8 @@ class Store:
         if any(not path.name.startswith(".") for path in self.folder.iterdir()):
             raise ValueError(f"{self.folder}: is not empty and holds no study; choose another folder")
         described = {"format": FORMAT, "study": study.name, "dffl": dffl.__version__, "protocol": as_json(study.protocol)}
-        write_text(self.folder / "study.json", json.dumps(described | {"machine": machine()}, indent=2) + "\n")
+        sealed = seal_json(described | {"machine": machine()})
+        write_text(self.folder / "study.json", json.dumps(sealed, indent=2) + "\n")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -115,24 +125,26 @@ class Store:
 
     def missing(self, study: Study) -> list[Job]:
         """The study's jobs that are not done."""
-        done = {path.stem for path in self._parts()}
-        done |= self._packed_keys()
+        done = set(self._parts())
+        packed = self._packed("rows.parquet", columns=["job"])
+        done |= set() if packed is None else set(packed["job"].unique())
         return [job for job in study.jobs if job.key not in done]
 
     def rows(self) -> pd.DataFrame:
         """The rows of every job that is done, at any moment of a run."""
-        parts = {path.stem: part for path in self._parts() if (part := self._read_part(path)) is not None}
-        packed = self._read(self.folder / "rows.parquet")
+        parts = self._parts()
+        packed = self._packed("rows.parquet")
         frames = [] if packed is None else [packed]
         known = set() if packed is None else set(packed["job"].unique())
-        frames += [part for key, part in parts.items() if key not in known]
+        frames += [part.rows for key, part in parts.items() if key not in known]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"job": pd.Series(dtype=str)})
 
     def jobs(self) -> pd.DataFrame:
-        """A row a finished job: key, seconds, cpu_seconds."""
-        found = [{"job": path.stem} | cost for path in self._parts() if (cost := _cost(path)) is not None]
-        packed = self._read(self.folder / "jobs.parquet")
-        frames = [frame for frame in (packed, pd.DataFrame(found)) if frame is not None and len(frame)]
+        """One row for each finished job: key, seconds, cpu_seconds."""
+        parts = self._parts()
+        found = pd.DataFrame({"job": list(parts)} | {name: [getattr(part, name) for part in parts.values()] for name in COSTS})
+        packed = self._packed("jobs.parquet")
+        frames = [frame for frame in (packed, found) if frame is not None and len(frame)]
         if not frames:
             return pd.DataFrame({"job": pd.Series(dtype=str), "seconds": [], "cpu_seconds": []})
         return pd.concat(frames, ignore_index=True).drop_duplicates("job", ignore_index=True)
@@ -146,10 +158,10 @@ class Store:
     def write(self, job: Job, finished: Finished) -> None:
         """Keep a job's rows. They are complete on disk before they are visible."""
         table = _table(job, finished.rows)
-        cost = {b"seconds": f"{finished.seconds:.3f}", b"cpu_seconds": f"{finished.cpu_seconds:.3f}"}
-        table = table.replace_schema_metadata({**(table.schema.metadata or {}), **cost})
+        cost = {name: f"{getattr(finished, name):.3f}" for name in COSTS}
+        content = seal_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **cost}))
         (self.folder / "parts").mkdir(exist_ok=True)
-        write_whole(self.folder / "parts" / f"{job.key}.parquet", lambda path: pq.write_table(table, path))
+        _save(self.folder / "parts" / f"{job.key}.parquet", content)
         (self.folder / "failed" / f"{job.key}.txt").unlink(missing_ok=True)
 
     def fail(self, job: Job, trace: str) -> None:
@@ -158,65 +170,59 @@ class Store:
         write_text(self.folder / "failed" / f"{job.key}.txt", f"{job}\n\n{trace}")
 
     def pack(self, order: list[Job]) -> None:
-        """Gather everything in rows.parquet and jobs.parquet, and drop the parts.
+        """Gather everything in rows.parquet and jobs.parquet, and drop the parts that are in there.
 
         Rows stand in the order of the grid as soon as the grid has all the folder's jobs; a part of it only adds to the end.
         """
         place = {job.key: number for number, job in enumerate(order)}
         rows, jobs = self.rows(), self.jobs()
-        if set(rows["job"].unique()) <= set(place):
+        done = set(rows["job"].unique())
+        if done <= set(place):
             rows, jobs = _ordered(rows, place), _ordered(jobs, place)
-        packed = self._read(self.folder / "rows.parquet", columns=["job"])
+        packed = self._packed("rows.parquet", columns=["job"])
         if packed is None or not packed["job"].equals(rows["job"]):
             # jobs.parquet first: rows.parquet says which jobs are done, and must not be ahead of it.
-            write_whole(self.folder / "jobs.parquet", lambda path: jobs.to_parquet(path, index=False))
-            write_whole(self.folder / "rows.parquet", lambda path: _write_compact(rows, path))
+            _save(self.folder / "jobs.parquet", _compact(jobs))
+            _save(self.folder / "rows.parquet", _compact(rows))
         for path in (self.folder / "parts").glob("*.parquet"):
-            path.unlink()
+            if path.stem in done:  # a part that could not be read stays: the next run that has its job writes it anew
+                path.unlink()
         for name in ("parts", "failed"):
             with contextlib.suppress(OSError):  # not there, or not empty
                 (self.folder / name).rmdir()
 
     # Inside
 
-    def _parts(self) -> list[Path]:
-        return [path for path in sorted((self.folder / "parts").glob("*.parquet")) if self._whole(path)]
+    def _parts(self) -> dict[str, Finished]:
+        """The jobs whose parts are sound, by key. Each part is read to its end: a sound footer says nothing about the data."""
+        paths = sorted((self.folder / "parts").glob("*.parquet"))
+        sealed, parts = bool(paths) and self._sealed(), {}
+        for path in paths:
+            try:
+                content = _content(path, sealed)
+                stored = pq.read_schema(io.BytesIO(content)).metadata
+                costs = (float(stored[name.encode()]) for name in COSTS)
+                parts[path.stem] = Finished(pd.read_parquet(io.BytesIO(content)), *costs)
+            except FileNotFoundError:  # the run that we are watching has just packed it
+                continue
+            except Exception:  # where there is no digest, damage can make any part of the reader fail
+                if path not in self.damaged:
+                    self.damaged.append(path)
+        return parts
 
-    def _whole(self, path: Path) -> bool:
-        """Whether a part can be read: its footer is written last, so a part without one was cut short."""
-        try:
-            pq.read_metadata(path)
-        except FileNotFoundError:  # the run that we are watching has just packed it
-            return False
-        except (OSError, pa.ArrowException):
-            self._note_damaged(path)
-            return False
-        return True
-
-    def _note_damaged(self, path: Path) -> None:
-        if path not in self.damaged:
-            self.damaged.append(path)
-
-    def _packed_keys(self) -> set[str]:
-        packed = self._read(self.folder / "rows.parquet", columns=["job"])
-        return set() if packed is None else set(packed["job"].unique())
-
-    def _read(self, path: Path, columns: list[str] | None = None) -> pd.DataFrame | None:
+    def _packed(self, name: str, columns: list[str] | None = None) -> pd.DataFrame | None:
+        path = self.folder / name
         if not path.exists():
             return None
+        sealed = self._sealed()
         try:
-            return pd.read_parquet(path, columns=columns)
-        except (OSError, pa.ArrowException) as error:
-            raise ValueError(f"{path}: is damaged ({error}); restore it from a copy, or choose another folder") from None
+            return pd.read_parquet(io.BytesIO(_content(path, sealed)), columns=columns)
+        except Exception as error:  # as above
+            why = one_line(error)
+            raise ValueError(f"{path}: is damaged ({why}); restore it from a copy, or choose another folder") from None
 
-    def _read_part(self, path: Path) -> pd.DataFrame | None:
-        try:
-            return pd.read_parquet(path)
-        except FileNotFoundError:
-            return None
-        except (OSError, pa.ArrowException):
-            self._note_damaged(path)
-            return None
+    def _sealed(self) -> bool:
+        return int(self.describe()["format"]) > 1
 
 
 def as_json(values: dict[str, Any]) -> dict[str, Any]:
@@ -242,22 +248,26 @@ def _table(job: Job, rows: pd.DataFrame) -> pa.Table:
     return pa.Table.from_pandas(pd.concat([pd.DataFrame(columns, index=rows.index), rows], axis=1), preserve_index=False)
 
 
+def _save(path: Path, content: bytes) -> None:
+    write_whole(path, lambda where: where.write_bytes(content))
+
+
+def _content(path: Path, sealed: bool) -> bytes:
+    """A Parquet file, read in one go, because a run may put another in its place at any moment, and checked."""
+    content = path.read_bytes()
+    if sealed:
+        check_table(content)
+    return content
+
+
 def _ordered(table: pd.DataFrame, place: dict[str, int]) -> pd.DataFrame:
     return table.iloc[table["job"].map(place).argsort(kind="stable")].reset_index(drop=True)
 
 
-def _cost(path: Path) -> dict[str, float] | None:
-    try:
-        stored = pq.read_schema(path).metadata
-    except FileNotFoundError:  # just packed
-        return None
-    return {name: float(stored[name.encode()]) for name in ("seconds", "cpu_seconds")}
-
-
-def _write_compact(rows: pd.DataFrame, path: Path) -> None:
+def _compact(rows: pd.DataFrame) -> bytes:
     """Numbers by their bytes, texts and repeated values by a dictionary: a fifth of the size."""
     table = pa.Table.from_pandas(rows, preserve_index=False)
     floats = [field.name for field in table.schema if field.type == pa.float32()]
     others = [field.name for field in table.schema if field.name not in floats]
     encoding = dict.fromkeys(floats, "BYTE_STREAM_SPLIT")
-    pq.write_table(table, path, compression="zstd", compression_level=9, use_dictionary=others, column_encoding=encoding)
+    return seal_table(table, compression="zstd", compression_level=9, use_dictionary=others, column_encoding=encoding)
