@@ -43,12 +43,23 @@ def where(*, number: int) -> pd.DataFrame:
     return pd.DataFrame({"cores": [cores], "flags": [os.environ.get("XLA_FLAGS")]})
 
 
-def node(*, number: int) -> pd.DataFrame:
-    """On which node of a Ray cluster a job ran; slow enough that both nodes have some."""
+FOLDER = "DFFL_TESTS_FOLDER"
+"""An environment variable that only the process that starts a run has."""
+
+
+def node(*, number: int, folder: Path) -> pd.DataFrame:
+    """On which node of a Ray cluster a job ran, and what it saw there; slow enough that both nodes have some."""
     import ray
 
     time.sleep(0.5)
-    return pd.DataFrame({"node": [ray.get_runtime_context().get_node_id()], "flags": [os.environ.get("XLA_FLAGS")]})
+    note, flags = (folder / "note.txt").read_text(), os.environ.get("XLA_FLAGS")
+    place = ray.get_runtime_context().get_node_id()
+    return pd.DataFrame({"node": [place], "flags": [flags], "note": [note], "told": [FOLDER in os.environ]})
+
+
+def noted(*, number: int, folder: Path) -> pd.DataFrame:
+    """What stands in a folder that only the study knows."""
+    return pd.DataFrame({"note": [(folder / "note.txt").read_text()]})
 
 
 def slow_study(pause: float, count: int = 30) -> Study:
@@ -64,7 +75,8 @@ def fits_study() -> Study:
     return Study("fits", paper.fit_configuration, jobs, protocol)
 
 
-if __name__ == "__main__":  # what the tests kill
+if __name__ == "__main__":  # a run that the tests kill, or whose cluster they kill
     from dffl.studies import run
 
-    run(slow_study(float(sys.argv[2])), Path(sys.argv[1]), workers=2, progress=False)
+    address = sys.argv[3] if len(sys.argv) > 3 else None
+    run(slow_study(float(sys.argv[2])), Path(sys.argv[1]), workers=None if address else 2, ray=address, progress=False)

@@ -130,6 +130,18 @@ def test_a_worker_has_one_core(tmp_path):
     assert rows["flags"].tolist() == [ONE_THREAD] * 2
 
 
+def test_places_reach_the_task_and_are_not_compared(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "note.txt").write_text(name)
+    first = Study("noted", tasks.noted, grid(number=range(2)), places={"folder": tmp_path / "one"})
+    assert values(first, tmp_path / "out")["note"].tolist() == ["one"] * 2
+    assert "one" not in json.dumps(Store(tmp_path / "out").describe()["protocol"])
+    moved = Study("noted", tasks.noted, grid(number=range(3)), places={"folder": tmp_path / "other"})
+    assert values(moved, tmp_path / "out")["note"].tolist() == ["one"] * 2 + ["other"]
+    assert moved.only(["number=1"]).places == moved.places
+
+
 def test_a_wider_grid_goes_on_in_the_same_folder(tmp_path):
     narrow = tasks.slow_study(0.0, count=2)
     first = values(narrow, tmp_path / "out")
@@ -173,7 +185,7 @@ def test_folders_that_hold_something_else_are_refused(tmp_path):
     (tmp_path / "out" / "study.json").write_text('{"format": 1, "stu')
     assert "study.json: cannot be read" in refused(study, tmp_path / "out")
     (tmp_path / "out" / "study.json").write_text(json.dumps({"format": 77}))
-    assert "format must be 1, found 77" in refused(study, tmp_path / "out")
+    assert "format must be 1 to 2, found 77" in refused(study, tmp_path / "out")
 
 
 def test_half_written_parts_are_run_again_and_damaged_rows_are_named(tmp_path):
@@ -225,8 +237,8 @@ def test_a_reader_sees_every_row_while_a_run_packs(tmp_path, monkeypatch):
     writer.prepare(study)
     for job in study.jobs:
         writer.write(job, store.Finished(tasks.noisy_rows(**study.protocol, **job.parameters), 1.0, 1.0))
-    read = reader._read
-    monkeypatch.setattr(reader, "_read", lambda *a, **k: (writer.pack(list(study.jobs)), read(*a, **k))[1])
+    read = reader._packed
+    monkeypatch.setattr(reader, "_packed", lambda *a, **k: (writer.pack(list(study.jobs)), read(*a, **k))[1])
     assert len(reader.rows()) == 12
     assert reader.missing(study) == []
     assert len(reader.jobs()) == 4
@@ -244,16 +256,16 @@ def test_pieces_of_a_grid_end_in_the_order_of_the_whole(tmp_path):
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path, monkeypatch):
     study, room = tasks.slow_study(0.0, count=3), [2]
-    write = store.pq.write_table
+    write = Path.write_bytes
 
-    def full(table, path, **options):
+    def full(path, content):
         if room[0] == 0:
-            Path(path).write_bytes(b"half of it")
+            write(path, content[: len(content) // 2])
             raise OSError(errno.ENOSPC, "No space left on device")
         room[0] -= 1
-        write(table, path, **options)
+        return write(path, content)
 
-    monkeypatch.setattr(store.pq, "write_table", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="the disk is full; finished rows are safe"):
         run(study, tmp_path / "out", workers=1, progress=False)
     monkeypatch.undo()
@@ -294,6 +306,9 @@ def test_filters_and_bad_studies():
         Study("mixed", tasks.healed, [Job({"number": 1}), Job({"letter": 1})])
     with pytest.raises(ValueError, match="size must be a text, a number, true, false or none, found list"):
         Study("lists", tasks.healed, [Job({"size": [1, 2]})])
+    for protocol, places in (({"number": 1}, {}), ({}, {"number": 1}), ({"size": 1}, {"size": 2})):
+        with pytest.raises(ValueError, match="must stand in one of protocol, jobs and places, found it in two"):
+            Study("clash", tasks.healed, grid(number=range(2)), protocol, places=places)
     assert grid(number=np.arange(2))[1] == Job({"number": 1})
     with pytest.raises(ValueError, match="exclude each other"):
         runner.run(study, "nowhere", workers=1, ray="auto")

@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
+import time
 from typing import Any
 
-from dffl.studies.job import Failed, one_line, run_job
-from dffl.studies.store import Finished
+from dffl.studies.job import Failed, Finished, one_line, run_job
 from dffl.studies.study import Job, Study
 
 PATIENCE = 10.0
 """Seconds to wait for a cluster to answer."""
+
+SILENCE = 6.0
+"""Seconds without an answer after which a cluster is gone."""
+
+Endpoint = tuple[str, int]
 
 
 class RayWorkers:
@@ -24,7 +29,8 @@ class RayWorkers:
         except ImportError:
             raise ValueError("--ray needs the extra: pip install 'dffl[ray]'") from None
         self._ray, self.study = ray, study
-        _connect(ray, address)
+        self._lifelines = _connect(ray, address)
+        self._silent_since: float | None = None
         self.slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
         # Ray starts a process again after a lost node; a job that kills its process is given up after one more try.
         self._remote = ray.remote(num_cpus=1, max_retries=1)(run_job)
@@ -32,10 +38,13 @@ class RayWorkers:
 
     def submit(self, job: Job) -> None:
         """Hand a job to the cluster."""
-        self._running[self._remote.remote(self.study.task, {**self.study.protocol, **job.parameters})] = job
+        self._running[self._remote.remote(self.study.task, self.study.arguments(job))] = job
 
     def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
         """What has ended, waiting at most so long for the first."""
+        if not self._answers():
+            time.sleep(timeout)  # Ray's own calls may not come back, or come back at once
+            return []
         try:
             done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
         except self._ray.exceptions.RayError as error:
@@ -51,13 +60,30 @@ class RayWorkers:
 
     def close(self) -> None:
         """Cancel what still runs and leave the cluster."""
-        with contextlib.suppress(self._ray.exceptions.RayError):  # a cluster that is gone has nothing to cancel
-            for reference in self._running:
-                self._ray.cancel(reference, force=True)
-        self._ray.shutdown()
+        if self._silent_since is None:  # a cluster that is gone has nothing to cancel
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                for reference in self._running:
+                    self._ray.cancel(reference, force=True)
+        self._ray.shutdown()  # also of a cluster that is gone: Ray would end this process a minute later
+
+    def _answers(self) -> bool:
+        """Whether the cluster answers now; an error once it has been silent for too long.
+
+        Ray says nothing about a lost cluster: after a minute it ends this process, with no chance to say where the rows are.
+        """
+        try:
+            for lifeline in self._lifelines:
+                socket.create_connection(lifeline, 1.0).close()
+        except OSError as error:
+            self._silent_since = self._silent_since or time.monotonic()
+            if time.monotonic() - self._silent_since > SILENCE:
+                raise OSError(f"the Ray cluster is gone ({one_line(error)}); finished rows are safe") from None
+            return False
+        self._silent_since = None
+        return True
 
 
-def endpoint(address: str) -> tuple[str, int] | None:
+def endpoint(address: str) -> Endpoint | None:
     """The host and port of a cluster's address; None for ``auto``."""
     found = re.fullmatch(r"(?:ray://)?([^\s:/]+):(\d+)", address)
     if found is None and address != "auto":
@@ -65,8 +91,8 @@ def endpoint(address: str) -> tuple[str, int] | None:
     return None if found is None else (found[1], int(found[2]))
 
 
-def _connect(ray: Any, address: str) -> None:
-    """Join the cluster, or say in one line that it does not answer."""
+def _connect(ray: Any, address: str) -> list[Endpoint]:
+    """Join the cluster, or say in one line that it does not answer. Returns what must go on answering."""
     found = endpoint(address)
     try:
         if found is not None:  # Ray itself waits for minutes where nobody listens
@@ -75,3 +101,9 @@ def _connect(ray: Any, address: str) -> None:
     except (OSError, OverflowError, RuntimeError) as error:  # Ray's ConnectionError is an OSError
         why = one_line(error)
         raise ValueError(f"--ray {address}: no Ray cluster answers there ({why}); start one with 'ray start --head'") from None
+    if found is not None and address.startswith("ray://"):  # the other ends are the business of the server there
+        return [found]
+    context = ray.get_runtime_context()
+    host, _, port = context.gcs_address.rpartition(":")
+    mine = [node for node in ray.nodes() if node["NodeID"] == context.get_node_id()]  # the node that this process talks through
+    return [(host.strip("[]"), int(port)), *((node["NodeManagerAddress"], node["NodeManagerPort"]) for node in mine)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,8 +35,8 @@ class Job:
 class Study:
     """A name, a task, its jobs, and the protocol: what is the same for all jobs and decides what the numbers mean.
 
-    ``task(**protocol, **job)`` returns a data frame. It runs in a process of its own, so it must be a function of a module
-    (or of a script's top level), and it must not depend on what ran before it.
+    ``task(**protocol, **job, **places)`` returns a data frame. It runs in a process of its own, so it must be a function of a
+    module (or of a script's top level), and it must not depend on what ran before it.
     """
 
     name: str
@@ -44,6 +45,8 @@ class Study:
     protocol: Parameters = field(default_factory=dict)
     weight: Callable[[Parameters], float] = lambda parameters: 1.0
     """How long a job takes beside others: what the progress bar counts."""
+    places: Parameters = field(default_factory=dict)
+    """Where things are, such as a folder of data: handed to every worker, but no part of the protocol, and never compared."""
 
     def __post_init__(self) -> None:
         if not self.jobs:
@@ -58,11 +61,18 @@ class Study:
         names = {tuple(job.parameters) for job in self.jobs}
         if len(names) > 1:
             raise ValueError(f"study {self.name!r}: all jobs must have the same parameters, found {names}")
+        given = Counter([*self.protocol, *self.parameters, *self.places])
+        if twice := [name for name, count in given.items() if count > 1]:
+            raise ValueError(f"study {self.name!r}: {twice[0]} must stand in one of protocol, jobs and places, found it in two")
 
     @property
     def parameters(self) -> list[str]:
         """The names of a job's parameters."""
         return list(self.jobs[0].parameters)
+
+    def arguments(self, job: Job) -> Parameters:
+        """What the task is called with."""
+        return {**self.protocol, **job.parameters, **self.places}
 
     def only(self, filters: Iterable[str]) -> Study:
         """The jobs that pass every filter, each a text such as ``degree=2,4``."""

@@ -14,8 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from dffl.studies.job import Failed, one_line, run_job
-from dffl.studies.store import Finished
+from dffl.studies.job import Failed, Finished, one_line, run_job
 from dffl.studies.study import Job, Study
 
 
@@ -38,7 +37,7 @@ class LocalWorkers:
         """Start a job in a free worker."""
         busy = {place for place, _ in self._running.values()}
         place = next(place for place in range(self.slots) if place not in busy)
-        arguments = {**self.study.protocol, **job.parameters}
+        arguments = self.study.arguments(job)
         try:
             future = self._pool(place).submit(run_job, self.study.task, arguments)
         except BrokenProcessPool:  # it died while it was idle
