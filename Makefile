@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 PYTEST_WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs bench paper paper-quick advice-study format clean
+.PHONY: help demo test test-slow lint docs docs-write-out bench paper paper-quick advice-study format clean
 
 help:  ## what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 demo: $(VENV)/demo.stamp  ## train 20 clients with every method and show who gains (a minute with the install)
 	$(BIN)/dffl demo
@@ -27,6 +27,10 @@ lint: $(VENV)/dev.stamp  ## style, types and import directions
 
 docs: $(VENV)/dev.stamp  ## build the site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "the site: site/index.html"
+
+docs-write-out: $(VENV)/dev.stamp  ## write examples and tables into the pages that show them
+	$(BIN)/python docs/write_out.py
 
 bench: $(VENV)/demo.stamp  ## measure speed and memory on this machine
 	$(BIN)/dffl bench

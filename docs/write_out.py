@@ -1,0 +1,40 @@
+"""Write the examples and tables that pages show into the pages, so that Markdown is complete without a build.
+
+A page marks what it shows with ``<!-- from PATH -->`` and ``<!-- end -->``; PATH is relative to the repository. What stands
+between the two is replaced by the file. ``make docs-write-out`` calls this; a test fails if a block differs from its file.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"<!-- from (?P<path>\S+) -->\n.*?<!-- end -->\n", flags=re.DOTALL)
+
+
+def written_out(page: str) -> str:
+    """The page with every marked block as its file is now."""
+    return BLOCK.sub(_block, page)
+
+
+def _block(found: re.Match[str]) -> str:
+    path = found["path"]
+    text = (ROOT / path).read_text(encoding="utf-8").strip("\n")
+    if path.endswith(".py"):
+        text = f"```python\n{text}\n```"
+    return f"<!-- from {path} -->\n\n{text}\n\n<!-- end -->\n"
+
+
+def pages() -> list[Path]:
+    """The pages that may have such blocks."""
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+if __name__ == "__main__":
+    for page in pages():
+        before = page.read_text(encoding="utf-8")
+        after = written_out(before)
+        if after != before:
+            page.write_text(after, encoding="utf-8")
+            print(f"rewrote {page.relative_to(ROOT)}")
