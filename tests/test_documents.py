@@ -1,16 +1,21 @@
-"""What the documents show runs: the examples, and every Python block of the README and the docs."""
+"""What the documents show runs, is what the files hold, and leads somewhere; the rooms that they draw are there."""
 
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCE = ROOT / "src" / "dffl"
+WRITE_OUT = runpy.run_path(str(ROOT / "docs" / "write_out.py"))
+PAGES: list[Path] = WRITE_OUT["pages"]()
+LONGEST = 120
 # Figures of the demo's size stay out of CI: blocks that train for long run with fewer rounds.
 SHORT = "import dffl, functools\ndffl.compare = functools.partial(dffl.compare, rounds=1)\n"
 
@@ -20,20 +25,84 @@ def run(code: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def own_text(page: Path) -> str:
+    """The page without what it shows of other files: examples run by themselves."""
+    return WRITE_OUT["BLOCK"].sub("", page.read_text())
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", own_text(page), flags=re.DOTALL)
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
     run(f"import runpy; runpy.run_path({str(example)!r}, run_name='__main__')", tmp_path)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if "```python" in p.read_text()], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in PAGES if python_blocks(p)], ids=lambda p: p.name)
 def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    blocks = [block for block in blocks if not block.startswith("--8<--")]  # included examples run by themselves
-    run(SHORT + "\n".join(blocks), tmp_path)
+    run(SHORT + "\n".join(python_blocks(page)), tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text()):
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_shown_files_are_as_their_sources(page: Path) -> None:
+    text = page.read_text()
+    assert text.count("<!-- from ") == len(WRITE_OUT["BLOCK"].findall(text)), f"{page.name}: a marker without its end"
+    assert WRITE_OUT["written_out"](text) == text, f"{page.name} differs from the files that it shows: make docs-write-out"
+
+
+def test_every_example_stands_in_a_page() -> None:
+    shown = {path for page in PAGES for path in WRITE_OUT["BLOCK"].findall(page.read_text())}
+    assert {f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")} <= shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_lines_are_short(page: Path) -> None:
+    prose = re.sub(r"```.*?```", "", own_text(page), flags=re.DOTALL)
+    lines = [line for line in prose.splitlines() if not line.startswith("|")]  # a row of a table is one line
+    assert not [line for line in lines if len(line) > LONGEST]
+
+
+def test_the_readme_is_two_screens() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 90
+    assert max(map(len, lines)) <= LONGEST
+
+
+def drawn_rooms() -> list[str]:
+    """The paths in CONTRIBUTING's tree, relative to the package; folders end in a slash."""
+    tree = re.search(r"## The rooms.*?```\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.DOTALL)
+    assert tree
+    paths: list[str] = []
+    above: list[str] = []
+    for line in tree[1].splitlines():
+        name, meaning = line.split(maxsplit=1)
+        assert meaning
+        above[(len(line) - len(line.lstrip())) // 2 :] = [name]
+        paths.append("".join(above))
+    return paths
+
+
+def test_contributing_draws_the_rooms_that_there_are() -> None:
+    folders = {f"{file.parent.relative_to(SOURCE).as_posix()}/" for file in SOURCE.rglob("*/__init__.py")}
+    modules = {file.name for file in SOURCE.glob("*.py") if not file.name.startswith("__")}
+    drawn = drawn_rooms()
+    assert len(drawn) == len(set(drawn))
+    assert {path for path in drawn if path.endswith("/")} == folders
+    assert {path for path in drawn if not path.endswith("/") and "/" not in path} == modules
+    assert all((SOURCE / path).exists() for path in drawn)
+
+
+def test_contributing_draws_the_rooms_in_the_order_of_their_imports() -> None:
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    level = {name.strip(): n for n, layer in enumerate(contract["layers"]) for name in layer.split("|")}
+    tops = [path for path in drawn_rooms() if "/" not in path.rstrip("/")]
+    levels = [level[f"dffl.{path.removesuffix('/').removesuffix('.py')}"] for path in tops]
+    assert levels == sorted(levels)
