@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import random
 import signal
 import subprocess
 import sys
-import time
+import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from dffl.terminal import printable
+
+COMMAND = (sys.executable, "-m", "dffl")
+SEEDED = [[*command, "--seed", seed] for command in (["demo"], ["advise"], ["bounds"]) for seed in ("-1", str(2**63))]
 METHODS = {"mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "finetune"}
 
 
 def dffl(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "dffl", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
-    )
+    return subprocess.run([*COMMAND, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_help_is_quick_because_it_loads_neither_jax_nor_pandas(tmp_path: Path) -> None:
@@ -63,11 +68,11 @@ def test_advise_answers_people_and_programs(tmp_path: Path) -> None:
     result = json.loads(answer.stdout)
     assert len(result["clients"]) == 20
     assert {"recommendation", "gain", "gain_low", "gain_high", "reason", "use"} <= set(result["clients"][0])
-    told = dffl("advise", "knapsack", "--quick", cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    assert "Why" in told.stdout
-    assert "client-20: " in told.stdout
-    assert "mean cost" in told.stdout
+    answer = dffl("advise", "knapsack", "--quick", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert "Why" in answer.stdout
+    assert "client-20: " in answer.stdout
+    assert "mean cost" in answer.stdout
     assert not list(tmp_path.iterdir())
 
 
@@ -103,7 +108,7 @@ def test_bad_questions_get_one_line(arguments: list[str], message: str, tmp_path
     ("arguments", "code", "line"),
     [
         (["demo", "--rounds", "0"], 3, "dffl: rounds must be a whole number >= 1, found 0"),
-        (["demo", "--seed", "-1"], 3, "dffl: seed must be a whole number from 0"),
+        *((one, 3, "dffl: seed must be a whole number from 0") for one in SEEDED),
         (["demo", "--figure", "nowhere/x.png"], 3, "dffl: --figure must name a file in a folder that exists"),
         (["demo", "--rounds", "many"], 2, "Invalid value"),
         (["bench", "--only", "nothing at all"], 3, "dffl: no measurement's name contains 'nothing at all'"),
@@ -121,16 +126,88 @@ def test_bad_input_ends_with_one_line_and_a_code_of_its_own(arguments: list[str]
 
 
 def test_ctrl_c_ends_at_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dffl", "demo", "--rounds", "100000"],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ,
-    )
-    time.sleep(8)
+    screen, terminal = pty.openpty()  # on a terminal the progress bar says when training is under way
+    process = subprocess.Popen([*COMMAND, "demo", "--rounds", "100000"], cwd=tmp_path, stderr=terminal)
+    os.close(terminal)
+    while b"%" not in os.read(screen, 4096):
+        pass
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert errors.strip().splitlines()[-1] == "dffl: interrupted"
+    seen = b""
+    with suppress(OSError):  # how Linux reports that the other side has closed
+        while more := os.read(screen, 4096):
+            seen += more
+    assert process.wait(timeout=60) == 130
+    assert seen.decode().strip().splitlines()[-1].endswith("dffl: interrupted")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("moment", ["parsing", "importing", "finished"])
+def test_ctrl_c_has_one_exit_code_at_every_moment(moment: str, tmp_path: Path) -> None:
+    """The signal comes while click parses, in the middle of an import, or when the answer has just been printed."""
+    hooks = {
+        "parsing": "cli.app.registered_callback.callback = press",
+        "importing": "(tmp / 'slow_module.py').write_text('import press_now\\nready = True')\n"
+        "(tmp / 'press_now.py').write_text('import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(.2)')\n"
+        "sys.path.insert(0, str(tmp)); import dffl.terminal as t; old = t.answer\n"
+        "def new(*a): import slow_module; assert slow_module.ready; time.sleep(9)\n"
+        "cli.answer = new",
+        "finished": "old = cli.answer\ndef new(*a): old(*a); press()\ncli.answer = new",
+    }
+    code = (
+        "import os, signal, sys, time; from pathlib import Path; import dffl.cli as cli; tmp = Path.cwd()\n"
+        "def press(): os.kill(os.getpid(), signal.SIGINT)\n"
+        f"{hooks[moment]}\nsys.argv = ['dffl', 'bounds', 'demo', '--no-search', '--json']\ncli.main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 130, ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+def test_fifty_interrupts_at_random_moments_over_all_commands_end_alike(tmp_path: Path) -> None:
+    assert dffl("energy", "example", cwd=tmp_path).returncode == 0
+    table, moments = str(tmp_path / "example.csv"), random.Random(0)
+    commands = [
+        ["demo"], ["advise", "demo"], ["bounds", "demo"], ["bench", "--quick"], ["paper", "--quick"], ["advice-study"],
+        ["energy", "example"], ["energy", "run", table], ["energy", "train", table, "-o", "model.dffl"],
+    ]  # fmt: skip
+    for number in range(50):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        command = commands[number % len(commands)]
+        process = subprocess.Popen(
+            [*COMMAND, *command], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        wait = moments.choice([moments.uniform(0, 1), moments.uniform(0.2, 4), moments.uniform(1, 15)])
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(wait)  # some are quick, and done
+        done = process.poll() is not None
+        if not done:
+            process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=120)[1]
+        allowed = [0] if done else [130] + [-signal.SIGINT] * (wait < 2)  # before main runs, Python dies of the signal itself
+        assert process.returncode in allowed, (command, wait, process.returncode, errors)
+        assert not list(folder.rglob("*.tmp"))
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
+    name = "[red]x[/blue]"
+    assert dffl("energy", "example", cwd=tmp_path).returncode == 0
+    whole = (tmp_path / "example.csv").read_text()
+    zone = whole.splitlines()[1].split(",")[0]
+    (tmp_path / "odd.csv").write_text(whole.replace(f"{zone},", f"{name},"))
+    advised = dffl("advise", "odd.csv", "--quick", cwd=tmp_path)
+    assert advised.returncode == 0, advised.stderr
+    assert name in advised.stdout
+    refused = dffl("advise", "odd.csv", "--without", "[bold]\x1b[31mnobody", cwd=tmp_path)
+    assert refused.returncode == 3
+    assert "[bold]" in refused.stderr
+    assert "\x1b" not in refused.stderr
+    assert "\x1b" not in printable("a\x1b[31mb\x07")
+
+
+def test_only_warnings_of_our_own_code_are_errors() -> None:
+    warnings.warn_explicit("of another package", DeprecationWarning, "core.py", 1, module="typer.core")
+    for module in ("dffl", "dffl.sets.ball", "tests.test_cli"):
+        with pytest.raises(DeprecationWarning):
+            warnings.warn_explicit("ours", DeprecationWarning, "ours.py", 1, module=module)

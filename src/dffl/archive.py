@@ -24,7 +24,7 @@ SPARE, RATIO = 1 << 24, 20
 
 
 class Archive(NamedTuple):
-    """What a file held, and whether its seal vouches for it."""
+    """What a file held, and whether its digest was checked."""
 
     members: dict[str, bytes]
     sealed: bool

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,9 @@ import pandas as pd
 from dffl.federation import Federation
 from dffl.fitting import Fit, perform, require_federation, running, same_shape
 from dffl.training import Settings
+from dffl.training.keywords import MethodChoice, SettingsKeywords
 from dffl.training.methods import requests
 
-Wanted = str | tuple[str, Mapping[str, Any]]
-"""A method's name, or its name with options."""
 HARM_TOLERANCE = 0.01
 """A client is harmed by a method if its regret exceeds its local one by more than this share of it."""
 CHANGES = ("change", "change_low", "change_high")
@@ -24,16 +23,16 @@ DEFAULT_METHODS = ("mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "
 
 def compare(
     federation: Federation,
-    methods: Sequence[Wanted] = DEFAULT_METHODS,
+    methods: Sequence[MethodChoice] = DEFAULT_METHODS,
     *,
     test: Federation,
     validation: Federation | None = None,
     harm_tolerance: float = HARM_TOLERANCE,
     confidence: float = 0.95,
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
-    """Fit several methods and evaluate each on a test federation: a row a client and method.
+    """Fit several methods and evaluate each on a test federation: one row per client and method.
 
     By default: mean-cost, local, fedavg, interp-mse, interp-spo and finetune.
 
@@ -64,12 +63,12 @@ def judged(federation: Federation, test: Federation) -> None:
 
 def fit_all(
     federation: Federation,
-    methods: Sequence[Wanted] = DEFAULT_METHODS,
+    methods: Sequence[MethodChoice] = DEFAULT_METHODS,
     *,
     validation: Federation | None = None,
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
-    **settings: Any,
+    **settings: Unpack[SettingsKeywords],
 ) -> dict[str, Fit]:
     """Fits of several methods, `local` among them, that share whatever training they have in common.
 
@@ -89,7 +88,7 @@ def fit_all(
         return {title: perform(run, one) for title, one in zip(titles, asked, strict=True)}
 
 
-def refuse_early(federation: Federation, methods: Sequence[Wanted], **settings: Any) -> None:
+def refuse_early(federation: Federation, methods: Sequence[MethodChoice], **settings: Unpack[SettingsKeywords]) -> None:
     """Refuse everything that `fit_all` would refuse, and train nothing."""
     asked, rest = requests(methods, settings)
     with running(federation, asked, Settings.of(**rest), progress=False):
@@ -145,7 +144,7 @@ def _paired(differences: np.ndarray, confidence: float) -> tuple[float, float]:
 
 
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
-    """A row a method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
+    """One row per method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
 
     ``better`` and ``worse`` count the clients whose interval of change lies wholly below or above zero.
     """

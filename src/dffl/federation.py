@@ -38,6 +38,8 @@ class Client:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"a client's name must be a non-empty text, found {self.name!r}")
+        if not self.name.isprintable():
+            raise ValueError(f"a client's name must not have control characters (line ends, escapes), found {self.name!r:.80}")
         who = f"client {self.name!r}"
         if not isinstance(self.set, FeasibleSet):
             raise ValueError(f"{who}: set must be a feasible set such as dffl.TopK, found {type(self.set).__name__}")
@@ -45,11 +47,11 @@ class Client:
             raise ValueError(f"{who}: set must be a single set, found a stack of shape {self.set.batch_shape}")
         if not isinstance(self.maximize, bool | np.bool_):
             raise ValueError(f"{who}: maximize must be True or False, found {self.maximize!r}")
-        x, c = numbers(who, "x", self.x), numbers(who, "c", self.c)
+        x, c = checked_table(who, "x", self.x), checked_table(who, "c", self.c)
         object.__setattr__(self, "feature_names", _named(who, "feature_names", self.feature_names, "x", self.x))
         object.__setattr__(self, "cost_names", _named(who, "cost_names", self.cost_names, "c", self.c))
         if len(x) != len(c):
-            raise ValueError(f"{who}: x and c must have one row a sample, found {len(x)} and {len(c)} rows")
+            raise ValueError(f"{who}: x and c must have one row per sample, found {len(x)} and {len(c)} rows")
         if c.shape[1] != self.set.dim:
             fix = f"c has {c.shape[1]} columns and its set {self.set.dim} decisions"
             raise ValueError(f"{who}: c must have a column for each decision of its set, found that {fix}")
@@ -58,7 +60,7 @@ class Client:
         object.__setattr__(self, "c", c)
         object.__setattr__(self, "maximize", bool(self.maximize))
         if self.c_mean is not None:
-            mean = c if without_noise else numbers(who, "c_mean", self.c_mean)
+            mean = c if without_noise else checked_table(who, "c_mean", self.c_mean)
             if mean.shape != c.shape:
                 raise ValueError(f"{who}: c_mean must have the shape of c, {c.shape}, found {mean.shape}")
             _agreed(who, "c_mean", column_names(self.c_mean), self.cost_names, "as c has")
@@ -253,7 +255,7 @@ def _agreed(
     return known
 
 
-def numbers(who: str, field: str, value: Any) -> np.ndarray:
+def checked_table(who: str, field: str, value: Any) -> np.ndarray:
     """``value`` as a finite float64 table with at least one row and one column."""
     names = list(value.columns) if hasattr(value, "columns") else None
     if names is not None:
@@ -265,7 +267,7 @@ def numbers(who: str, field: str, value: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise ValueError(f"{who}: {field} must be numbers ({error})") from None
     if array.ndim != 2:
-        raise ValueError(f"{who}: {field} must be a table with a row a sample, found {array.ndim} axes")
+        raise ValueError(f"{who}: {field} must be a table with one row per sample, found {array.ndim} axes")
     if 0 in array.shape:
         raise ValueError(f"{who}: {field} must have at least one row and one column, found shape {array.shape}")
     bad = ~np.isfinite(array)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from dffl.sets import FeasibleSet
 from dffl.together import solve_each
 from dffl.training import ALL, Outcome, Run, Settings
 from dffl.training.checkpoint import Checkpoint, run_fingerprint
+from dffl.training.keywords import FitKeywords, MethodChoice
 from dffl.training.methods import Request, request
 
 
@@ -64,7 +65,7 @@ class Fit:
         """The costs that a client expects at features x (..., p), in raw units.
 
         A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
-        their names, if training knew them. Features that are out of all proportion to those of training are refused.
+        their names, if training knew them. Features that are far outside the range of training are refused.
         """
         member, features = self._member(client), self._features(x)
         if not features.size:
@@ -140,7 +141,7 @@ class Fit:
                 return replace(known, set=client.set)
             if self.shared is None:
                 raise ValueError(
-                    f"client {client.name!r} took no part, and method {self.method!r} has no shared model to lend it"
+                    f"client {client.name!r} took no part, and method {self.method!r} has no shared model for it"
                 )
             return Member(client.name, 0, client.set, client.maximize, self.shared)
         if client not in self.members:
@@ -195,19 +196,19 @@ def same_shape(test: Federation, like: Federation | Fit) -> None:
 
 def fit(
     federation: Federation,
-    method: str = "interp-spo",
+    method: MethodChoice = "interp-spo",
     *,
     validation: Federation | None = None,
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
-    **keywords: Any,
+    **keywords: Unpack[FitKeywords],
 ) -> Fit:
     """Fit one method to a federation.
 
-    ``keywords`` are the method's own options and the settings of `dffl.Settings`: seed, rounds, local_epochs, batch_size,
-    client_fraction, loss, aggregate and so on. ``validation`` is the separate federation that the oracle methods choose by.
+    ``method`` is a name, or a name with options: ``("ditto", {"pull": 0.1})``. ``keywords`` are options of the method and the
+    settings of `dffl.Settings`: seed, rounds, local_epochs, batch_size, client_fraction, loss, aggregate and so on. ``validation`` is the separate federation that the oracle methods choose by.
     ``progress`` switches the bar on or off; by default it shows in a terminal. ``checkpoint`` names a file from which an
-    interrupted fit goes on to the same numbers; it is removed when the fit is complete.
+    interrupted fit continues to the same numbers; it is removed when the fit is complete.
     """
     asked, settings = request(method, keywords)
     with running(federation, [asked], Settings.of(**settings), validation, progress, checkpoint) as run:

@@ -37,18 +37,29 @@ class Interrupted:
         raise KeyboardInterrupt
 
 
+_under_way: list[Interrupted] = []
+
+
 @contextmanager
 def interruptible() -> Iterator[Interrupted]:
-    """Handle Ctrl-C as described above until the block ends; elsewhere than in the main thread, change nothing."""
+    """Handle Ctrl-C as described above until the block ends; elsewhere than in the main thread, change nothing.
+
+    Inside another such block, this is the same one.
+    """
+    if _under_way:
+        yield _under_way[0]
+        return
     state = Interrupted()
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler and hasattr(signal, "setitimer")
     if not ours or threading.current_thread() is not threading.main_thread():
         yield state
         return
     before = {number: signal.signal(number, state._raise) for number in (signal.SIGINT, signal.SIGALRM)}
+    _under_way.append(state)
     try:
         yield state
     finally:
+        _under_way.clear()
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -17,7 +17,7 @@ RAW = 1e100
 
 
 def require_within_reach(name: str, predictor: Predictor, x: np.ndarray, names: Sequence[str] | None) -> None:
-    """Refuse features (..., p) that are out of all proportion to those that the client's predictor was trained on.
+    """Refuse features (..., p) that are far outside the range that the client's predictor was trained on.
 
     They are fill values or in other units, never drift, and no prediction follows from them: a network's output overflows.
     """

@@ -63,7 +63,7 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
     }
     arrays = {f"arrays/{number}.npy": content for number, content in enumerate(writer.arrays)}
     members = {"manifest.json": json.dumps(manifest).encode(), "history.parquet": fit.history.to_parquet(index=False)} | arrays
-    write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may tell of data that stay home
+    write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may reveal something of the data that trained it
 
 
 def load(path: str | PathLike[str], network: NetworkFactory | None = None) -> Fit:
@@ -155,8 +155,8 @@ def _check(fit: Fit) -> None:
     """Refuse members that could not predict and decide: a manifest may say anything."""
     for member in fit.members.values():
         who = f"client {member.name!r:.80}"
-        if not isinstance(member.name, str) or not member.name:
-            raise ValueError(f"{who}: its name must be a non-empty text")
+        if not isinstance(member.name, str) or not member.name or not member.name.isprintable():
+            raise ValueError(f"{who}: its name must be a non-empty text without control characters")
         require_whole(f"{who}: n", member.n, least=1)
         if not isinstance(member.set, FeasibleSet) or member.set.batch_shape or member.set.dim != fit.dim:
             raise ValueError(f"{who}: set must be a single set of {fit.dim} decisions, found {member.set!r:.80}")

@@ -2,7 +2,7 @@
 
 XLA compiles a program for every shape, and clients come in all sizes. So their tables are cut into tiles of equally many rows,
 each with its owner (a set, a predictor) beside it, and a dispatch takes a rounded number of tiles. The last tile of a table is
-filled up; what is computed there is thrown away.
+filled up; what is computed there is not used.
 
 How XLA rounds depends on the size of a dispatch, so that follows from a client's own size, as if it were alone: its answers
 are then the same to the last bit whoever is computed beside it.

@@ -11,6 +11,7 @@ import dffl
 from dffl.cases.advice.command import advice_study
 from dffl.cases.energy.command import energy
 from dffl.cases.paper.command import paper
+from dffl.interrupts import interruptible
 from dffl.terminal import Exit, Json, Quiet, Seed, Without, answer, answering, leave, require_picture, shown_progress
 
 app = typer.Typer(
@@ -147,9 +148,10 @@ app.add_typer(energy, name="energy")
 
 def main() -> Any:
     """The entry point of the command ``dffl``."""
-    try:
-        return app()
-    except SystemExit as end:
-        if end.code == Exit.INTERRUPTED:
-            leave(Exit.INTERRUPTED)
-        raise
+    with interruptible() as interrupted:
+        try:
+            return app()
+        except SystemExit as end:
+            if interrupted or end.code == Exit.INTERRUPTED:
+                leave(Exit.INTERRUPTED)
+            raise

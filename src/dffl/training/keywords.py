@@ -1,0 +1,58 @@
+"""The keywords of `dffl.fit` and its relatives with their types, so that editors complete them and type checkers know them.
+
+What they mean and how they are checked stands in `dffl.Settings` and at each method; tests keep the two in step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from dffl.losses import Loss
+from dffl.predictor import NetworkFactory
+from dffl.training.aggregators import Aggregator
+from dffl.training.optimisers import Optimiser
+from dffl.training.schedules import Schedule
+
+MethodChoice = str | tuple[str, Mapping[str, Any]]
+"""A method's name, or its name with options."""
+
+
+class SettingsKeywords(TypedDict, total=False):
+    """The settings of `dffl.Settings`."""
+
+    seed: int
+    rounds: int
+    local_epochs: int
+    batch_size: int
+    client_fraction: float
+    loss: Loss | str
+    aggregate: Aggregator | str
+    optimiser: Optimiser | str
+    learning_rate: float
+    schedule: Schedule | str
+    gradient_clip: float
+    tau: float
+    hidden: int
+    network: NetworkFactory | None
+    scale_features: bool
+    scale_costs: bool
+    forecast: bool
+    validation_fraction: float
+    validation_blocks: bool
+    dtype: str
+    engine: str
+    chunk_size: int
+
+
+class FitKeywords(SettingsKeywords, total=False):
+    """Those, and the options of dffl's own methods. A type checker takes others with the method: ``("own", {"width": 3})``."""
+
+    epochs: int | Sequence[int] | None
+    refit: bool
+    judge: Loss | str
+    lambda_step: float
+    pull: float
+    own_epochs: int | None
+    personal: str | Sequence[str]
+    head_epochs: int | None
