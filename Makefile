@@ -3,9 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_WORKERS ?= 2
+PYTHONS ?= python3.11 python3.12 python3.13
+CODE := src tests examples benchmarks docs tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint docs docs-write-out bench paper paper-quick advice-study format clean
+.PHONY: help demo test test-slow test-lowest test-pythons lint hooks docs docs-write-out bench paper paper-quick advice-study \
+  release-check audit format clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -16,14 +19,31 @@ demo: $(VENV)/demo.stamp  ## train 20 clients with every method and show who gai
 test: $(VENV)/dev.stamp lint docs  ## style, types, import directions, docs and tests
 	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal
 
-test-slow: $(VENV)/dev.stamp  ## the 100,000-instance oracle tests (minutes)
+test-slow: $(VENV)/dev.stamp  ## the 100,000-instance oracle tests, and interrupts at random moments (minutes)
 	$(BIN)/pytest -m slow -n $(PYTEST_WORKERS)
 
+test-lowest: $(VENV)/release.stamp  ## the tests with the lowest version that is allowed of each dependency (20 minutes)
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/lowest
+	$(BIN)/uv pip install --quiet --python $(VENV)/lowest --resolution lowest-direct --editable '.[test]'
+	$(VENV)/lowest/bin/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
+
+test-pythons: $(VENV)/release.stamp  ## the tests with each of $(PYTHONS) that is at hand (20 minutes each)
+	@for python in $(PYTHONS); do \
+	  if $$python -c '' 2>/dev/null; then \
+	    $(BIN)/uv venv --quiet --clear --python "$$($$python -c 'import sys; print(sys.executable)')" $(VENV)/other && \
+	    $(BIN)/uv pip install --quiet --python $(VENV)/other --editable '.[test]' && \
+	    $(VENV)/other/bin/python --version && \
+	    $(VENV)/other/bin/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal || exit 1; \
+	  else echo "$$python: not at hand"; fi; done
+
 lint: $(VENV)/dev.stamp  ## style, types and import directions
-	$(BIN)/ruff check src tests examples benchmarks docs
-	$(BIN)/ruff format --check src tests examples benchmarks docs
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+hooks: $(VENV)/release.stamp  ## run the linters before every commit
+	$(BIN)/pre-commit install
 
 docs: $(VENV)/dev.stamp  ## build the site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -41,12 +61,18 @@ paper-quick: $(VENV)/demo.stamp  ## a small, faithful version of the paper's syn
 advice-study: $(VENV)/demo.stamp  ## judge the advice on 432 synthetic federations (an hour)
 	$(BIN)/dffl advice-study
 
-paper: $(VENV)/demo.stamp  ## the whole synthetic study (hours; stop it and go on as you like)
+paper: $(VENV)/demo.stamp  ## the whole synthetic study (hours; stop it and continue as you like)
 	$(BIN)/dffl paper
 
+release-check: $(VENV)/release.stamp  ## build wheel and sdist, look into them, run the demo from the wheel (three minutes)
+	$(BIN)/python tools/release_check.py
+
+audit: $(VENV)/release.stamp  ## known vulnerabilities of the dependencies, where their list can be reached
+	$(BIN)/pip-audit --local --skip-editable --strict
+
 format: $(VENV)/dev.stamp  ## rewrite the code in the project's style
-	$(BIN)/ruff check --fix src tests examples benchmarks docs
-	$(BIN)/ruff format src tests examples benchmarks docs
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
 
 clean:  ## remove what was built
 	rm -rf $(VENV) site dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -61,4 +87,8 @@ $(VENV)/demo.stamp: $(BIN)/python pyproject.toml
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,docs]'
+	@touch $@
+
+$(VENV)/release.stamp: $(VENV)/dev.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
 	@touch $@

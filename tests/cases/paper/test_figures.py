@@ -140,8 +140,12 @@ PARTIAL = {
 }
 
 
+# What we do wrong with Matplotlib and NumPy is a warning of theirs; what they do with their own dependencies is not ours.
+QUIET = pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning", "ignore::DeprecationWarning")
+
+
 @pytest.mark.parametrize("what", PARTIAL)
-@pytest.mark.filterwarnings("error")
+@QUIET
 def test_partial_rows_draw_what_is_there(what):
     rows = fabricate(**PARTIAL[what])
     drawn = {name: draw(rows) for name, draw in OF_ROWS.items()}
@@ -153,7 +157,7 @@ def test_partial_rows_draw_what_is_there(what):
         assert not present
 
 
-@pytest.mark.filterwarnings("error")
+@QUIET
 def test_a_ragged_grid_is_drawn():
     rows = fabricate(degrees=(2, 4))
     ragged = rows.drop(rows.sample(frac=0.7, random_state=1).index)
