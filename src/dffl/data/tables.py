@@ -1,13 +1,16 @@
-"""Tables as people hand them in: read with the line of every row kept, so that what is wrong can be found again."""
+"""Tables that users provide: read with the line number of every row, so that a message names the cell that is wrong."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
+from datetime import date
 from lzma import LZMAError
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from zipfile import BadZipFile
 from zlib import error as ZlibError
 
@@ -16,22 +19,129 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-ZONE = ("zone", "client_name", "client_id")
-"""What the column of zones may be called: ours, and the paper's authors'."""
 EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
-"""What an empty cell may hold. A zone may be called so."""
+"""What counts as an empty cell. In a key column only "" does: a client may be called NA."""
 UNREADABLE = (OSError, EOFError, ValueError, ZlibError, LZMAError, BadZipFile, pa.ArrowException)
+DAY = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)|(\d{4})(\d\d)(\d\d)")
+MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0+)?)?(Z|[+-]\d\d:?\d\d)?$")
+"""What may follow a day. Any other time is refused: which day it belongs to would depend on the time zone."""
 T = TypeVar("T")
 
 
-def read_table(path: Path) -> tuple[pd.DataFrame, np.ndarray]:
-    """A table and the line (of Parquet: the row) that each of its rows stands in.
+class InputTable:
+    """The rows of a file, each with a key (the name of a zone or a client) and, if asked for, a date.
 
-    Empty rows are left out, and so are columns without a name.
+    ``key`` lists the names that the key column may have; messages use the first. ``date`` is the name of the date column.
+    """
+
+    def __init__(self, path: Path, table: pd.DataFrame, lines: np.ndarray, key: Sequence[str], date: str | None = None):
+        self.path, self.table, self.lines, self.key, self.date = path, table, lines, key[0], date
+        self.require([self.first_of(key) or key[0], *([] if date is None else [date])])
+        self.keys = self._keys(str(self.first_of(key)))
+        self.dates = np.full(len(table), None, "datetime64[D]") if date is None else self._dates(date)
+
+    @classmethod
+    def read(cls, path: Path, key: Sequence[str], date: str | None = None) -> Self:
+        """Read a CSV (also compressed) or a Parquet file."""
+        return cls(path, *read_table(path, key, date), key, date)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def line(self, row: int) -> str:
+        """Where a row is in its file."""
+        return f"{'row' if is_parquet(self.path) else 'line'} {self.lines[row]}"
+
+    def at(self, row: int) -> str:
+        """The beginning of a message about a row: its file, line, key and date."""
+        day = "" if np.isnat(self.dates[row]) else f", {self.dates[row]}"
+        return f"{self.path}, {self.line(row)}: {self.key} {self.keys[row]}{day}"
+
+    def first_of(self, names: Sequence[str]) -> str | None:
+        """The first of these names that is a column."""
+        return next((name for name in names if name in self.table), None)
+
+    def require(self, columns: Sequence[str]) -> None:
+        """Refuse a table without these columns."""
+        for name in columns:
+            if name not in self.table:
+                raise ValueError(f"{self.path}: must have a column {name!r}, found {listed(self.table.columns, 12)}")
+
+    def numbers(self, column: str) -> np.ndarray:
+        """A column of numbers, NaN where a cell is empty."""
+        values, wrong = numbers_in(self.table[column])
+        if wrong is not None:
+            text = str(self.table[column].iloc[wrong])
+            fix = "; write decimals with a point" if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", text) else ""
+            raise ValueError(f"{self.at(wrong)}: {column} must be a finite number, found {text!r}{fix}")
+        return values
+
+    def complete(self, column: str, fix: str = "") -> np.ndarray:
+        """A column of numbers without empty cells."""
+        self.require([column])
+        values = self.numbers(column)
+        if (row := first_true(np.isnan(values))) is not None:
+            raise ValueError(f"{self.at(row)}: {column} is missing; fill it, or leave that row out{fix}")
+        return values
+
+    def kept(self, mask: np.ndarray) -> Self:
+        """Some of the rows."""
+        part = copy(self)
+        part.table = self.table.loc[mask].reset_index(drop=True)
+        part.lines, part.keys, part.dates = self.lines[mask], self.keys[mask], self.dates[mask]
+        return part
+
+    def only(self, columns: Collection[str]) -> Self:
+        """The rows with some of the columns: a column that is not used need not stay in memory."""
+        part = copy(self)
+        part.table = self.table[[name for name in self.table if name in columns]]
+        return part
+
+    def without(self, keys: set[str]) -> Self:
+        """The rows of all keys except these."""
+        present = set(self.keys)
+        if unknown := keys - present:
+            found = f"names {self.key} {min(unknown)!r}, which is not there; it has {listed(sorted(present))}"
+            raise ValueError(f"{self.path}: --without {found}")
+        if keys == present:
+            raise ValueError(f"{self.path}: --without leaves no {self.key}")
+        return self.kept(~pd.Series(self.keys).isin(keys).to_numpy()) if keys else self
+
+    def refuse_repeats(self) -> None:
+        """Refuse a second row with the same key and date."""
+        if (row := first_true(pd.DataFrame({"key": self.keys, "date": self.dates}).duplicated())) is not None:
+            same = (self.keys == self.keys[row]) & ((self.dates == self.dates[row]) | np.isnat(self.dates))
+            what = self.key if self.date is None else f"{self.key} and {self.date}"
+            raise ValueError(f"{self.at(row)}: a second row for this {what}, after {self.line(int(np.argmax(same)))}; keep one")
+
+    def _keys(self, column: str) -> np.ndarray:
+        codes, found = pd.factorize(self.table[column])
+        names = np.array([*map(_name, found), ""], object)[codes]  # a cell without a value has the code -1
+        if (row := first_true(names == "")) is not None:
+            raise ValueError(f"{self.path}, {self.line(row)}: {column} is empty; name the {self.key}, or remove the line")
+        if unprintable := {name for name in set(names) if not name.isprintable()}:
+            row = int(np.argmax(pd.Series(names).isin(unprintable)))
+            raise ValueError(f"{self.path}, {self.line(row)}: {column} {names[row]!r} has a control character; rename it")
+        return names
+
+    def _dates(self, column: str) -> np.ndarray:
+        codes, found = pd.factorize(self.table[column])
+        days = np.array([*map(_day, found), None], "datetime64[D]")[codes]
+        if (row := first_true(np.isnat(days))) is not None:
+            text = "nothing" if codes[row] < 0 else repr(str(self.table[column].iloc[row]))
+            where = f"{self.path}, {self.line(row)}: {self.key} {self.keys[row]}"
+            raise ValueError(f"{where}: {column} must be a day such as 2021-01-31, found {text}")
+        return days
+
+
+def read_table(path: Path, key: Sequence[str] = (), date: str | None = None) -> tuple[pd.DataFrame, np.ndarray]:
+    """A table, and the line number (in Parquet: the row number) of each of its rows.
+
+    Empty rows and columns without a name are left out. In CSV, cells of ``key`` and ``date`` columns are kept as texts.
     """
     if not path.is_file():
         raise ValueError(f"{path}: {'a folder, not a table' if path.is_dir() else 'there is no such file'}")
-    table, first = (_parquet(path), 1) if is_parquet(path) else (_csv(path), 2)
+    table, first = (_parquet(path), 1) if is_parquet(path) else (_csv(path, key, date), 2)
     filled = table.notna().any(axis=1).to_numpy()
     if not filled.any():
         raise ValueError(f"{path}: must have at least one row below its header, found none")
@@ -44,21 +154,54 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() == ".parquet"
 
 
-def as_numbers(values: pd.Series) -> pd.Series:
-    """A column as numbers, NaN where a cell is empty or holds none: texts are read, moments are no numbers."""
-    if pd.api.types.is_datetime64_any_dtype(values) or pd.api.types.is_timedelta64_dtype(values):
-        return pd.Series(np.nan, index=values.index)
-    return pd.to_numeric(values, errors="coerce")
+def read_day(name: str, text: str) -> date:
+    """The day in a text such as 2021-01-31; ``name`` is what the caller calls it."""
+    day = _day(text)
+    if day is None:
+        raise ValueError(f"{name} must be a day such as 2021-01-31, found {text!r}")
+    return day
 
 
-def some(names: Collection[str], most: int = 20) -> str:
-    """Names for a message, in order, with an end."""
-    shown = ", ".join(sorted(names)[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+def numbers_in(cells: pd.Series) -> tuple[np.ndarray, int | None]:
+    """The cells as numbers, NaN where empty, and the position of the first that is neither empty nor a finite number."""
+    moments = pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells)
+    found = pd.Series(np.nan, cells.index) if moments else pd.to_numeric(cells, errors="coerce")
+    values = found.to_numpy(np.float64, na_value=np.nan)
+    return values, first_true(~np.isfinite(values) & cells.notna().to_numpy() & (cells != "").to_numpy(bool, na_value=False))
+
+
+def first_true(mask: Any) -> int | None:
+    """The position of the first that is true, if any is."""
+    found = np.flatnonzero(np.asarray(mask, bool))
+    return int(found[0]) if len(found) else None
+
+
+def shown(value: float) -> str:
+    """A number for a message."""
+    return "nothing" if np.isnan(value) else f"{value:.10g}"
+
+
+def listed(names: Iterable[str], most: int = 20) -> str:
+    """Names for a message, of which the first ``most`` are written out."""
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _name(value: Any) -> str:
+    """A key as a text. Pandas makes fractions of whole numbers where a column has empty cells; they are whole again here."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
+def _day(value: Any) -> date | None:
+    match = DAY.fullmatch(MIDNIGHT.sub("", str(value).strip()))
+    try:
+        return match and date(*(int(match[group]) for group in ((1, 3, 4) if match[1] else (5, 6, 7))))
+    except ValueError:
+        return None
 
 
 def _parquet(path: Path) -> pd.DataFrame:
-    """The whole file; an index that pandas has written is columns like others."""
+    """The whole file; an index that pandas has written becomes ordinary columns."""
 
     def read() -> pd.DataFrame:
         with pq.ParquetFile(path) as file:
@@ -66,22 +209,23 @@ def _parquet(path: Path) -> pd.DataFrame:
             return pd.DataFrame({name: file.read(columns=[name]).column(0).to_pandas() for name in names}, copy=False)
 
     names = _tried(path, "Parquet", lambda: [name for name in pq.read_schema(path).names if not _is_unnamed(name)])
-    plain = _once(path, [name.strip() for name in names])
+    plain = _checked_names(path, [name.strip() for name in names])
     return _tried(path, "Parquet", read).set_axis(plain, axis=1)
 
 
-def _csv(path: Path) -> pd.DataFrame:
+def _csv(path: Path, key: Sequence[str], date: str | None) -> pd.DataFrame:
     """The whole file, with its blank lines."""
-    # A column without a name gets one that no file has, and goes again.
-    names = _once(path, [name or f"\0{place}" for place, name in enumerate(_header(path))])
+    header = _header(path)
+    _checked_names(path, [name for name in header if name])
+    names = [name or f"\0{place}" for place, name in enumerate(header)]  # pandas needs a name for each column
 
     def read() -> pd.DataFrame:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(
                 path, header=0, names=names, index_col=False, skip_blank_lines=False, low_memory=False, encoding="utf-8-sig",
-                dtype={name: str for name in (*ZONE, "date") if name in names},  # zone 007 stays so
-                na_values={name: EMPTY[:1] if name in ZONE else EMPTY for name in names}, keep_default_na=False,
+                dtype={name: str for name in (*key, date) if name in names},  # a key 007 stays 007
+                na_values={name: EMPTY[:1] if name in key else EMPTY for name in names}, keep_default_na=False,
             )  # fmt: skip
 
     return _tried(path, "CSV", read).loc[:, [name for name in names if not _is_unnamed(name)]]
@@ -99,14 +243,18 @@ def _header(path: Path) -> list[str]:
 
 
 def _is_unnamed(column: str) -> bool:
-    """Whether a column has no name of its own, as one of row numbers that pandas has written."""
+    """Whether a column has no name of its own, such as the row numbers that pandas writes."""
     return not column.strip() or column.startswith(("\0", "__index_level_"))
 
 
-def _once(path: Path, names: list[str]) -> list[str]:
-    """The names, if each is there once."""
-    if twins := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"{path}: two columns are named {twins[0]!r}; rename one")
+def _checked_names(path: Path, names: list[str]) -> list[str]:
+    """The names of the columns, if they differ and can be printed."""
+    if unprintable := [name for name in names if not name.isprintable()]:
+        where = path if is_parquet(path) else f"{path}, line 1"
+        raise ValueError(f"{where}: the column name {unprintable[0]!r} has a control character; rename the column")
+    name, count = (Counter(names).most_common(1) or [("", 0)])[0]
+    if count > 1:
+        raise ValueError(f"{path}: two columns are named {name!r}; rename one")
     return names
 
 

@@ -9,6 +9,7 @@ import pytest
 from dffl.cases.energy.data import open_panel, read_panel
 from dffl.cases.energy.data.lagged import WEIGHTS
 from dffl.cases.energy.naive import RULES, naive_regrets, tuned_weight
+from tests.cases.energy.data.made import zone_days
 from tests.cases.energy.markets import frame, panel_file
 
 SPLIT = "2022-01-31"
@@ -27,7 +28,8 @@ def test_each_rule_is_what_it_says(tmp_path):
     panel = read_panel(panel_file(tmp_path))
     found = naive_regrets(panel, "total", SPLIT)
     assert tuple(found) == RULES
-    for place, (zone, demand) in enumerate(zip(panel, panel.demands, strict=True)):
+    for place, (name, demand) in enumerate(zip(panel.names, panel.demands, strict=True)):
+        zone = zone_days(panel, name)
         tests = zone.dates >= np.datetime64(SPLIT)
         mean = zone.prices[~tests].mean(axis=0)
         assert found["mean-cost"][place] == pytest.approx(
@@ -42,7 +44,8 @@ def test_the_moving_average_has_the_weight_that_lost_least_before_the_split(tmp_
     panel = read_panel(panel_file(tmp_path))
     past = dict.fromkeys(WEIGHTS, 0.0)
     later = {weight: [] for weight in WEIGHTS}
-    for zone, demand in zip(panel, panel.demands, strict=True):
+    for name, demand in zip(panel.names, panel.demands, strict=True):
+        zone = zone_days(panel, name)
         tests = zone.dates >= np.datetime64(SPLIT)
         for weight in WEIGHTS:
             mean, expected = zone.prices[0], []

@@ -10,9 +10,10 @@ import dffl
 from dffl.cases.energy.data import open_panel, read_panel
 from dffl.cases.energy.data.lagged import steady_average
 from dffl.cases.energy.decide import decide
-from dffl.cases.energy.model import WATCHED, CostRange, cost_range, train
+from dffl.cases.energy.model import RECENT_DAYS, CostRange, cost_range, train
 from dffl.cases.energy.naive import tuned_weight
 from dffl.cases.energy.setup import Setup, halves
+from tests.cases.energy.data.made import zone_days
 from tests.cases.energy.markets import frame, panel_file
 
 QUICK = {"rounds": 2}
@@ -58,7 +59,7 @@ def test_a_model_that_was_saved_decides_the_same(lagged_model, tmp_path):
 
 def test_past_prices_reach_the_decision_through_the_moving_average(panel, lagged_model, tmp_path):
     weight = lagged_model.model.about["energy"]["recipe"]["weight"]
-    forecast = steady_average(panel.zone("Z00").prices, panel.zone("Z00").dates, weight)[-1]
+    forecast = steady_average(zone_days(panel, "Z00").prices, zone_days(panel, "Z00").dates, weight)[-1]
     x = np.concatenate([[3.5, 8.0, 2.0, 0.0], forecast])[None]
     [found] = decide(lagged_model.model, "Z00", tomorrow(tmp_path))
     np.testing.assert_array_equal(found.hours, lagged_model.model.decide("Z00", x)[0])
@@ -70,8 +71,8 @@ def test_prices_since_training_count_as_if_it_had_known_them(panel, lagged_model
     later.sort_values("date", ascending=False).to_csv(tmp_path / "past.csv", index=False)  # in any order
     weight = lagged_model.model.about["energy"]["recipe"]["weight"]
     own = later[later["zone"] == "Z00"]
-    prices = np.concatenate([panel.zone("Z00").prices, own[PRICES].to_numpy()])
-    dates = np.concatenate([panel.zone("Z00").dates, own["date"].to_numpy("datetime64[D]")])
+    prices = np.concatenate([zone_days(panel, "Z00").prices, own[PRICES].to_numpy()])
+    dates = np.concatenate([zone_days(panel, "Z00").dates, own["date"].to_numpy("datetime64[D]")])
     forecast = steady_average(prices, dates, weight)[-1]
     [found] = decide(lagged_model.model, "Z00", tomorrow(tmp_path, "2022-03-12"), tmp_path / "past.csv")
     x = np.concatenate([[3.5, 8.0, 5.0, 1.0], forecast])[None]  # a Saturday
@@ -82,7 +83,7 @@ def test_prices_since_training_count_as_if_it_had_known_them(panel, lagged_model
 def test_the_expected_cost_is_what_past_prices_say_of_the_hours_corrected_by_late_errors(panel, weather_model, tmp_path):
     [found] = decide(weather_model.model, "Z01", tomorrow(tmp_path))
     known = weather_model.model.about["energy"]["zones"]["Z01"]
-    zone = panel.zone("Z01")
+    zone = zone_days(panel, "Z01")
     forecast = steady_average(zone.prices, zone.dates, known["memory"]["weight"])[-1]
     reference = float(np.array(found.hours) @ forecast)
     expected = [reference * (1 + known["cost_range"][name]) for name in ("middle", "low", "high")]
@@ -92,7 +93,7 @@ def test_the_expected_cost_is_what_past_prices_say_of_the_hours_corrected_by_lat
 
 def test_the_errors_are_those_of_the_first_halfs_model_on_the_last_days_of_the_second(panel, weather_model):
     client = weather_model.test["Z01"]
-    zone, weight = panel.zone("Z01"), tuned_weight(panel, "total", "2022-01-31")
+    zone, weight = zone_days(panel, "Z01"), tuned_weight(panel, "total", "2022-01-31")
     hours = weather_model.first_half.decide("Z01", client.x)
     reference = (hours * steady_average(zone.prices, zone.dates, weight)[:-1][-client.n :]).sum(axis=1)
     errors = ((hours * client.c).sum(axis=1) - reference) / reference
@@ -154,7 +155,7 @@ def test_gaps_and_doubles_in_the_past_are_refused(lagged_model, tmp_path):
     with pytest.raises(ValueError, match=r"gap\.csv, line 2: zone Z00, 2022-03-30: .* known is 2022-03-01; give the 28 days"):
         decide(lagged_model.model, "Z00", tomorrow(tmp_path, "2022-04-01"), tmp_path / "gap.csv")
     pd.concat([later.head(2), later.head(1)]).to_csv(tmp_path / "double.csv", index=False)
-    with pytest.raises(ValueError, match=r"double\.csv, line 4: zone Z00, 2022-03-02: a second row for this zone and day"):
+    with pytest.raises(ValueError, match=r"double\.csv, line 4: zone Z00, 2022-03-02: a second row for this zone and date"):
         decide(lagged_model.model, "Z00", tomorrow(tmp_path, "2022-03-04"), tmp_path / "double.csv")
 
 
@@ -166,13 +167,13 @@ def test_on_the_real_zones_four_days_in_five_lie_in_the_range_that_is_told():
     train_half, test, _, first_test = halves(panel, protocol)
     model = dffl.fit(train_half, "fedavg", progress=False, **protocol.training(0))
     weight, inside, bias = tuned_weight(panel, "total", first_test), [], []
-    for zone in panel:
-        client = test[zone.name]
-        hours = model.decide(zone.name, client.x)
+    for name in panel.names:
+        client, zone = test[name], zone_days(panel, name)
+        hours = model.decide(name, client.x)
         reference = (hours * steady_average(zone.prices, zone.dates, weight)[:-1][-client.n :]).sum(axis=1)
         cost = (hours * client.c).sum(axis=1)
         for day in range(92, client.n):
-            watched = cost_range(reference[day - WATCHED : day], cost[day - WATCHED : day])
+            watched = cost_range(reference[day - RECENT_DAYS : day], cost[day - RECENT_DAYS : day])
             expected, low, high = watched.around(float(reference[day]))
             inside.append(low <= cost[day] <= high)
             bias.append((expected - cost[day]) / np.abs(cost[92:]).mean())

@@ -1,6 +1,6 @@
-"""How sure is it that a model beats a naive rule? The weeks of the test half are drawn anew, many times.
+"""How sure is it that a model beats a naive rule? The weeks of the test half are resampled many times.
 
-Seeds tell how much the luck of training matters. Which weeks happened to fall into the test half matters more: a few days make
+Several seeds show how much the randomness of training matters. Which weeks are in the test half matters more: a few days make
 half of the regret.
 """
 
@@ -32,7 +32,7 @@ class Chance(NamedTuple):
     def in_words(self) -> str:
         """For people."""
         return (
-            f"Drawing the weeks of the test half anew, {self.method} (seed 0) is {self.low:+.1f} to {self.high:+.1f} % off the "
+            f"Resampling the weeks of the test half, {self.method} (seed 0) is {self.low:+.1f} to {self.high:+.1f} % off the "
             f"{self.rule.replace('-', ' ')} (90 %; negative is better)."
         )
 
@@ -41,7 +41,7 @@ def chance(trained: Trained, panel: Panel, cost: str, first_test: str, rule: str
     """The model of the first half against a rule, on the days of the second; None if the rule loses nothing."""
     mine = [trained.first_half.regrets(client) for client in trained.test]
     theirs = daily_regrets(panel, cost, first_test)[rule]
-    dates = [zone.dates[-len(lost) :] for zone, lost in zip(panel, mine, strict=True)]
+    dates = [panel.dates[rows][-len(lost) :] for rows, lost in zip(panel.zones.values(), mine, strict=True)]
     weeks = np.concatenate([(days - np.datetime64(first_test, "D")).astype(int) // WEEK for days in dates])
     sums = np.stack([np.bincount(weeks, weights=np.concatenate(losses)) for losses in (mine, theirs)])
     if sums[1].sum() <= 0:

@@ -9,11 +9,10 @@ import numpy as np
 
 from dffl.cases.energy.data import Sampling
 from dffl.cases.energy.data.clients import with_past
-from dffl.cases.energy.data.columns import price_columns
-from dffl.cases.energy.data.lagged import Memory
-from dffl.cases.energy.data.rows import ZONE, Rows, weekday
+from dffl.cases.energy.data.columns import DATE, ZONE, price_columns
+from dffl.cases.energy.data.lagged import Memory, weekday
 from dffl.cases.energy.model import KIND, CostRange
-from dffl.data.tables import read_table
+from dffl.data.tables import InputTable, listed, read_table
 from dffl.fitting import Fit
 
 STALE = 7
@@ -73,20 +72,20 @@ def decide(model: Fit, zone: str | None, features: Path, past: Path | None = Non
         raise ValueError(f"--zone must be one of {', '.join(about['zones'])}, found {zone!r}")
     rows, prices = _rows(features, zone), None if past is None else _rows(past, zone)
     made = []
-    for name in [zone] if zone is not None else dict.fromkeys(rows.zones):
+    for name in [zone] if zone is not None else dict.fromkeys(rows.keys):
         if name not in about["zones"]:
             raise ValueError(f"{features}: zone must be one of {', '.join(about['zones'])}, found {name!r}")
         made += _decide_zone(model, about, name, _of_zone(rows, name), None if prices is None else _of_zone(prices, name))
     return made
 
 
-def _decide_zone(model: Fit, about: dict[str, Any], zone: str, rows: Rows, past: Rows | None) -> list[Decision]:
+def _decide_zone(model: Fit, about: dict[str, Any], zone: str, rows: InputTable, past: InputTable | None) -> list[Decision]:
     recipe, known = Sampling(**about["recipe"]), about["zones"][zone]
     memory, until = _memory(recipe, known, past)
     dates = rows.dates + recipe.weather_lag
     forecasts = np.stack([memory.forecast(date) for date in dates])
     derived = {name: weekday(dates).astype(float) for name in about["weekdays"]}
-    x = np.stack([derived[name] if name in derived else _covariate(rows, name) for name in about["covariates"]], axis=1)
+    x = np.stack([derived[name] if name in derived else rows.complete(name) for name in about["covariates"]], axis=1)
     if recipe.weight is not None:
         _refuse_dates(rows, dates, until)
         x = with_past(x, dates, forecasts)
@@ -108,32 +107,27 @@ def _unseen(values: np.ndarray, names: list[str], low: list[float], high: list[f
     return notes
 
 
-def _rows(path: Path, zone: str | None) -> Rows:
+def _rows(path: Path, zone: str | None) -> InputTable:
     """The rows of a file; one without a column of zones is of the given zone throughout."""
-    table, lines = read_table(path)
+    table, lines = read_table(path, ZONE, DATE)
     if not any(name in table for name in ZONE):
         if zone is None:
             raise ValueError(f"{path}: has no column zone; say who decides with --zone")
         table = table.assign(zone=zone)
-    return Rows(path, table, lines)
+    return InputTable(path, table, lines, ZONE, DATE)
 
 
-def _of_zone(rows: Rows, zone: str) -> Rows:
+def _of_zone(rows: InputTable, zone: str) -> InputTable:
     """The rows of one zone, each of another day."""
-    kept = rows.zones == zone
+    kept = rows.keys == zone
     if not kept.any():
-        raise ValueError(f"{rows.path}: must have a row for zone {zone!r}, found {', '.join(sorted(set(rows.zones))[:8])}")
+        raise ValueError(f"{rows.path}: must have a row for zone {zone!r}, found {listed(sorted(set(rows.keys)), 8)}")
     own = rows.kept(kept)
-    own.refuse_pairs()
+    own.refuse_repeats()
     return own
 
 
-def _covariate(rows: Rows, name: str) -> np.ndarray:
-    rows.require([name])
-    return rows.complete(name)
-
-
-def _memory(recipe: Sampling, known: dict[str, Any], rows: Rows | None) -> tuple[Memory, np.datetime64]:
+def _memory(recipe: Sampling, known: dict[str, Any], rows: InputTable | None) -> tuple[Memory, np.datetime64]:
     """What the moving average remembers, also of the days in these rows, and the last day that it knows."""
     memory, until = Memory(**known["memory"]), np.datetime64(known["last_day"], "D")
     if rows is None:
@@ -151,7 +145,7 @@ def _memory(recipe: Sampling, known: dict[str, Any], rows: Rows | None) -> tuple
     return memory, until
 
 
-def _refuse_dates(rows: Rows, dates: np.ndarray, until: np.datetime64) -> None:
+def _refuse_dates(rows: InputTable, dates: np.ndarray, until: np.datetime64) -> None:
     """Refuse days whose prices are known already, and days too far ahead of the last known prices."""
     for row, date in enumerate(dates):
         ahead = int((date - until).astype(int))

@@ -1,8 +1,8 @@
 """A model for tomorrow: trained on all the days that there are, with what it takes to use it on days that follow.
 
-What SPO+ predicts ranks hours well and is no price forecast. What the chosen hours will cost is therefore told by the steady
-average of past prices, and corrected by how far that was off lately: a model of the first half of the days is watched on the
-last days of the second half, where what it bought and what that cost are both known.
+What SPO+ predicts ranks hours well and is no price forecast. What the chosen hours will cost is therefore estimated by the
+steady average of past prices, corrected by its recent errors: a model of the first half of the days decides on the last days of
+the second half, where what it bought and what that cost are both known.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dffl.cases.energy.data import Panel, Sampling, federation
-from dffl.cases.energy.data.lagged import Memory, steady_average
-from dffl.cases.energy.data.rows import weekday
+from dffl.cases.energy.data.lagged import Memory, steady_average, weekday
 from dffl.cases.energy.naive import tuned_weight
 from dffl.cases.energy.setup import Setup, halves
 from dffl.federation import Federation
@@ -23,14 +22,14 @@ from dffl.fitting import Fit, fit
 KIND = "energy"
 METHOD = "finetune-mix"
 """What a model for tomorrow is, unless another is asked for."""
-WATCHED = 60
-"""The last days of the second half on which a model is watched: errors of another season say little."""
+RECENT_DAYS = 60
+"""The last days of the second half whose errors are used: errors of another season are of little use."""
 LIKELY = (0.05, 0.95)
-"""The quantiles of the watched errors that are told as a range. Of the days that follow, some four in five lie inside."""
+"""The quantiles of the recent errors that are reported as a range. About four in five of the days that follow lie inside."""
 
 
 class Trained(NamedTuple):
-    """The model for tomorrow, and the one of the first half with the half that it was watched on."""
+    """The model for tomorrow, and the one of the first half with the half that it was tested on."""
 
     model: Fit
     first_half: Fit
@@ -38,22 +37,22 @@ class Trained(NamedTuple):
 
 
 def train(panel: Panel, protocol: Setup, method: str = METHOD, seed: int = 0, progress: bool | None = None) -> Trained:
-    """Fit a method to all the days of a panel, and to their first half for telling what decisions will cost."""
+    """Fit a method to all the days of a panel, and to their first half, for the errors of expected costs."""
     settings = protocol.training(seed)
     early, late, used, first_test = halves(panel, protocol)
     first = fit(early, method, progress=progress, **settings)
     recipe = protocol.recipe(panel)
     last = fit(federation(panel, recipe), method, progress=progress, **settings)
     weight = used.weight or tuned_weight(panel, protocol.cost, first_test)
-    ranges = watch(first, late, panel, protocol.cost, weight)
+    ranges = recent_errors(first, late, panel, protocol.cost, weight)
     return Trained(replace(last, about={KIND: _about(panel, recipe, ranges)}), first, late)
 
 
 class CostRange(NamedTuple):
-    """How far the cost of chosen hours strays from what past prices say of them, in shares of that."""
+    """How far the cost of chosen hours is from what past prices predict, as a share of the prediction."""
 
     least: float
-    """What a share is taken of at least, so that it means something where prices are near zero."""
+    """Shares are taken of at least this cost, so that they stay small where prices are near zero."""
     middle: float
     low: float
     high: float
@@ -64,14 +63,14 @@ class CostRange(NamedTuple):
         return reference + size * self.middle, reference + size * self.low, reference + size * self.high
 
 
-def watch(model: Fit, test: Federation, panel: Panel, cost: str, weight: float) -> dict[str, CostRange]:
-    """What each zone's decisions cost lately, beside what a steady average of this weight said of the same hours."""
-    found = {}
-    for zone, own in zip(panel, panel.by_zone(panel.costs(cost)), strict=True):
-        client = test[zone.name].rows(slice(-WATCHED, None))
-        forecast = steady_average(own, zone.dates, weight)[:-1][-client.n :]
-        hours = model.decide(zone.name, client.x)
-        found[zone.name] = cost_range((hours * forecast).sum(axis=1), (hours * client.c).sum(axis=1))
+def recent_errors(model: Fit, test: Federation, panel: Panel, cost: str, weight: float) -> dict[str, CostRange]:
+    """What each zone's decisions cost recently, compared with what a steady average of this weight predicted for them."""
+    found, costs = {}, panel.costs(cost)
+    for zone, rows in panel.zones.items():
+        client = test[zone].rows(slice(-RECENT_DAYS, None))
+        forecast = steady_average(costs[rows], panel.dates[rows], weight)[:-1][-client.n :]
+        hours = model.decide(zone, client.x)
+        found[zone] = cost_range((hours * forecast).sum(axis=1), (hours * client.c).sum(axis=1))
     return found
 
 
@@ -86,15 +85,16 @@ def cost_range(reference: np.ndarray, cost: np.ndarray) -> CostRange:
 
 def _about(panel: Panel, recipe: Sampling, ranges: dict[str, CostRange]) -> dict[str, Any]:
     """Everything that decisions need beside the network, as JSON has it."""
-    costs, weight = panel.by_zone(panel.costs(recipe.cost)), recipe.weight or tuned_weight(panel, recipe.cost)
+    costs, weight = panel.costs(recipe.cost), recipe.weight or tuned_weight(panel, recipe.cost)
     zones: dict[str, Any] = {}
-    for zone, own, demand in zip(panel, costs, panel.demands, strict=True):
-        zones[zone.name] = {
+    for (zone, rows), demand in zip(panel.zones.items(), panel.demands, strict=True):
+        dates, covariates = panel.dates[rows], panel.covariates[rows]
+        zones[zone] = {
             "demand": float(demand),
-            "last_day": str(zone.dates[-1]),
-            "memory": Memory.of(own, zone.dates, weight).as_json(),
-            "cost_range": ranges[zone.name]._asdict(),
-            "seen": [zone.covariates.min(axis=0).tolist(), zone.covariates.max(axis=0).tolist()],
+            "last_day": str(dates[-1]),
+            "memory": Memory.of(costs[rows], dates, weight).as_json(),
+            "cost_range": ranges[zone]._asdict(),
+            "seen": [covariates.min(axis=0).tolist(), covariates.max(axis=0).tolist()],
         }
     names = panel.covariate_names
     # A column that counts the weekdays as we do need not be given for tomorrow: it follows from the date.

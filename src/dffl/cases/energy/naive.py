@@ -69,8 +69,12 @@ def _best_weight(buyers: list[Buyer], average: Average) -> float:
 
 
 def _buyers(panel: Panel, cost: str, first_test: str | None) -> list[Buyer]:
-    parts = zip(panel.names, panel.by_zone(panel.costs(cost)), panel.demands, strict=True)
-    clients = [Client(name, own[:, :1], own, TopK(HOURS, float(demand))) for name, own, demand in parts]
+    costs = panel.costs(cost)
+    parts = [
+        (name, costs[rows], float(demand)) for (name, rows), demand in zip(panel.zones.items(), panel.demands, strict=True)
+    ]
+    clients = [Client(name, own[:, :1], own, TopK(HOURS, demand)) for name, own, demand in parts]
     optima(clients)
     last = np.datetime64(first_test or "9999-12-31", "D")
-    return [Buyer(client, zone.dates, zone.dates < last) for client, zone in zip(clients, panel, strict=True)]
+    dates = [panel.dates[rows] for rows in panel.zones.values()]
+    return [Buyer(client, days, days < last) for client, days in zip(clients, dates, strict=True)]

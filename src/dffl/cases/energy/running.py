@@ -15,8 +15,8 @@ from dffl.cases.energy.chance import Chance, chance
 from dffl.cases.energy.data import Panel
 from dffl.cases.energy.data.clients import WARM_UP
 from dffl.cases.energy.fetch.market import with_places
+from dffl.cases.energy.figure_data import calendar_of, zone_facts
 from dffl.cases.energy.model import METHOD, Trained, train
-from dffl.cases.energy.pictured import calendar_of, zone_facts
 from dffl.cases.energy.setup import METHODS, Setup, halves
 from dffl.cases.energy.study import study
 from dffl.cases.energy.summary import as_json
@@ -116,7 +116,7 @@ def run(
     first_test = made.first_test
     refuse_early(made.train, METHODS, **setup.training(seeds[0]))  # everything that can be refused is refused now
     if calendar is not None:
-        panel.zone(calendar)
+        panel.rows(calendar)
     found = finished_rows(study(path, setup, seeds), options, default_folder(path, setup))
     tables = all_tables(found.rows)
     write_tables(tables, found.folder / "tables")

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dffl.cases.energy.data import Panel, Sampling, federation, open_panel
-from dffl.cases.energy.data.clients import read_day, require_days
+from dffl.cases.energy.data.clients import require_days
 from dffl.cases.energy.naive import tuned_weight
+from dffl.data.tables import read_day
 from dffl.federation import Federation
 from dffl.training import Settings
 from dffl.training.methods import requests
@@ -20,7 +21,11 @@ SEEDS = (0, 1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class Setup:
-    """What `dffl energy run` asks for; the defaults are the paper's."""
+    """What `dffl energy run` asks for.
+
+    The split in halves, the covariates and the cost are the paper's; rounds, epochs and client fraction are dffl's defaults, as
+    the paper does not state them.
+    """
 
     split: str | None = None
     """The first day that tests; None: the first of the panel's second half."""
@@ -89,7 +94,7 @@ def split_day(panel: Panel, wanted: str | None) -> str:
     """The first day that tests."""
     if wanted is None:
         return str(panel.days[len(panel.days) // 2])
-    day = read_day("--split", wanted)
+    day = np.datetime64(read_day("--split", wanted), "D")
     if not panel.days[0] < day <= panel.days[-1]:
         raise ValueError(f"--split must lie after {panel.days[0]} and not after {panel.days[-1]}, found {wanted}")
     return str(day)

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,13 +28,13 @@ def refused(message: str) -> Any:
 
 
 def keys(zones: Sequence[str], days: int, start: str) -> pd.DataFrame:
-    """A row a zone and day."""
+    """One row per zone and day."""
     dates = np.datetime_as_string(np.datetime64(start) + np.arange(days))
     return pd.DataFrame({"zone": np.repeat(np.array(zones, object), days), "date": np.tile(dates, len(zones)).astype(object)})
 
 
 def panel_table(zones: Sequence[str] = ("A", "B"), days: int = 3, start: str = "2021-01-01", seed: int = 0) -> pd.DataFrame:
-    """A panel in dffl's layout: the first row stands in line 2 of its CSV."""
+    """A panel in dffl's layout: the first row is line 2 of its CSV."""
     rng, table = np.random.default_rng(seed), keys(zones, days, start)
     prices = pd.DataFrame(rng.normal(40, 5, (len(table), 24)).round(2), columns=PRICES)
     return table.join(prices).assign(tmean=rng.normal(10, 3, len(table)), wind=rng.normal(20, 3, len(table)))
@@ -76,6 +76,20 @@ def write(table: pd.DataFrame, path: Path) -> Path:
     else:
         table.to_csv(path, index=False)
     return path
+
+
+class ZoneDays(NamedTuple):
+    """The rows of one zone of a panel."""
+
+    dates: np.ndarray
+    prices: np.ndarray
+    covariates: np.ndarray
+
+
+def zone_days(panel: Panel, zone: str) -> ZoneDays:
+    """The days of one zone, in order."""
+    rows = panel.rows(zone)
+    return ZoneDays(panel.dates[rows], panel.prices[rows], panel.covariates[rows])
 
 
 def made_panel(folder: Path, zones: Sequence[str] = ("A", "B"), days: int = 30, **changes: Any) -> Panel:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import dffl
 from dffl.cases.energy.data import Panel, Sampling, federation, read_panel
-from dffl.cases.energy.data.clients import RECENT, WARM_UP, feature_names, samples, with_past
+from dffl.cases.energy.data.clients import RECENT, WARM_UP, feature_names, with_past, zone_features
 from dffl.cases.energy.data.lagged import steady_average
-from tests.cases.energy.data.made import made_panel, panel_table, refused, write
+from tests.cases.energy.data.made import made_panel, panel_table, refused, write, zone_days
 
 
 def with_prices(panel: Panel, prices: np.ndarray) -> Panel:
@@ -31,7 +31,8 @@ def test_each_zone_buys_its_hours_of_each_day_in_the_order_of_time(panel: Panel)
     assert fed.names == ["A", "B", "C"]
     assert fed.counts == [30, 30, 30]
     assert fed.feature_names == ("tmean", "wind", "day_of_week")
-    for client, zone, demand in zip(fed, panel, (3, 6.5, 24), strict=True):
+    for client, demand in zip(fed, (3, 6.5, 24), strict=True):
+        zone = zone_days(panel, client.name)
         np.testing.assert_array_equal(client.c, zone.prices)
         np.testing.assert_array_equal(client.x, zone.covariates)
         assert isinstance(client.set, dffl.TopK)
@@ -47,7 +48,7 @@ def test_costs_are_those_that_the_recipe_asks_for(panel: Panel) -> None:
 def test_first_and_last_are_both_inclusive(panel: Panel) -> None:
     fed = federation(panel, None, "2021-01-05", "2021-01-20")
     assert fed.counts == [16, 16, 16]
-    np.testing.assert_array_equal(fed["B"].c, panel.zone("B").prices[4:20])
+    np.testing.assert_array_equal(fed["B"].c, zone_days(panel, "B").prices[4:20])
 
 
 @pytest.mark.parametrize("recipe", [Sampling(), Sampling(weight=0.1), Sampling("total+own", 2, 0.3)])
@@ -70,7 +71,7 @@ def test_features_are_the_covariates_and_with_past_prices_a_forecast_of_24_hours
     fed = federation(panel, recipe)
     assert fed.feature_names == feature_names(panel.covariate_names, recipe)
     assert fed.counts == [30 - WARM_UP] * 3
-    zone = panel.zone("B")
+    zone = zone_days(panel, "B")
     np.testing.assert_array_equal(fed["B"].c, zone.prices[WARM_UP:])
     np.testing.assert_array_equal(fed["B"].x[:, -24:], steady_average(zone.prices, zone.dates, 0.1)[WARM_UP:30])
     np.testing.assert_array_equal(fed["B"].x[:, :3], zone.covariates[WARM_UP:])
@@ -100,25 +101,23 @@ def test_features_of_a_day_know_no_price_of_that_day_or_of_a_later_one(
     prices, yesterdays = panel.prices.copy(), panel.prices.copy()
     prices[panel.dates >= date] = np.random.default_rng(day).normal(500, 300, (int((panel.dates >= date).sum()), 24))
     yesterdays[panel.dates == date - 1] *= 2
-    known, same, moved = (
-        next(one for one in samples(with_prices(panel, each), recipe) if one.zone == zone)
-        for each in (panel.prices, prices, yesterdays)
-    )
-    so_far, place = known.dates <= date, int(np.searchsorted(known.dates, date))
-    np.testing.assert_array_equal(known.features[so_far], same.features[so_far])
-    assert not np.array_equal(known.costs, same.costs)
-    # Yesterday's prices are known, and nothing before has them.
-    assert (known.features[place, -24:] != moved.features[place, -24:]).all()
-    np.testing.assert_array_equal(known.features[:place], moved.features[:place])
+    rows = panel.rows(zone)
+    changed = [with_prices(panel, each) for each in (panel.prices, prices, yesterdays)]
+    costs = [each.costs(cost)[rows] for each in changed]
+    known, same, moved = (zone_features(each, rows, own, recipe) for each, own in zip(changed, costs, strict=True))
+    np.testing.assert_array_equal(known[: day + 1], same[: day + 1])
+    assert not np.array_equal(costs[0], costs[1])
+    # Yesterday's prices are known, and no feature of an earlier day depends on them.
+    assert (known[day, -24:] != moved[day, -24:]).all()
+    np.testing.assert_array_equal(known[:day], moved[:day])
 
 
 def test_covariates_may_be_of_days_before_but_the_calendar_is_known(panel: Panel) -> None:
-    lagged = next(iter(samples(panel, Sampling(weather_lag=2))))
-    zone = panel.zone("A")
-    np.testing.assert_array_equal(lagged.dates, zone.dates[2:])
-    np.testing.assert_array_equal(lagged.costs, zone.prices[2:])
-    np.testing.assert_array_equal(lagged.features[:, :2], zone.covariates[:-2, :2])
-    np.testing.assert_array_equal(lagged.features[:, 2], zone.covariates[2:, 2])
+    lagged = federation(panel, Sampling(weather_lag=2))["A"]
+    zone = zone_days(panel, "A")
+    np.testing.assert_array_equal(lagged.c, zone.prices[2:])
+    np.testing.assert_array_equal(lagged.x[:, :2], zone.covariates[:-2, :2])
+    np.testing.assert_array_equal(lagged.x[:, 2], zone.covariates[2:, 2])
 
 
 @pytest.mark.parametrize(("lag", "weight", "skipped"), [(0, None, 0), (3, None, 3), (3, 0.1, WARM_UP), (20, 0.1, 20)])
@@ -127,7 +126,7 @@ def test_the_first_days_have_no_sample_where_something_before_them_is_needed(
 ) -> None:
     recipe = Sampling(weather_lag=lag, weight=weight)
     assert recipe.skipped == skipped
-    assert [len(days.dates) for days in samples(panel, recipe)] == [30 - skipped] * 3
+    assert federation(panel, recipe).counts == [30 - skipped] * 3
 
 
 @pytest.mark.parametrize(

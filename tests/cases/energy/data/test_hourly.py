@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 from dffl.cases.energy.data import Panel, build_panel
+from dffl.cases.energy.data.columns import DATE, ZONE
 from dffl.cases.energy.data.hourly import daily_prices
-from dffl.cases.energy.data.rows import Rows
-from tests.cases.energy.data.made import PRICES, hourly_table, refused, weather_table, write
+from dffl.data.tables import InputTable
+from tests.cases.energy.data.made import hourly_table, refused, weather_table, write
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 SQUARES = np.arange(24.0) ** 2
@@ -71,12 +72,13 @@ def test_hours_may_be_numbered_from_1_to_24(tmp_path: Path) -> None:
 
 
 def test_daily_prices_are_a_row_a_day_with_the_line_that_it_begins_in(tmp_path: Path) -> None:
-    rows = Rows.read(write(hourly_table(), tmp_path / "prices.csv"))
+    rows = InputTable.read(write(hourly_table(), tmp_path / "prices.csv"), ZONE, DATE)
     notes: list[str] = []
-    table = daily_prices(rows, notes)
-    assert table.columns.tolist() == ["zone", "date", *PRICES, "line"]
-    assert table["line"].tolist() == [2, 26, 50, 74]
-    assert table["date"].tolist() == ["2021-11-06", "2021-11-07"] * 2
+    days, prices = daily_prices(rows, notes)
+    assert days.lines.tolist() == [2, 26, 50, 74]
+    assert days.keys.tolist() == ["A", "A", "B", "B"]
+    assert days.dates.astype(str).tolist() == ["2021-11-06", "2021-11-07"] * 2
+    np.testing.assert_array_equal(prices, SQUARES + np.array([[0], [100], [1000], [1100]]))
     assert notes == []
 
 
@@ -107,25 +109,25 @@ def test_one_or_two_missing_hours_are_interpolated_within_their_day(
     for panel in (by_line, by_cell):
         np.testing.assert_allclose(panel.prices[0], expected)
         np.testing.assert_array_equal(panel.prices[1:], SQUARES + np.array([[100], [1000], [1100]]))
-        what = f"zone A, 2021-11-06 lacks {len(hours)} of 24 hours: interpolated within the day"
+        what = f"zone A, 2021-11-06: {len(hours)} of 24 hours missing, interpolated within the day"
         assert panel.notes == (f"{tmp_path / 'prices.csv'}: {what}",)
 
 
 def test_a_day_that_lacks_three_hours_is_left_out(tmp_path: Path) -> None:
     panel = build(tmp_path, lacking(3, 8, 9, zone="B", date="2021-11-07"))
     path = tmp_path / "prices.csv"
-    assert panel.notes == (f"{path}: zone B, 2021-11-07 lacks 3 of 24 hours: the day was left out",)
+    assert panel.notes == (f"{path}: zone B, 2021-11-07: 3 of 24 hours missing, the day was left out",)
     assert panel.starts.tolist() == [0, 2, 3]
     both = hourly_table().drop(index=[*range(3), *range(30, 37), 50])
     assert build(tmp_path, both).notes == (
-        f"{path}: zone B, 2021-11-06 lacks 1 of 24 hours: interpolated within the day",
-        f"{path}: zone A, 2021-11-06 lacks 3 of 24 hours: the day was left out (2 such zone-days in all)",
+        f"{path}: zone B, 2021-11-06: 1 of 24 hours missing, interpolated within the day",
+        f"{path}: zone A, 2021-11-06: 3 of 24 hours missing, the day was left out (2 such zone-days in all)",
         "left out: zone A, without prices",
     )
 
 
 def test_prices_of_which_no_day_is_complete_are_refused(tmp_path: Path) -> None:
-    found = "found that zone A, 2021-11-06 lacks 14 of 24"
+    found = "found zone A, 2021-11-06: 14 of 24 missing"
     with refused(f"{tmp_path / 'prices.csv'}: no day has the price of at least 22 hours, {found}"):
         build(tmp_path, hourly_table().query("hour < 10"))
 
@@ -138,13 +140,13 @@ def test_the_hour_that_the_clocks_repeat_in_autumn_is_averaged(tmp_path: Path) -
     expected = 100 + SQUARES
     expected[1] = 55
     np.testing.assert_array_equal(panel.prices[1], expected)
-    note = "zone A, 2021-11-07, hour 1 stands there twice, as the clocks repeat it: averaged"
+    note = "zone A, 2021-11-07, hour 1 is there twice, as the clocks repeat it: averaged"
     assert panel.notes == (f"{tmp_path / 'prices.csv'}, line 98: {note}",)
     every = build(tmp_path, and_again(hourly_table(), 25, 73, total=9.0))
     assert every.prices[3, 1] == (1101 + 9) / 2
     assert every.notes == (f"{tmp_path / 'prices.csv'}, line 98: {note} (2 such hours in all)",)
     ending = and_again(hourly_table().assign(hour=hourly_table()["hour"] + 1), 25, total=9.0)
-    assert "hour 2 stands there twice" in build(tmp_path, ending).notes[1]
+    assert "hour 2 is there twice" in build(tmp_path, ending).notes[1]
 
 
 def test_the_hour_is_averaged_in_every_year(tmp_path: Path) -> None:
@@ -209,7 +211,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     "hour 0 with hour 24": (hour(-1), HOUR.replace("{found}", "-1") + CLOCK),
     "half an hour": (hour(6.5), HOUR.replace("{found}", "6.5") + CLOCK),
     "no hour": (hour(None), HOUR.replace("{found}", "nothing") + CLOCK),
-    "text for an hour": (hour("06:00"), AT + "hour must be a number, found '06:00'"),
+    "text for an hour": (hour("06:00"), AT + "hour must be a finite number, found '06:00'"),
     "no hours": (
         lambda table: table.assign(hour=np.nan),
         HOUR.replace("line 32: zone A, 2021-11-07", "line 2: zone A, 2021-11-06").replace("{found}", "nothing") + CLOCK,
@@ -224,11 +226,11 @@ WRONG: dict[str, tuple[Change, str]] = {
     ),
     "text for a price": (
         lambda table: table.assign(total=table["total"].astype(object).where(table.index != 30, "x")),
-        AT + "total must be a number, found 'x'",
+        AT + "total must be a finite number, found 'x'",
     ),
     "infinite price": (
         lambda table: table.assign(total=table["total"].where(table.index != 30, -np.inf)),
-        AT + "total must be finite, found '-inf'",
+        AT + "total must be a finite number, found '-inf'",
     ),
 }
 
@@ -261,7 +263,7 @@ def test_the_papers_covariates_are_taken_and_all_if_asked_for(tmp_path: Path) ->
     assert default.notes == (
         f"{path}: left out rain, which the paper does not use (--covariates all takes them)",
         f"{path}: left out station, which hold no numbers",
-        "covariate humidity is constant at zone A: it says nothing there",
+        "covariate humidity is constant at zone A: it has no effect there",
     )
     everything = build(tmp_path, hourly_table(), weather, covariates=["all"])
     assert everything.covariate_names == ("tmean", "wind", "rain", "dow", "humidity")
@@ -288,7 +290,7 @@ def test_columns_of_the_weather_never_stand_in_for_prices(tmp_path: Path) -> Non
     ("wanted", "message"),
     [
         (["hail"], "must have a column 'hail', found zone, date, tmean, wind"),
-        (["date"], "date cannot be a covariate: it says nothing of a day"),
+        (["date"], "date cannot be a covariate: it does not describe a day"),
         ([], "--covariates must name at least one column, found none"),
     ],
 )
@@ -299,9 +301,9 @@ def test_covariates_that_cannot_be_are_refused(tmp_path: Path, wanted: list[str]
 
 def test_what_is_wrong_with_the_weather_is_named(tmp_path: Path) -> None:
     path, weather = tmp_path / "weather.csv", weather_table()
-    with refused(f"{path}, line 6: zone A, 2021-11-07: a second row for this zone and day, after line 3; keep one"):
+    with refused(f"{path}, line 6: zone A, 2021-11-07: a second row for this zone and date, after line 3; keep one"):
         build(tmp_path, hourly_table(), pd.concat([weather, weather.iloc[[1]]]))
-    with refused(f"{path}, line 3: zone A, 2021-11-07: wind must be a number, found 'calm'"):
+    with refused(f"{path}, line 3: zone A, 2021-11-07: wind must be a finite number, found 'calm'"):
         build(tmp_path, hourly_table(), weather.assign(wind=[1, "calm", 2, 3]))
     with refused(f"{path}: must have at least one column of numbers beside zone and date, found none"):
         build(tmp_path, hourly_table(), weather.drop(columns=["tmean", "wind"]).assign(sky="blue"))
@@ -378,7 +380,7 @@ def test_a_table_of_zones_tells_places_and_demands(tmp_path: Path) -> None:
     assert panel.notes == ()
     places = build(tmp_path, hourly_table(), None, zones.drop(columns="bess").query("zone == 'B'"))
     np.testing.assert_array_equal(places.places, [[np.nan, np.nan], [42, -72]])
-    assert places.notes == (f"{tmp_path / 'zones.csv'}: says nothing of zone A",)
+    assert places.notes == (f"{tmp_path / 'zones.csv'}: has no row for zone A",)
     assert not places.demand_known
     drawn = build(tmp_path, hourly_table(), None, zones.assign(bess=np.nan), demand_seed=3)
     assert not drawn.demand_known
@@ -391,13 +393,13 @@ ZONES = pd.DataFrame({"zone": ["A", "B"], "lat": [41.0, 42.0], "lon": [-71.0, -7
 @pytest.mark.parametrize(
     ("zones", "message"),
     [
-        (pd.concat([ZONES, ZONES[:1]]), ", line 4: zone A: a second row for this zone, after line 2; keep one of them"),
+        (pd.concat([ZONES, ZONES[:1]]), ", line 4: zone A: a second row for this zone, after line 2; keep one"),
         (ZONES[["zone"]].assign(city="x"), ": must have the columns zone, lat and lon (or demand), found zone, city"),
         (ZONES.drop(columns="zone"), ": must have a column 'zone', found lat, lon, demand"),
         (ZONES.assign(demand=[5, 25]), ", line 3: zone B: demand must be from 0 to 24 hours a day, found 25"),
         (ZONES.assign(demand=[5, np.nan]), ", line 3: zone B: demand must be from 0 to 24 hours a day, found nothing"),
-        (ZONES.assign(lat=["41N", "42N"]), ", line 2: zone A: lat must be a number, found '41N'"),
-        (ZONES[:1], ": must tell the demand of every zone or of none, found none of zone B"),
+        (ZONES.assign(lat=["41N", "42N"]), ", line 2: zone A: lat must be a finite number, found '41N'"),
+        (ZONES[:1], ": must have the demand of every zone or of none, found none of zone B"),
     ],
 )
 def test_what_is_wrong_with_a_table_of_zones_is_named(tmp_path: Path, zones: pd.DataFrame, message: str) -> None:

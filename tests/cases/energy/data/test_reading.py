@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from dffl.cases.energy.data import Panel, read_panel
-from dffl.cases.energy.data.rows import weekday
-from tests.cases.energy.data.made import PRICES, authors_table, panel_table, refused, write
+from dffl.cases.energy.data.lagged import weekday
+from tests.cases.energy.data.made import PRICES, authors_table, panel_table, refused, write, zone_days
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 
@@ -88,7 +88,7 @@ def test_the_first_row_of_the_papers_authors_in_numbers(tmp_path: Path) -> None:
     weather = [8.691666666666666, 6.1, 10.5, 79.625, 24.733333333333334, 84.5, 440.0, 2]
     table.iloc[0, 50:58] = weather
     panel = read(tmp_path, table)
-    zone = panel.zone("AECO")
+    zone = zone_days(panel, "AECO")
     assert zone.dates.astype(str).tolist() == ["2025-01-01"]
     np.testing.assert_allclose(zone.covariates[0], weather, rtol=1e-15)
     assert weekday(zone.dates).tolist() == [2]
@@ -274,12 +274,12 @@ def test_zones_may_be_left_out(tmp_path: Path) -> None:
     table = panel_table(("C", "A", "B"))
     panel = read(tmp_path, table, without=["A"])
     assert panel.names == ("B", "C")
-    np.testing.assert_allclose(panel.zone("C").prices, table[PRICES][:3], rtol=1e-15)
+    np.testing.assert_allclose(zone_days(panel, "C").prices, table[PRICES][:3], rtol=1e-15)
     path = tmp_path / "panel.csv"
     with refused(f"{path}: --without names zone 'D', which is not there; it has A, B, C"):
         read_panel(path, without=["A", "D"])
     cheap = write(table.assign(wind=np.where(table["zone"] == "B", np.inf, 5)), tmp_path / "infinite.csv")
-    with refused(f"{cheap}, line 8: zone B, 2021-01-01: wind must be finite, found 'inf'"):
+    with refused(f"{cheap}, line 8: zone B, 2021-01-01: wind must be a finite number, found 'inf'"):
         read_panel(cheap, without=["A"])
     with refused(f"{path}: --without leaves no zone"):
         read_panel(path, without=["A", "B", "C"])
@@ -312,14 +312,17 @@ AT = "{path}, line 6: zone B, 2021-01-02: "
 CHOOSE = "or choose the covariates with --covariates"
 BUILD = "for days of 23 or 25 hours, build the panel with dffl energy panel"
 WRONG: dict[str, tuple[Change, str]] = {
-    "text in a price": (cell("price_7", "free"), AT + "price_7 must be a number, found 'free'"),
-    "decimal comma": (cell("price_7", "41,5"), AT + "price_7 must be a number, found '41,5'; write decimals with a point"),
-    "missing price": (cell("price_7", ""), AT + "price_7 is missing; fill it, or leave that day out"),
-    "NA for a price": (cell("price_7", "NA"), AT + "price_7 is missing; fill it, or leave that day out"),
-    "infinite price": (cell("price_7", "inf"), AT + "price_7 must be finite, found 'inf'"),
-    "text in a covariate": (cell("wind", "calm"), AT + "wind must be a number, found 'calm'"),
-    "missing covariate": (cell("wind", ""), AT + f"wind is missing; fill it, or leave that day out, {CHOOSE}"),
-    "infinite covariate": (cell("wind", "-inf"), AT + "wind must be finite, found '-inf'"),
+    "text in a price": (cell("price_7", "free"), AT + "price_7 must be a finite number, found 'free'"),
+    "decimal comma": (
+        cell("price_7", "41,5"),
+        AT + "price_7 must be a finite number, found '41,5'; write decimals with a point",
+    ),
+    "missing price": (cell("price_7", ""), AT + "price_7 is missing; fill it, or leave that row out"),
+    "NA for a price": (cell("price_7", "NA"), AT + "price_7 is missing; fill it, or leave that row out"),
+    "infinite price": (cell("price_7", "inf"), AT + "price_7 must be a finite number, found 'inf'"),
+    "text in a covariate": (cell("wind", "calm"), AT + "wind must be a finite number, found 'calm'"),
+    "missing covariate": (cell("wind", ""), AT + f"wind is missing; fill it, or leave that row out, {CHOOSE}"),
+    "infinite covariate": (cell("wind", "-inf"), AT + "wind must be a finite number, found '-inf'"),
     "day and month": (
         cell("date", "1/2/2021"),
         "{path}, line 6: zone B: date must be a day such as 2021-01-31, found '1/2/2021'",
@@ -333,11 +336,11 @@ WRONG: dict[str, tuple[Change, str]] = {
         "{path}, line 6: zone B: date must be a day such as 2021-01-31, found '2021-01-02T05:00Z'",
     ),
     "no date": (cell("date", ""), "{path}, line 6: zone B: date must be a day such as 2021-01-31, found nothing"),
-    "no zone": (cell("zone", ""), "{path}, line 6: zone is empty; name the zone, or take the line out"),
-    "a space for a zone": (cell("zone", "  "), "{path}, line 6: zone is empty; name the zone, or take the line out"),
+    "no zone": (cell("zone", ""), "{path}, line 6: zone is empty; name the zone, or remove the line"),
+    "a space for a zone": (cell("zone", "  "), "{path}, line 6: zone is empty; name the zone, or remove the line"),
     "two rows": (
         lambda table: pd.concat([table, table.iloc[[4]]]),
-        "{path}, line 8: zone B, 2021-01-02: a second row for this zone and day, after line 6; keep one",
+        "{path}, line 8: zone B, 2021-01-02: a second row for this zone and date, after line 6; keep one",
     ),
     "23 prices": (
         lambda table: table.drop(columns="price_23"),
@@ -362,7 +365,7 @@ WRONG: dict[str, tuple[Change, str]] = {
     ),
     "no column of dates": (
         lambda table: table.drop(columns="date"),
-        "{path}: must have a column 'date', found zone, " + ", ".join(PRICES[:11]) + ", ...",
+        "{path}: must have a column 'date', found zone, " + ", ".join(PRICES[:11]) + " and 15 more",
     ),
     "too great a demand": (
         lambda table: table.assign(demand=[4] * 3 + [24.5] * 3),
@@ -384,7 +387,7 @@ WRONG: dict[str, tuple[Change, str]] = {
         lambda table: table.assign(demand=[4.0] * 4 + [5.0] + [4.0]),
         AT + "demand must be the same on all days of a zone, found 5 after 4",
     ),
-    "text for a demand": (cell("demand", "many"), AT + "demand must be a number, found 'many'"),
+    "text for a demand": (cell("demand", "many"), AT + "demand must be a finite number, found 'many'"),
     "place that varies": (
         lambda table: table.assign(latitude=[4.0] * 4 + [4.000001] + [4.0]),
         AT + "latitude must be the same on all days of a zone, found 4.000001 after 4",
@@ -411,19 +414,19 @@ def test_rows_of_parquet_are_counted_from_1(tmp_path: Path) -> None:
     table = panel_table()
     table.loc[4, "price_7"] = np.nan
     path = tmp_path / "panel.parquet"
-    with refused(f"{path}, row 5: zone B, 2021-01-02: price_7 is missing; fill it, or leave that day out"):
+    with refused(f"{path}, row 5: zone B, 2021-01-02: price_7 is missing; fill it, or leave that row out"):
         read(tmp_path, table, path.name)
     table = panel_table().assign(price_7=pd.Timestamp("2021-01-01"))
-    with refused(f"{path}, row 1: zone A, 2021-01-01: price_7 must be a number, found '2021-01-01 00:00:00'"):
+    with refused(f"{path}, row 1: zone A, 2021-01-01: price_7 must be a finite number, found '2021-01-01 00:00:00'"):
         read(tmp_path, table, path.name)
 
 
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        (["rain"], "must have a column 'rain', found zone, date, " + ", ".join(PRICES[:10]) + ", ..."),
+        (["rain"], "must have a column 'rain', found zone, date, " + ", ".join(PRICES[:10]) + " and 16 more"),
         (["price_3"], "price_3 cannot be a covariate: it is known only with the prices"),
-        (["zone"], "zone cannot be a covariate: it says nothing of a day"),
+        (["zone"], "zone cannot be a covariate: it does not describe a day"),
         ([], "--covariates must name at least one column, found none"),
     ],
 )
@@ -436,7 +439,7 @@ def test_a_slip_in_a_column_of_numbers_is_an_error_and_a_column_of_texts_is_left
     table = panel_table().assign(rain=["", "", "", "", "0.5", "wet"])
     assert read(tmp_path, table).notes == ("left out: rain, which hold no numbers",)
     table["rain"] = ["", "", "", "0.5", "0.5", "wet"]
-    with refused(f"{tmp_path / 'panel.csv'}, line 7: zone B, 2021-01-03: rain must be a number, found 'wet'"):
+    with refused(f"{tmp_path / 'panel.csv'}, line 7: zone B, 2021-01-03: rain must be a finite number, found 'wet'"):
         read(tmp_path, table)
 
 
@@ -448,7 +451,7 @@ def test_blank_lines_are_passed_over_and_counted(tmp_path: Path) -> None:
     panel = read_text(tmp_path, spread)
     same_numbers(panel, table)
     path = tmp_path / "panel.csv"
-    with refused(f"{path}, line 7: zone A, 2021-01-03: price_0 must be a number, found 'x'"):
+    with refused(f"{path}, line 7: zone A, 2021-01-03: price_0 must be a finite number, found 'x'"):
         read_text(tmp_path, spread.replace(f"2021-01-03,{table['price_0'][2]}", "2021-01-03,x"))
     same_numbers(read_text(tmp_path, spread.replace("2021-01-", "202101")), table)
 
@@ -515,8 +518,7 @@ def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
     panel = read(tmp_path, table.iloc[[4, 0, 2, 1, 5, 3, 6, 7]])
     same_numbers(panel, table)
     assert panel.notes == (
-        f"{tmp_path / 'panel.csv'}, line 5: zone A, 2021-01-02 stands behind a later day, 2021-01-03: "
-        "the days were put in order",
+        f"{tmp_path / 'panel.csv'}, line 5: zone A, 2021-01-02 follows a later day, 2021-01-03: the days were sorted",
     )
     zones_apart = read(tmp_path, table.sort_values("date", kind="stable"))
     assert zones_apart.notes == ()
@@ -526,10 +528,10 @@ def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
 def test_gaps_are_noted(tmp_path: Path) -> None:
     table = panel_table(days=6)
     one = read(tmp_path, table.drop(index=[2, 3]))
-    tail = "the last day before a gap stands for yesterday"
-    assert one.notes == (f"zone A lacks 2 days, the first 2021-01-03: {tail}",)
+    tail = "the last day before a gap is used as yesterday"
+    assert one.notes == (f"zone A: 2 days are missing, the first 2021-01-03; {tail}",)
     two = read(tmp_path, table.drop(index=[3, 7, 9]))
-    assert two.notes == (f"zone A lacks a day, 2021-01-04 (2 zones have gaps): {tail}",)
+    assert two.notes == (f"zone A: a day is missing, 2021-01-04 (2 zones have gaps); {tail}",)
     assert two.starts.tolist() == [0, 5, 9]
     assert read(tmp_path, table.drop(index=[0, 11])).notes == ()
 
@@ -539,7 +541,7 @@ def test_constant_covariates_are_noted(tmp_path: Path) -> None:
     wind = np.random.default_rng(0).normal(size=15)
     for flat, where in ((5, "every zone"), (2, "zone A, B"), (4, "zone A, B, C and more")):
         panel = read(tmp_path, panel_table(zones).assign(wind=np.where(np.arange(15) < 3 * flat, 4.0, wind)))
-        assert panel.notes == (f"covariate wind is constant at {where}: it says nothing there",)
+        assert panel.notes == (f"covariate wind is constant at {where}: it has no effect there",)
     assert read(tmp_path, panel_table(days=1)).notes == ()
 
 

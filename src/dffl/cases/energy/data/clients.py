@@ -1,11 +1,9 @@
-"""Zones as clients: a sample a day, of which the features are what was known before it began."""
+"""Zones as clients: one sample per day, whose features are what was known before the day began."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +11,7 @@ from dffl.cases.energy.data.columns import CALENDAR
 from dffl.cases.energy.data.lagged import is_weekend, steady_average
 from dffl.cases.energy.data.panel import HOURS, Panel, check_cost
 from dffl.checks import require_whole
+from dffl.data.tables import read_day
 from dffl.federation import Client, Federation
 from dffl.sets import TopK
 
@@ -47,28 +46,18 @@ class Sampling:
         return max(self.weather_lag, WARM_UP if self.weight is not None else 0)
 
 
-class Days(NamedTuple):
-    """A zone's samples, in order: dates, features and costs."""
-
-    zone: str
-    dates: np.ndarray
-    features: np.ndarray
-    costs: np.ndarray
-
-
 def feature_names(covariates: Sequence[str], recipe: Sampling) -> tuple[str, ...]:
     """The columns of the features."""
     return tuple(covariates) + (() if recipe.weight is None else ("weekend", *RECENT))
 
 
-def samples(panel: Panel, recipe: Sampling) -> Iterator[Days]:
-    """The samples of each zone. A day's features change with no price of that day or of a later one."""
-    skip = recipe.skipped
-    for zone, own in zip(panel, panel.by_zone(panel.costs(recipe.cost)), strict=True):
-        features = lagged_weather(zone.covariates, panel.covariate_names, recipe.weather_lag)
-        if recipe.weight is not None:
-            features = with_past(features, zone.dates, steady_average(own, zone.dates, recipe.weight)[:-1])
-        yield Days(zone.name, zone.dates[skip:], features[skip:], own[skip:])
+def zone_features(panel: Panel, rows: slice, costs: np.ndarray, recipe: Sampling) -> np.ndarray:
+    """The features of each day of a zone. They do not depend on any price of that day or of a later one."""
+    features = lagged_weather(panel.covariates[rows], panel.covariate_names, recipe.weather_lag)
+    if recipe.weight is None:
+        return features
+    dates = panel.dates[rows]
+    return with_past(features, dates, steady_average(costs, dates, recipe.weight)[:-1])
 
 
 def lagged_weather(covariates: np.ndarray, names: Sequence[str], lag: int) -> np.ndarray:
@@ -82,39 +71,32 @@ def with_past(features: np.ndarray, dates: np.ndarray, forecast: np.ndarray) -> 
     return np.concatenate([features, is_weekend(dates)[:, None], forecast], axis=1)
 
 
-def read_day(name: str, text: str) -> np.datetime64:
-    """A day that a caller has written; ``name`` is what it is called there."""
-    try:
-        return np.datetime64(date.fromisoformat(text), "D")
-    except ValueError:
-        raise ValueError(f"{name} must be a day such as 2021-01-31, found {text!r}") from None
-
-
 def require_days(panel: Panel, recipe: Sampling, first: str | None, last: str | None) -> None:
     """Refuse a panel in which a zone has too few samples from ``first`` to ``last``."""
-    start, end = _span(first, last)
-    for zone in panel:
-        dates = zone.dates[recipe.skipped :]
-        count = int(((dates >= start) & (dates <= end)).sum())
-        if count < FEWEST:
+    for zone, days in _sample_days(panel, recipe, first, last).items():
+        if days.sum() < FEWEST:
             span = f"from {first or 'its first'} to {last or 'its last'}"
             settle = f" (after {recipe.skipped} to settle)" if recipe.skipped else ""
             raise ValueError(
-                f"{panel.source}: zone {zone.name} has {count} days {span}{settle}, at least {FEWEST} are needed; "
-                f"leave it out (--without {zone.name!r}), or split the days elsewhere (--split)"
+                f"{panel.source}: zone {zone} has {days.sum()} days {span}{settle}, at least {FEWEST} are needed; "
+                f"leave it out (--without {zone!r}), or split the days elsewhere (--split)"
             )
 
 
 def federation(panel: Panel, recipe: Sampling | None = None, first: str | None = None, last: str | None = None) -> Federation:
-    """The zones as clients, a sample a day from ``first`` to ``last`` (both inclusive), in order of time."""
+    """The zones as clients, one sample per day from ``first`` to ``last`` (both inclusive), in order of time."""
     recipe = recipe or Sampling()
     require_days(panel, recipe, first, last)
-    (start, end), names, clients = _span(first, last), feature_names(panel.covariate_names, recipe), []
-    for demand, days in zip(panel.demands, samples(panel, recipe), strict=True):
-        kept, buys = (days.dates >= start) & (days.dates <= end), TopK(HOURS, float(demand))
-        clients.append(Client(days.zone, days.features[kept], days.costs[kept], buys, feature_names=names))
+    costs, names, clients = panel.costs(recipe.cost), feature_names(panel.covariate_names, recipe), []
+    for (zone, days), demand in zip(_sample_days(panel, recipe, first, last).items(), panel.demands, strict=True):
+        own = costs[panel.rows(zone)]
+        features = zone_features(panel, panel.rows(zone), own, recipe)
+        clients.append(Client(zone, features[days], own[days], TopK(HOURS, float(demand)), feature_names=names))
     return Federation(clients)
 
 
-def _span(first: str | None, last: str | None) -> tuple[np.datetime64, np.datetime64]:
-    return read_day("first", first or "0001-01-01"), read_day("last", last or "9999-12-31")
+def _sample_days(panel: Panel, recipe: Sampling, first: str | None, last: str | None) -> dict[str, np.ndarray]:
+    """Which days of each zone are samples."""
+    start = np.datetime64(read_day("first", first or "0001-01-01"), "D")
+    kept = (panel.dates >= start) & (panel.dates <= np.datetime64(read_day("last", last or "9999-12-31"), "D"))
+    return {zone: kept[rows] & (np.arange(rows.stop - rows.start) >= recipe.skipped) for zone, rows in panel.zones.items()}

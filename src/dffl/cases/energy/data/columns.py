@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from dffl.cases.energy.data.lagged import weekday
 from dffl.cases.energy.data.panel import HOURS
-from dffl.cases.energy.data.rows import ZONE, Rows, weekday
-from dffl.data.tables import as_numbers
+from dffl.data.tables import InputTable, listed, numbers_in
 
+ZONE, DATE = ("zone", "client_name", "client_id"), "date"
+"""The keys of a table: the zone, by our name or by those of the paper's authors, and the day."""
 DEMAND = ("demand", "bess")
 """The paper's authors call a zone's demand bess."""
 LATITUDE, LONGITUDE = ("lat", "latitude"), ("lon", "longitude")
@@ -25,33 +27,33 @@ PAPERS = (
     ("wind", "wind_speed_mean"), ("solar_irradiance_mean",), ("solar_irradiance_max",), CALENDAR,
 )  # fmt: skip
 """The covariates that the paper uses, by the names that they may have."""
-NEITHER = {*ZONE, *DEMAND, *LATITUDE, *LONGITUDE, "date", "iso", "market", "filled"}
+NEITHER = {*ZONE, DATE, *DEMAND, *LATITUDE, *LONGITUDE, "iso", "market", "filled"}
+"""Columns that are neither prices nor covariates."""
 ALL = ["all"]
-"""Asks for every covariate that there is."""
+"""A request for every covariate that there is."""
 
 
-def price_columns(rows: Rows) -> list[str]:
+def price_columns(rows: InputTable) -> list[str]:
     """The 24 columns of prices, in order of the hours: 0 to 23, or 1 to 24 where they count hours that end."""
     families = _families(rows.table.columns)
     stems = [stem for stem in PRICE if stem in families]
     if not stems:
-        names = list(rows.table.columns)
-        some = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        raise ValueError(f"{rows.path}: must have a day's prices in columns price_0 to price_{HOURS - 1}, found {some}")
+        found = listed(rows.table.columns, 8)
+        raise ValueError(f"{rows.path}: must have a day's prices in columns price_0 to price_{HOURS - 1}, found {found}")
     stem = next((stem for stem in stems if _is_a_day(families[stem])), stems[0])
     family = families[stem]
     if not _is_a_day(family):
         first, last = min(family), max(family)
-        lacking = [f"{stem}_{hour}" for hour in range(first, last) if hour not in family]
+        missing = [f"{stem}_{hour}" for hour in range(first, last) if hour not in family]
         raise ValueError(
             f"{rows.path}: a day must have {HOURS} prices, {stem}_0 to {stem}_{HOURS - 1}, found {len(family)} columns, "
-            f"{family[first]} to {family[last]}{f' without {lacking[0]}' if lacking else ''}; "
+            f"{family[first]} to {family[last]}{f' without {missing[0]}' if missing else ''}; "
             "for days of 23 or 25 hours, build the panel with dffl energy panel"
         )
     return [family[hour] for hour in sorted(family)]
 
 
-def covariate_columns(rows: Rows, wanted: Sequence[str] | None, notes: list[str]) -> list[str]:
+def covariate_columns(rows: InputTable, wanted: Sequence[str] | None, notes: list[str]) -> list[str]:
     """Those that are asked for, or else all that hold numbers, but for prices, names, places, demands and hourly columns.
 
     Columns by the hour (``name_0`` to ``name_23``) are left out unless they are asked for, and price components, such as the
@@ -76,7 +78,7 @@ def covariate_columns(rows: Rows, wanted: Sequence[str] | None, notes: list[str]
     return names if set(names) & set(CALENDAR) else [*names, CALENDAR[0]]
 
 
-def checked_covariates(rows: Rows, wanted: Sequence[str]) -> list[str]:
+def checked_covariates(rows: InputTable, wanted: Sequence[str]) -> list[str]:
     """The covariates that are asked for, each once, if they can be."""
     names = list(dict.fromkeys(wanted))
     if not names:
@@ -86,11 +88,11 @@ def checked_covariates(rows: Rows, wanted: Sequence[str]) -> list[str]:
         if _stem(name) in (*PRICE, *COMPONENTS):
             raise ValueError(f"{rows.path}: {name} cannot be a covariate: it is known only with the prices")
         if name in NEITHER:
-            raise ValueError(f"{rows.path}: {name} cannot be a covariate: it says nothing of a day")
+            raise ValueError(f"{rows.path}: {name} cannot be a covariate: it does not describe a day")
     return names
 
 
-def covariate(rows: Rows, name: str, fix: str = "") -> np.ndarray:
+def covariate(rows: InputTable, name: str, fix: str = "") -> np.ndarray:
     """A covariate of every row; the weekday follows from the date where the table does not have it."""
     return weekday(rows.dates).astype(float) if name in CALENDAR and name not in rows.table else rows.complete(name, fix)
 
@@ -105,7 +107,7 @@ def papers_covariates(columns: Iterable[str]) -> list[str]:
 def mostly_numbers(values: pd.Series) -> bool:
     """Whether a column is meant to hold numbers: a slip in one is then an error, and not a reason to ignore it."""
     filled = values.dropna()
-    return len(filled) > 0 and bool(as_numbers(filled).notna().mean() > 0.5)
+    return len(filled) > 0 and bool(np.isnan(numbers_in(filled)[0]).mean() < 0.5)
 
 
 def _stem(column: str) -> str | None:

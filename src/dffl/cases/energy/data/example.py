@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dffl.cases.energy.data.lagged import weekday
 from dffl.cases.energy.data.panel import HOURS, Panel
 from dffl.cases.energy.data.reading import drawn_demands
-from dffl.cases.energy.data.rows import weekday
 from dffl.randomness import Purpose, stream
 
 COVARIATES = ("temp_c_mean", "temp_c_min", "temp_c_max", "wind_speed_mean", "day_of_week")

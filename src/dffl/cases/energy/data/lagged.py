@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.signal import lfilter
 
-from dffl.cases.energy.data.rows import weekday
-
 WEIGHTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 """The weights of a new day that tuning chooses from."""
 WIDEST = 3.0
@@ -17,6 +15,11 @@ WIDEST = 3.0
 SATURDAY = 5
 ALIKE = 3.0
 """How many times a working day counts for a working day, and a weekend's for a weekend's, beside the other kind."""
+
+
+def weekday(dates: np.ndarray) -> np.ndarray:
+    """0 for a Monday to 6 for a Sunday."""
+    return (dates.astype("datetime64[D]").astype(int) + 3) % 7  # 1970-01-01 was a Thursday
 
 
 def is_weekend(dates: np.ndarray) -> np.ndarray:
@@ -46,7 +49,7 @@ def steady_average(prices: np.ndarray, dates: np.ndarray, weight: float) -> np.n
     day the shapes of the days before it are averaged, those of its own kind (working day or weekend) three times, and put
     together again with the average median and the spread of an ordinary day. Rows as in `moving_average`.
     """
-    middle, size, shape = _apart(prices)
+    level, spread, shape = _level_spread_shape(prices)
     kinds = is_weekend(np.append(dates, dates[-1] + 1))
     total, count = np.zeros((len(prices) + 1, prices.shape[1])), np.zeros((len(prices) + 1, 1))
     for kind in (False, True):
@@ -54,9 +57,9 @@ def steady_average(prices: np.ndarray, dates: np.ndarray, weight: float) -> np.n
         trust = np.where(kinds == kind, ALIKE, 1.0)[:, None]
         total += trust * _faded(shape * days, weight)
         count += trust * _faded(days.astype(float), weight)
-    sizes = np.cumsum(size, axis=0) / np.arange(1, len(size) + 1)[:, None]
-    sizes = np.concatenate([np.zeros((1, 1)), sizes])
-    return moving_average(middle, weight) + total / np.where(count > 0, count, 1.0) * np.exp(sizes)
+    spreads = np.cumsum(spread, axis=0) / np.arange(1, len(spread) + 1)[:, None]
+    spreads = np.concatenate([np.zeros((1, 1)), spreads])
+    return moving_average(level, weight) + total / np.where(count > 0, count, 1.0) * np.exp(spreads)
 
 
 @dataclass
@@ -85,7 +88,7 @@ class Memory:
 
     def add(self, day: np.ndarray, date: np.datetime64) -> None:
         """Take in the prices of one more day."""
-        middle, size, shape = (part[0] for part in _apart(day[None]))
+        middle, size, shape = (part[0] for part in _level_spread_shape(day[None]))
         kind, kept = int(is_weekend(np.asarray(date))), 1 - self.weight
         self.days += 1
         self.middle += (self.weight if self.days > 1 else 1.0) * (float(middle[0]) - self.middle)
@@ -112,7 +115,7 @@ def _faded(values: np.ndarray, weight: float) -> np.ndarray:
     return np.concatenate([np.zeros_like(values[:1]), lfilter([1.0], [1, weight - 1], values, axis=0)])
 
 
-def _apart(prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _level_spread_shape(prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The median of each day, the logarithm of its spread, and its shape in spreads from the median."""
     middle = np.median(prices, axis=1, keepdims=True)
     spread = prices.std(axis=1, keepdims=True) + 1.0  # a day on which all hours cost the same has no shape

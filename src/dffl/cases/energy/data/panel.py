@@ -1,4 +1,4 @@
-"""The panel: a row a zone and day, with 24 prices and what was known of the day beforehand.
+"""The panel: one row per zone and day, with 24 prices and what was known of the day beforehand.
 
 A price is the mean over the zones of that hour, the *market part*, and what a zone has of its own, its *own part*. The
 paper calls the own part congestion; a market's own congestion component is another thing, and the panel does not use it.
@@ -7,31 +7,22 @@ paper calls the own part congestion; a market's own congestion component is anot
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import some
+from dffl.data.tables import listed
 from dffl.files import write_whole
 
 HOURS = 24
 PRICES = tuple(f"price_{hour}" for hour in range(HOURS))
 COSTS = ("total", "total+own")
 """What a zone pays for an hour: its price, or as the paper's authors have it, its price and its own part once more."""
-
-
-class Zone(NamedTuple):
-    """One zone's days, in order: dates, prices (days, 24) and covariates (days, p)."""
-
-    name: str
-    dates: np.ndarray
-    prices: np.ndarray
-    covariates: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,23 +50,16 @@ class Panel:
     def __repr__(self) -> str:
         return f"Panel({len(self.names)} zones, {len(self.days)} days, {len(self.covariate_names)} covariates)"
 
-    def __iter__(self) -> Iterator[Zone]:
-        parts = (self.by_zone(values) for values in (self.dates, self.prices, self.covariates))
-        for name, *own in zip(self.names, *parts, strict=True):
-            yield Zone(name, *own)
+    @cached_property
+    def zones(self) -> dict[str, slice]:
+        """The rows of each zone."""
+        return {name: slice(*ends) for name, ends in zip(self.names, pairwise(self.starts.tolist()), strict=True)}
 
-    def by_zone(self, values: np.ndarray) -> Iterator[np.ndarray]:
-        """The zones' parts of an array with a line for each row of the panel."""
-        for start, end in zip(self.starts[:-1], self.starts[1:], strict=True):
-            yield values[start:end]
-
-    def zone(self, name: str) -> Zone:
-        """The days of one zone."""
-        if name not in self.names:
-            raise ValueError(f"{self.source}: there is no zone {name!r}; it has {some(self.names)}")
-        place = self.names.index(name)
-        start, end = self.starts[place : place + 2]
-        return Zone(name, self.dates[start:end], self.prices[start:end], self.covariates[start:end])
+    def rows(self, zone: str) -> slice:
+        """The rows of one zone."""
+        if zone not in self.zones:
+            raise ValueError(f"{self.source}: there is no zone {zone!r}; it has {listed(self.names)}")
+        return self.zones[zone]
 
     @cached_property
     def days(self) -> np.ndarray:

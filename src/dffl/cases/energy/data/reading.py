@@ -8,9 +8,18 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dffl.cases.energy.data.columns import DEMAND, LATITUDE, LONGITUDE, covariate, covariate_columns, price_columns
+from dffl.cases.energy.data.columns import (
+    DATE,
+    DEMAND,
+    LATITUDE,
+    LONGITUDE,
+    ZONE,
+    covariate,
+    covariate_columns,
+    price_columns,
+)  # fmt: skip
 from dffl.cases.energy.data.panel import HOURS, Panel
-from dffl.cases.energy.data.rows import Rows
+from dffl.data.tables import InputTable, first_true, shown
 from dffl.randomness import checked_seed
 
 LEAST, MOST = 4, 12
@@ -26,7 +35,7 @@ def read_panel(
     ``["all"]``); the weekday is added where the panel has none. Zones in ``without`` are left out. Where the panel has no
     demands, they are drawn once by ``demand_seed``.
     """
-    rows, notes = Rows.read(Path(path)).without(set(without)), list[str]()
+    rows, notes = InputTable.read(Path(path), ZONE, DATE).without(set(without)), list[str]()
     columns, names = price_columns(rows), covariate_columns(rows, covariates, notes)
     rows = rows.only({*columns, *names, *DEMAND, *LATITUDE, *LONGITUDE})
     prices, values = np.empty((len(rows), len(columns))), np.empty((len(rows), len(names)))
@@ -34,39 +43,55 @@ def read_panel(
         prices[:, place] = rows.complete(name)
     for place, name in enumerate(names):
         values[:, place] = covariate(rows, name, ", or choose the covariates with --covariates")
+    rows.refuse_repeats()
     notes += _out_of_order(rows)
-    return assemble(rows, prices, values, names, demand_seed, notes)
+    return assemble(rows, prices, values, names, zone_facts(rows), demand_seed, notes)
 
 
 def assemble(
-    rows: Rows, prices: np.ndarray, covariates: np.ndarray, names: Sequence[str], demand_seed: int, notes: list[str]
-) -> Panel:
-    """A panel of these prices and covariates, a line for each of the rows, and of the rows' demands and places."""
-    numbers, zones = pd.factorize(rows.zones, sort=True)
+    rows: InputTable, prices: np.ndarray, covariates: np.ndarray, names: Sequence[str], facts: pd.DataFrame,
+    demand_seed: int, notes: list[str],
+) -> Panel:  # fmt: skip
+    """A panel of prices and covariates, one line for each of the rows, and of what is known of the zones."""
+    numbers, zones = pd.factorize(rows.keys, sort=True)
     order = np.lexsort((rows.dates, numbers))
-    rows.refuse_pairs()
     if (np.diff(order) != 1).any():  # else a large panel would be copied for nothing
         prices, covariates = prices[order], covariates[order]
-    owners = np.searchsorted(numbers[order], np.arange(len(zones) + 1))
-    demands = _once_a_zone(rows, DEMAND, order, owners)
-    for demand, start in zip(() if demands is None else demands, owners, strict=False):
-        check_demand(rows.at(order[start]), str(rows.first_of(DEMAND)), demand)
-    unknown = np.full(len(zones), np.nan)
-    places = [_once_a_zone(rows, column, order, owners) for column in (LATITUDE, LONGITUDE)]
+    facts = facts.reindex(zones)
+    known = DEMAND[0] in facts
     panel = Panel(
         source=str(rows.path),
         names=tuple(str(zone) for zone in zones),
-        starts=owners,
+        starts=np.searchsorted(numbers[order], np.arange(len(zones) + 1)),
         dates=rows.dates[order],
         prices=prices,
         covariates=covariates,
         covariate_names=tuple(names),
-        demands=drawn_demands(len(zones), demand_seed) if demands is None else demands,
-        places=np.stack([unknown if one is None else one for one in places], axis=1),
-        demand_known=demands is not None,
+        demands=facts[DEMAND[0]].to_numpy(float) if known else drawn_demands(len(zones), demand_seed),
+        places=facts.reindex(columns=[LATITUDE[0], LONGITUDE[0]]).to_numpy(float),
+        demand_known=known,
         notes=tuple(notes),
     )
     return panel.noted([*_gaps(panel), *_constants(panel)])
+
+
+def zone_facts(rows: InputTable) -> pd.DataFrame:
+    """One row per zone: its lat, lon and demand, as far as the table has them; each is the same in all rows of a zone."""
+    codes, zones = pd.factorize(rows.keys)
+    first, facts = np.unique(codes, return_index=True)[1], pd.DataFrame(index=zones)
+    for names in (LATITUDE, LONGITUDE, DEMAND):
+        column = rows.first_of(names)
+        values = np.full(len(rows), np.nan) if column is None else rows.numbers(column)
+        if np.isnan(values).all():
+            continue
+        own = values[first][codes]
+        if (row := first_true((values != own) & ~(np.isnan(values) & np.isnan(own)))) is not None:
+            found = f"found {shown(values[row])} after {shown(own[row])}"
+            raise ValueError(f"{rows.at(row)}: {column} must be the same on all days of a zone, {found}")
+        if names is DEMAND and (row := first_true(~((values >= 0) & (values <= HOURS)))) is not None:
+            raise ValueError(f"{rows.at(row)}: {column} must be from 0 to {HOURS} hours a day, found {shown(values[row])}")
+        facts[names[0]] = values[first]
+    return facts
 
 
 def drawn_demands(count: int, seed: int) -> np.ndarray:
@@ -74,63 +99,38 @@ def drawn_demands(count: int, seed: int) -> np.ndarray:
     return np.random.default_rng(checked_seed(seed, "demand_seed")).integers(LEAST, MOST + 1, size=count).astype(float)
 
 
-def _once_a_zone(rows: Rows, names: Sequence[str], order: np.ndarray, starts: np.ndarray) -> np.ndarray | None:
-    """The number that each zone has of its own, the same in all its rows; None where the table does not tell."""
-    column = rows.first_of(names)
-    values = None if column is None else rows.numbers(column)[order]
-    if values is None or np.isnan(values).all():
-        return None
-    first = np.repeat(values[starts[:-1]], np.diff(starts))
-    other = np.flatnonzero((values != first) & ~(np.isnan(values) & np.isnan(first)))
-    if len(other):
-        found = f"found {told(values[other[0]])} after {told(first[other[0]])}"
-        raise ValueError(f"{rows.at(order[other[0]])}: {column} must be the same on all days of a zone, {found}")
-    return values[starts[:-1]]
-
-
-def told(value: float) -> str:
-    """A number for a message."""
-    return "nothing" if np.isnan(value) else f"{value:.10g}"
-
-
-def check_demand(where: str, column: str, demand: float) -> None:
-    """Refuse what cannot be bought in a day."""
-    if not 0 <= demand <= HOURS:
-        raise ValueError(f"{where}: {column} must be from 0 to {HOURS} hours a day, found {told(demand)}")
-
-
-def _out_of_order(rows: Rows) -> list[str]:
-    order = np.argsort(pd.factorize(rows.zones)[0], kind="stable")
-    zones, dates = rows.zones[order], rows.dates[order]
-    back = np.flatnonzero((zones[1:] == zones[:-1]) & (dates[1:] < dates[:-1]))
-    if not len(back):
-        return []
-    return [f"{rows.at(order[back[0] + 1])} stands behind a later day, {dates[back[0]]}: the days were put in order"]
+def _out_of_order(rows: InputTable) -> list[str]:
+    order = np.argsort(pd.factorize(rows.keys)[0], kind="stable")
+    zones, dates = rows.keys[order], rows.dates[order]
+    back = first_true((zones[1:] == zones[:-1]) & (dates[1:] < dates[:-1]))
+    return [] if back is None else [f"{rows.at(order[back + 1])} follows a later day, {dates[back]}: the days were sorted"]
 
 
 def _gaps(panel: Panel) -> list[str]:
-    """Days that a zone lacks between its first and its last."""
+    """Days that are missing between the first and the last day of a zone."""
     found = []
-    for zone in panel:
-        steps = np.diff(zone.dates).astype(int)
+    for name, rows in panel.zones.items():
+        dates = panel.dates[rows]
+        steps = np.diff(dates).astype(int)
         if (steps > 1).any():
-            lacking = int((steps - 1).sum())
-            days = "a day," if lacking == 1 else f"{lacking} days, the first"
-            found.append(f"zone {zone.name} lacks {days} {zone.dates[np.argmax(steps > 1)] + 1}")
+            missing = int((steps - 1).sum())
+            days = "a day is missing," if missing == 1 else f"{missing} days are missing, the first"
+            found.append(f"zone {name}: {days} {dates[np.argmax(steps > 1)] + 1}")
     if not found:
         return []
     more = f" ({len(found)} zones have gaps)" if len(found) > 1 else ""
-    return [f"{found[0]}{more}: the last day before a gap stands for yesterday"]
+    return [f"{found[0]}{more}; the last day before a gap is used as yesterday"]
 
 
 def _constants(panel: Panel) -> list[str]:
-    """Covariates that are the same on all days of a zone, and so tell its days apart by nothing."""
+    """Covariates that are the same on all days of a zone, and so cannot distinguish its days."""
     notes = []
-    flat = np.stack([(np.ptp(zone.covariates, axis=0) == 0) & (len(zone.dates) > 1) for zone in panel])
+    parts = [panel.covariates[rows] for rows in panel.zones.values()]
+    flat = np.stack([(np.ptp(part, axis=0) == 0) & (len(part) > 1) for part in parts])
     for name, column in zip(panel.covariate_names, flat.T, strict=True):
         zones = [zone for zone, is_flat in zip(panel.names, column, strict=True) if is_flat]
         if zones:
             where = "every zone" if len(zones) == len(panel.names) else f"zone {', '.join(zones[:3])}"
             more = " and more" if 3 < len(zones) < len(panel.names) else ""
-            notes.append(f"covariate {name} is constant at {where}{more}: it says nothing there")
+            notes.append(f"covariate {name} is constant at {where}{more}: it has no effect there")
     return notes

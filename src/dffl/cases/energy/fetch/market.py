@@ -12,8 +12,8 @@ import pandas as pd
 from dffl.cases.energy.data.hourly import build_panel
 from dffl.cases.energy.data.panel import Panel
 from dffl.cases.energy.data.reading import read_panel
-from dffl.cases.energy.data.rows import read_table
 from dffl.cases.energy.fetch import default_cache, fetch_authors, fetch_prices, fetch_weather, place, places_of
+from dffl.data.tables import read_table
 from dffl.files import write_whole
 
 SOURCES = ("eia", "pjm", "authors")
@@ -74,7 +74,7 @@ def _places(zones: list[str], table: Path | None) -> pd.DataFrame:
     """Where each zone is."""
     known = places_of([zone for zone in zones if place(zone)])
     if table is not None:
-        own, _ = read_table(table)
+        own, _ = read_table(table, ("zone",))
         if not {"zone", "lat", "lon"} <= set(own.columns):
             raise ValueError(f"{table}: must have the columns zone, lat and lon, found {', '.join(own.columns)}")
         known = pd.concat([own[["zone", "lat", "lon"]], known]).drop_duplicates("zone")

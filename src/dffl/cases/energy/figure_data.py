@@ -13,16 +13,17 @@ PERCENTILE = 95
 
 
 def zone_facts(panel: Panel) -> pd.DataFrame:
-    """A row a zone: its demand, its place and how far its own price part reaches."""
-    reach = [float(np.percentile(own, PERCENTILE)) for own in panel.by_zone(panel.own)]
+    """One row per zone: its demand, its place and how far its own price part reaches."""
+    own = panel.own
+    reach = [float(np.percentile(own[rows], PERCENTILE)) for rows in panel.zones.values()]
     lat, lon = with_places(panel).places.T
     return pd.DataFrame({"zone": panel.names, "demand": panel.demands, "own_p95": reach, "lat": lat, "lon": lon})
 
 
 def calendar_of(trained: Trained, zone: str, panel: Panel) -> pd.DataFrame:
-    """A row a test day and hour of one zone: its price, whether the model of the first half chose it, and should have."""
+    """One row per test day and hour of a zone: its price, and whether the model of the first half chose it and should have."""
     client = trained.test[zone]
-    dates = panel.zone(zone).dates[-client.n :]
+    dates = panel.dates[panel.rows(zone)][-client.n :]
     chosen = trained.first_half.decide(zone, client.x)
     hours = client.c.shape[1]
     return pd.DataFrame(
