@@ -25,6 +25,8 @@ UNREADABLE = (OSError, EOFError, ValueError, ZlibError, LZMAError, BadZipFile, p
 DAY = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)|(\d{4})(\d\d)(\d\d)")
 MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0+)?)?(Z|[+-]\d\d:?\d\d)?$")
 """What may follow a day. Any other time is refused: which day it belongs to would depend on the time zone."""
+UNPRINTABLE = "has a character that cannot be printed; rename it"
+"""Such a character, like the one that starts the commands of a terminal, must not reach a terminal with a message."""
 T = TypeVar("T")
 
 
@@ -119,9 +121,9 @@ class InputTable:
         names = np.array([*map(_name, found), ""], object)[codes]  # a cell without a value has the code -1
         if (row := first_true(names == "")) is not None:
             raise ValueError(f"{self.path}, {self.line(row)}: {column} is empty; name the {self.key}, or remove the line")
-        if unprintable := {name for name in set(names) if not name.isprintable()}:
-            row = int(np.argmax(pd.Series(names).isin(unprintable)))
-            raise ValueError(f"{self.path}, {self.line(row)}: {column} {names[row]!r} has a control character; rename it")
+        wrong = np.array([not str(name).strip().isprintable() for name in found] + [False])[codes]
+        if (row := first_true(wrong)) is not None:
+            raise ValueError(f"{self.path}, {self.line(row)}: {column} {names[row]!r} {UNPRINTABLE}")
         return names
 
     def _dates(self, column: str) -> np.ndarray:
@@ -216,8 +218,8 @@ def _parquet(path: Path) -> pd.DataFrame:
 def _csv(path: Path, key: Sequence[str], date: str | None) -> pd.DataFrame:
     """The whole file, with its blank lines."""
     header = _header(path)
-    _checked_names(path, [name for name in header if name])
-    names = [name or f"\0{place}" for place, name in enumerate(header)]  # pandas needs a name for each column
+    named = _checked_names(path, [name for name in header if not _is_unnamed(name)])
+    names = [f"\0{place}" if _is_unnamed(name) else name for place, name in enumerate(header)]  # pandas needs a name for each
 
     def read() -> pd.DataFrame:
         with warnings.catch_warnings():
@@ -228,7 +230,8 @@ def _csv(path: Path, key: Sequence[str], date: str | None) -> pd.DataFrame:
                 na_values={name: EMPTY[:1] if name in key else EMPTY for name in names}, keep_default_na=False,
             )  # fmt: skip
 
-    return _tried(path, "CSV", read).loc[:, [name for name in names if not _is_unnamed(name)]]
+    table = _tried(path, "CSV", read)
+    return table if len(named) == len(names) else table.loc[:, named]
 
 
 def _header(path: Path) -> list[str]:
@@ -244,17 +247,16 @@ def _header(path: Path) -> list[str]:
 
 def _is_unnamed(column: str) -> bool:
     """Whether a column has no name of its own, such as the row numbers that pandas writes."""
-    return not column.strip() or column.startswith(("\0", "__index_level_"))
+    return not column.strip() or column.startswith("__index_level_")
 
 
 def _checked_names(path: Path, names: list[str]) -> list[str]:
     """The names of the columns, if they differ and can be printed."""
-    if unprintable := [name for name in names if not name.isprintable()]:
-        where = path if is_parquet(path) else f"{path}, line 1"
-        raise ValueError(f"{where}: the column name {unprintable[0]!r} has a control character; rename the column")
-    name, count = (Counter(names).most_common(1) or [("", 0)])[0]
-    if count > 1:
-        raise ValueError(f"{path}: two columns are named {name!r}; rename one")
+    for name, count in Counter(names).items():
+        if not name.isprintable():
+            raise ValueError(f"{path}: the column {name!r} {UNPRINTABLE}")
+        if count > 1:
+            raise ValueError(f"{path}: two columns are named {name!r}; rename one")
     return names
 
 
