@@ -69,7 +69,8 @@ def energy(options: argparse.Namespace) -> pd.DataFrame:
     """The rows behind `dffl energy run`, a row a zone, seed and method, naive rules among them."""
     study, protocol = _energy_study()
     whole = study(options.data, protocol(lags=options.lags, settings={"dtype": options.dtype}), range(options.seeds))
-    tables = [whole.task(**whole.protocol, **job.parameters).assign(**job.parameters) for job in whole.jobs]
+    places = getattr(whole, "places", {})  # older versions handed the panel on in the environment
+    tables = [whole.task(**whole.protocol, **job.parameters, **places).assign(**job.parameters) for job in whole.jobs]
     return pd.concat(tables, ignore_index=True)
 
 

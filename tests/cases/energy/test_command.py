@@ -199,3 +199,22 @@ def test_on_the_real_zones_federating_gains_on_average(tmp_path):
     assert len(found["zones"]) == 19
     assert found["summary"]["fedavg"]["mean_change"] < -5
     assert (out / "figures" / "places.png").is_file()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 10**40])
+@pytest.mark.parametrize(
+    ("command", "option"), [("run", "demand-seed"), ("train", "demand-seed"), ("train", "seed"), ("example", "seed")]
+)
+def test_a_seed_that_is_none_is_named_in_one_line(tmp_path, command, option, seed):
+    panel = [] if command == "example" else [panel_file(tmp_path)]
+    answer = call(command, *panel, "--out", tmp_path / "out.csv", f"--{option}", seed)
+    assert answer.exit_code == 3
+    field = option.replace("-", "_")
+    assert answer.stderr.startswith(f"dffl: {field} must be a whole number from 0 to 2**63 - 1, found {seed!r:.40}")
+    assert answer.stderr.count("\n") == 1
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_the_help_of_run_claims_no_settings_of_the_paper():
+    text = " ".join(call("run", "--help").stdout.replace("\u2502", " ").split())
+    assert "It does not state the rounds, local epochs and share of clients per round" in text

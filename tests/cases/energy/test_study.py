@@ -1,5 +1,8 @@
 """The study's jobs."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from dffl.cases.energy.setup import Setup
@@ -12,9 +15,21 @@ def test_a_job_refuses_a_panel_that_is_not_the_one_of_its_study(tmp_path):
     (tmp_path / "b").mkdir()
     first, second = panel_file(tmp_path / "a"), panel_file(tmp_path / "b", seed=1)
     begun = study(first, Setup())
-    study(second, Setup())  # takes the place of the first in the environment
+    assert begun.places == {"panel": str(first)}
     with pytest.raises(ValueError, match="the panel is not the one that the study began with"):
-        judge(**begun.protocol, seed=0)
+        judge(**begun.protocol, seed=0, panel=str(second))
+
+
+def test_two_studies_do_not_share_a_place(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    before = dict(os.environ)
+    monkeypatch.chdir(tmp_path / "a")
+    panel_file(tmp_path / "a")
+    first, second = study(Path("panel.csv"), Setup()), study(panel_file(tmp_path / "b", seed=1), Setup())
+    assert dict(os.environ) == before
+    assert first.arguments(first.jobs[0])["panel"] == str(tmp_path / "a" / "panel.csv")  # wherever a worker starts
+    assert second.arguments(second.jobs[0])["panel"] == str(tmp_path / "b" / "panel.csv")
 
 
 def test_the_protocol_of_a_study_is_read_back_as_it_was(tmp_path):

@@ -80,9 +80,11 @@ def run(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train every method on the first half of a panel and judge it on the second, zone by zone, beside naive rules.
+    """Train every method on the first half of a panel and test it on the second half, zone by zone, beside naive rules.
 
-    The defaults are the paper's protocol. A run that was stopped goes on with the same command.
+    The two halves, the demands and the number of seeds are the paper's. It does not state the rounds, local epochs and share
+    of clients per round of its energy study: they are the defaults of dffl, with which all clients take part in each round. A
+    run that was stopped continues with the same command.
 
     Example: dffl energy run panel.csv
 

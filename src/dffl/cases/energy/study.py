@@ -1,8 +1,7 @@
-"""The energy study: every method on one panel, a job for each seed."""
+"""The energy study: every method on one panel, one job per seed."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,36 +12,28 @@ from dffl.cases.energy.data import digest
 from dffl.cases.energy.setup import METHODS, SEEDS, Setup, halves
 from dffl.studies.study import Study, grid
 
-PANEL = "DFFL_ENERGY_PANEL"
-"""The environment variable through which workers find the panel; a study knows it by its content alone."""
+
+def study(panel: Path, setup: Setup, seeds: Sequence[int] = SEEDS) -> Study:
+    """The study of a panel. Its protocol knows the panel by its content, so that the file may move between two runs."""
+    protocol = {"data": digest(panel), "protocol": setup.as_json()}
+    return Study("energy", judge, grid(seed=list(seeds)), protocol, places={"panel": str(panel.resolve())})
 
 
-def study(panel: Path, protocol: Setup, seeds: Sequence[int] = SEEDS) -> Study:
-    """Five seeds on a panel."""
-    os.environ[PANEL] = str(panel.resolve())
-    return Study("energy", judge, grid(seed=list(seeds)), {"data": digest(panel), "protocol": protocol.as_json()})
-
-
-def judge(*, data: str, protocol: dict[str, Any], seed: int) -> pd.DataFrame:
-    """A row a zone and method: the mean regret of a test day in US$ for each MW, and what the method chose."""
+def judge(*, data: str, protocol: dict[str, Any], seed: int, panel: str) -> pd.DataFrame:
+    """One row per zone and method or rule: the mean regret of a test day in US$ for each MW, and what the method chose."""
     from dffl.cases.energy.naive import naive_regrets
-    from dffl.comparing import fit_all
-    from dffl.federation import optima
+    from dffl.comparing import fit_all, tabulate
 
-    asked, path = Setup.of(protocol), os.environ[PANEL]
-    if digest(path) != data:
-        raise ValueError(f"{path}: the panel is not the one that the study began with; start anew in another folder")
-    panel = asked.open(path)
-    train, test, _, first_test = halves(panel, asked)
-    fits = fit_all(train, METHODS, progress=False, **asked.training(seed))
-    optima(test.clients)
-    naive = naive_regrets(panel, asked.cost, first_test)
-    rows = []
-    for place, client in enumerate(test):
-        best = float((client.c * client.w_star).sum(axis=-1).mean())
-        facts = {"zone": client.name, "demand": panel.demands[place], "n": train[place].n, "n_test": client.n, "best": best}
-        for method, fit in fits.items():
-            choices = fit.members[client.name].choices
-            rows.append(facts | {"method": method, "regret": float(fit.regrets(client).mean())} | choices)
-        rows += [facts | {"method": rule, "regret": float(lost[place])} for rule, lost in naive.items()]
-    return pd.DataFrame(rows).astype({"n": "int32", "n_test": "int32"})
+    if digest(panel) != data:
+        raise ValueError(f"{panel}: the panel is not the one that the study began with; start anew in another folder")
+    setup = Setup.of(protocol)
+    market = setup.open(panel)
+    train, test, _, first_test = halves(market, setup)
+    fits = fit_all(train, METHODS, progress=False, **setup.training(seed))
+    judged = tabulate(fits, test).rename(columns={"client": "zone"})[["zone", "method", "regret", "lambda", "epochs"]]
+    rules = naive_regrets(market, setup.cost, first_test)
+    naive = pd.DataFrame({"zone": test.names} | rules).melt("zone", var_name="method", value_name="regret")
+    best = [float((client.c * client.w_star).sum(axis=-1).mean()) for client in test]
+    zones = {"zone": test.names, "demand": market.demands, "n": train.counts, "n_test": test.counts, "best": best}
+    rows = pd.DataFrame(zones).merge(pd.concat([judged, naive]), on="zone")
+    return rows.astype({"n": "int32", "n_test": "int32"})
