@@ -229,7 +229,7 @@ def fetch(
     """
     with answering():
         from dffl.cases.energy.data.panel import check_target
-        from dffl.cases.energy.fetch.market import Wanted, fetch_panel
+        from dffl.cases.energy.fetch.market import FetchRequest, fetch_panel
 
         check_target(out)
         if year is not None and (first or last):
@@ -237,8 +237,8 @@ def fetch(
         if source != "authors" and year is None and not (first and last):
             raise ValueError("give --year, or --first and --last")
         span = (f"{year}-01-01", f"{year}-12-31") if year is not None else (first, last)
-        wanted = Wanted(source, market, *span, kind, places, cache, refresh, prices_from, weather_from)
-        _written(fetch_panel(wanted, progress=shown_progress(quiet)), out)
+        request = FetchRequest(source, market, *span, kind, places, cache, refresh, prices_from, weather_from)
+        _written(fetch_panel(request, progress=shown_progress(quiet)), out)
 
 
 def _written(made: Panel, out: Path) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from dffl.cases.energy.fetch import Web
 from dffl.cases.energy.fetch.download import Cache
+from dffl.cases.energy.fetch.web import Web
 from tests.cases.energy.fetch.server import Server
 
 

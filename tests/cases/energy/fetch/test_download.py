@@ -1,6 +1,5 @@
 """Files in the cache: once fetched, resumed, checked, or put there by hand."""
 
-import hashlib
 import socket
 from dataclasses import replace
 
@@ -123,18 +122,6 @@ def test_a_web_page_is_not_kept(server, cache, page):
     with pytest.raises(ValueError, match=r"/a\.csv is a web page, not data"):
         cache.fetch(url, "a.csv")
     assert not list(cache.folder.iterdir())
-
-
-def test_a_digest_is_checked_of_what_comes_and_of_what_is_there(server, cache, tmp_path):
-    url, right = server.on("/a.csv", Document(BODY)), hashlib.sha256(BODY).hexdigest()
-    with pytest.raises(ValueError, match=rf"SHA-256 must be 00ff, found {right}; it has changed since"):
-        cache.fetch(url, "a.csv", sha256="00ff")
-    assert not list(tmp_path.iterdir())
-    cache.fetch(url, "a.csv", sha256=right.upper())
-    (tmp_path / "a.csv").write_bytes(b"other")
-    for asked in (cache, replace(cache, refresh=True)):  # the server's is still the same, and so not sent again
-        with pytest.raises(ValueError, match=r"a\.csv: its SHA-256 must be .*; remove it and run again"):
-            asked.fetch(url, "a.csv", sha256=right)
 
 
 def test_content_that_fails_its_check_is_not_kept(server, cache):

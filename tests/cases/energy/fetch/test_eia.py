@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.cases.energy.fetch import NoNetwork
 from dffl.cases.energy.fetch.eia import fetch_eia, file_name
 from dffl.cases.energy.fetch.eia_file import parse_eia
 from dffl.cases.energy.fetch.span import Span
+from dffl.cases.energy.fetch.web import NoNetwork
 from tests.cases.energy.fetch.real import FOLDER, needs_real_files
 from tests.cases.energy.fetch.server import Document
 
@@ -125,7 +125,7 @@ def test_missing_hours_and_prices_stay_missing(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        (",40.00,", ",n/a,", r", line 15: A LMP at 2025-01-01 10:00:00 must be a number, found 'n/a'; mend it"),
+        (",40.00,", ",n/a,", r", line 15: A LMP at 2025-01-01 10:00:00 must be a number, found 'n/a'; correct it"),
         (",40.00,", ",inf,", r", line 15: A LMP at 2025-01-01 10:00:00 must be a number, found 'inf'"),
         (",40.00,", ",nan,", r", line 15: A LMP at 2025-01-01 10:00:00 must be a number, found 'nan'"),
         ("2025-01-01 16:00:00,2025-01-01 10", "soon,2025-01-01 10", r", line 15: UTC Timestamp .* must be a time .* 'soon'"),

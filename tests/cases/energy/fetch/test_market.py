@@ -1,13 +1,17 @@
 """`dffl energy fetch`: from servers to a panel that runs."""
 
+import socket
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from dffl.cases.energy.data import read_panel
-from dffl.cases.energy.fetch.authors import COLUMNS
-from dffl.cases.energy.fetch.market import Wanted, fetch_panel
+from dffl.cases.energy.fetch.market import AUTHORS_COLUMNS, FetchRequest, fetch_panel
+from dffl.cases.energy.fetch.web import NoNetwork
 from dffl.cli import app
 from tests.cases.energy.fetch.server import Document
 from tests.cases.energy.fetch.test_eia import text
@@ -42,15 +46,52 @@ def test_pjm_with_a_key_gives_the_same_kind_of_panel(server, tmp_path, monkeypat
     server.on("/da_hrl_lmps", miner)
     weather = server.on("/v1/archive", archive)
     panel = fetch_panel(
-        Wanted("pjm", "pjm", "2025-01-15", "2025-01-16", cache=tmp_path, prices_from=server.base, weather_from=weather),
+        FetchRequest("pjm", "pjm", "2025-01-15", "2025-01-16", cache=tmp_path, prices_from=server.base, weather_from=weather),
         progress=False,
     )
     assert len(panel.days) == 2
     assert KEY not in "".join(path.read_text() for path in tmp_path.iterdir())
 
 
+def test_pjm_has_its_own_prices_alone():
+    with pytest.raises(ValueError, match="source pjm has prices of the market pjm only, found 'nyiso'; use eia"):
+        FetchRequest("pjm", "nyiso")
+
+
+def test_without_a_network_each_source_says_what_to_do(tmp_path, web, monkeypatch):
+    monkeypatch.setenv("PJM_API_KEY", KEY)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        base = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    for source in ("eia", "authors"):
+        request = FetchRequest(source, first="2025-01-01", last="2025-01-02", cache=tmp_path, prices_from=base)
+        with pytest.raises(NoNetwork, match=rf"^cannot reach 127.*by hand and save it as {tmp_path}/.*, then run the same"):
+            fetch_panel(request, progress=False, web=web)
+    with pytest.raises(NoNetwork, match=r"^cannot reach 127.*run the same command again when it can be reached"):
+        fetch_panel(replace(request, source="pjm"), progress=False, web=web)
+
+
+def test_the_cache_is_the_users(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert FetchRequest("eia").folder == tmp_path / "dffl" / "energy"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert FetchRequest("eia").folder == Path("/home/somebody/.cache/dffl/energy")
+    assert FetchRequest("eia", cache=tmp_path).folder == tmp_path
+
+
+def test_a_file_that_is_not_the_authors_panel_is_refused(server, tmp_path, web):
+    assert len(AUTHORS_COLUMNS) == 2 + 48 + 7 + 3
+    assert AUTHORS_COLUMNS[:3] == ("client_id", "date", "total_lmp_0")
+    assert {"congestion_23", "solar_irradiance_max", "day_of_week", "bess", "client_name"} <= set(AUTHORS_COLUMNS)
+    body = pd.DataFrame([dict.fromkeys(AUTHORS_COLUMNS, 1)]).drop(columns="bess").to_csv(index=False)
+    server.on("/main/src/data/exp3/pjm_data.csv", Document(body.encode()))
+    request = FetchRequest("authors", cache=tmp_path, prices_from=server.base)
+    with pytest.raises(ValueError, match=r"pjm_data\.csv: is not the authors' panel \(no column bess\); remove it"):
+        fetch_panel(request, progress=False, web=web)
+
+
 def test_the_authors_panel_gets_its_places(server, tmp_path):
-    row = dict.fromkeys(COLUMNS, 1.5) | {
+    row = dict.fromkeys(AUTHORS_COLUMNS, 1.5) | {
         "client_id": 1,
         "date": "2025-01-01",
         "bess": 6,
@@ -88,7 +129,7 @@ def test_zones_that_nobody_knows_need_a_table_of_places(server, tmp_path):
     assert "Atlantis" in body
     server.on("/pjm_lmp_da_hr_zones_2025.csv", Document(body.encode()))
     weather = server.on("/v1/archive", archive)
-    wanted = {
+    asked = {
         "first": "2025-01-11",
         "last": "2025-01-12",
         "cache": tmp_path,
@@ -96,7 +137,15 @@ def test_zones_that_nobody_knows_need_a_table_of_places(server, tmp_path):
         "weather_from": weather,
     }
     with pytest.raises(ValueError, match="--places must name a table with the lat and lon of zone Atlantis"):
-        fetch_panel(Wanted("eia", **wanted), progress=False)
+        fetch_panel(FetchRequest("eia", **asked), progress=False)
     pd.DataFrame([{"zone": "Atlantis", "lat": 31.0, "lon": -24.0}]).to_csv(tmp_path / "places.csv", index=False)
-    panel = fetch_panel(Wanted("eia", **wanted, places=tmp_path / "places.csv"), progress=False)
+    request = FetchRequest("eia", **asked, places=tmp_path / "places.csv")
+    panel = fetch_panel(request, progress=False)
     assert panel.places[panel.names.index("Atlantis")].tolist() == [31.0, -24.0]
+    for line, complaint in (
+        ("Atlantis,31.0,-24.0", "line 3: zone Atlantis: a second row for this zone, after line 2; keep one"),
+        ("Lemuria,north,80", "line 3: zone Lemuria: lat must be a finite number, found 'north'"),
+    ):
+        (tmp_path / "places.csv").write_text(f"zone,lat,lon\nAtlantis,31.0,-24.0\n{line}\n")
+        with pytest.raises(ValueError, match=f"places.csv, {complaint}"):
+            fetch_panel(request, progress=False)

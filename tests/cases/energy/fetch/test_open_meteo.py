@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.cases.energy.fetch import NoNetwork
 from dffl.cases.energy.fetch.open_meteo import fetch_open_meteo
 from dffl.cases.energy.fetch.open_meteo_days import COVARIATES, parse_open_meteo
 from dffl.cases.energy.fetch.span import Span
+from dffl.cases.energy.fetch.web import NoNetwork
 from dffl.progress import Progress
 from tests.cases.energy.fetch.real import FOLDER, needs_real_files
 from tests.cases.energy.fetch.server import Asked, Reply, say
@@ -151,7 +151,7 @@ def test_too_many_requests_are_one_line_with_the_reason(server, cache):
     ],
 )
 def test_a_reply_of_another_kind_is_not_kept(server, cache, said, complaint):
-    with pytest.raises(ValueError, match=f"Open-Meteo's reply: {complaint}"):
+    with pytest.raises(ValueError, match=rf"the reply of 127\.0\.0\.1:\d+: {complaint}"):
         fetch_open_meteo(PLACES, SPAN, cache, server.on("/v1/archive", said))
     assert not list(cache.folder.iterdir())
 
@@ -182,8 +182,8 @@ def test_what_is_wrong_in_a_reply_is_named(change, complaint):
     ("places", "complaint"),
     [
         (PLACES.drop(columns="lat"), "there is no lat"),
-        (PLACES.iloc[:0], "one row a zone, found none"),
-        (pd.concat([PLACES, PLACES]), "one row a zone, found AECO, COMED, RECO, AECO"),
+        (PLACES.iloc[:0], "one row per zone, found none"),
+        (pd.concat([PLACES, PLACES]), "one row per zone, found AECO, COMED, RECO, AECO"),
         (PLACES.assign(lat=[39.36, 141.88, None]), r"zone COMED: lat must be degrees, found .*141\.88"),
         (PLACES.assign(lon="west"), "zone AECO: lon must be degrees, found 'west'"),
     ],

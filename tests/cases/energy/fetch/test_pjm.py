@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.cases.energy.fetch import NoNetwork
 from dffl.cases.energy.fetch.pjm import fetch_pjm
 from dffl.cases.energy.fetch.pjm_rows import parse_pjm
 from dffl.cases.energy.fetch.span import Span
+from dffl.cases.energy.fetch.web import NoNetwork
 from dffl.progress import Progress
 from tests.cases.energy.fetch.server import Asked, Reply, say
 
@@ -228,7 +228,7 @@ def test_a_price_that_is_missing_stays_missing():
 @pytest.mark.parametrize("reply", [Reply(b"[1, 2"), say({"errors": ["too many"]}), say([1])])
 def test_a_reply_of_another_kind_is_not_kept(server, cache, reply):
     server.on("/da_hrl_lmps", reply)
-    with pytest.raises(ValueError, match=r"PJM's reply: (is not JSON|must have items and totalRows, found )"):
+    with pytest.raises(ValueError, match=r"the reply of 127.0.0.1:\d+: (is not JSON|must have items and totalRows, found )"):
         fetch(server, cache)
     assert not list(cache.folder.iterdir())
 

@@ -7,18 +7,20 @@ name.origin     where it came from, and the marks by which the server tells one 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from dffl.cases.energy.fetch.web import Again, NoNetwork, Response, Web
 from dffl.files import write_text, write_whole
 from dffl.progress import Progress
 
 CHUNK = 1 << 16
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,16 +33,9 @@ class Cache:
     progress: Progress = field(default_factory=lambda: Progress(show=False))
 
     def fetch(
-        self,
-        url: str,
-        name: str,
-        *,
-        check: Callable[[bytes], object] | None = None,
-        secrets: Callable[[], Mapping[str, str]] = dict,
-        sha256: str | None = None,
-        advice: str | None = None,
-        progress: Progress | None = None,
-    ) -> Path:
+        self, url: str, name: str, *, check: Callable[[bytes], object] | None = None,
+        secrets: Callable[[], Mapping[str, str]] = dict, advice: str | None = None, progress: Progress | None = None,
+    ) -> Path:  # fmt: skip
         """The file of this name, fetched from ``url`` unless it is there already; one that was put there by hand counts.
 
         ``check`` raises ValueError for content that must not be kept. ``secrets`` are headers that are not stored.
@@ -57,10 +52,14 @@ class Cache:
                 kept = f"{target} is there from an earlier run; leave out the refresh to use it"
                 raise NoNetwork(f"{error}: {kept if target.exists() else by_hand}") from None
             if fresh:
-                download.finish(check, sha256)
-        if sha256:
-            _check_digest(str(target), target.read_bytes(), sha256, "remove it and run again")
+                download.finish(check)
         return target
+
+    def fetch_json(self, url: str, name: str, read: Callable[[Any, str], T], **options: Any) -> tuple[Path, T]:
+        """The file of this name, and what ``read`` makes of its JSON; ``read`` raises ValueError for what must not be kept."""
+        reply = f"the reply of {urlsplit(url).netloc}"
+        path = self.fetch(url, name, check=lambda content: read(_json(content, reply), reply), **options)
+        return path, read(_json(path.read_bytes(), str(path)), str(path))
 
 
 class _Download:
@@ -116,14 +115,12 @@ class _Download:
         self._drop()
         raise Again("the file has changed since its first part came")
 
-    def finish(self, check: Callable[[bytes], object] | None, sha256: str | None) -> None:
+    def finish(self, check: Callable[[bytes], object] | None) -> None:
         """Move the part into its place, unless it is not what was asked for."""
         try:
             content = self.part.read_bytes()
             if content[:CHUNK].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
                 raise ValueError(f"{self.url} is a web page, not data; look at it in a browser, or try again later")
-            if sha256:
-                _check_digest(self.url, content, sha256, "it has changed since")
             if check:
                 check(content)
         except ValueError:
@@ -157,7 +154,8 @@ def _marks(url: str, response: Response) -> dict[str, str]:
     return {name: mark for name, mark in marks.items() if mark}
 
 
-def _check_digest(name: str, content: bytes, sha256: str, advice: str) -> None:
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256.lower():
-        raise ValueError(f"{name}: its SHA-256 must be {sha256.lower()}, found {found}; {advice}")
+def _json(content: bytes, where: str) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"{where}: is not JSON ({error}); fetch it again") from None

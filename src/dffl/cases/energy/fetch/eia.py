@@ -1,24 +1,15 @@
-"""Hourly prices of every wholesale market, from the U.S. Energy Information Administration: a file a year, no key."""
+"""Hourly prices of every wholesale market, from the U.S. Energy Information Administration: one file per year, no key."""
 
 from __future__ import annotations
 
 from dffl.cases.energy.fetch.download import Cache
 from dffl.cases.energy.fetch.eia_file import parse_eia
-from dffl.cases.energy.fetch.fetched import Fetched
-from dffl.cases.energy.fetch.hourly import join
+from dffl.cases.energy.fetch.fetched import Fetched, join_prices
 from dffl.cases.energy.fetch.span import Span
 from dffl.cases.energy.fetch.web import Refused
 
 BASE = "https://www.eia.gov/electricity/wholesalemarkets/csv"
-MARKETS = {
-    "pjm": "zones",
-    "nyiso": "zones",
-    "miso": "hubs",
-    "isone": "zones",
-    "ercot": "hubs",
-    "caiso": "zones",
-    "spp": "hubs",
-}
+MARKETS = dict.fromkeys(("pjm", "nyiso", "isone", "caiso"), "zones") | dict.fromkeys(("miso", "ercot", "spp"), "hubs")
 """What each market's file has prices for; part of the file's name."""
 KINDS = {"da": "day-ahead", "rt": "real-time"}
 
@@ -33,7 +24,7 @@ def file_name(market: str, kind: str, year: int) -> str:
 
 
 def fetch_eia(market: str, kind: str, span: Span, cache: Cache, base: str | None = None) -> Fetched:
-    """A market's prices, from one file a year. ``base`` replaces EIA's address."""
+    """A market's prices, from one file per year. ``base`` replaces EIA's address."""
     parts = []
     for year in range(span.first.year, span.last.year + 1):
         name = file_name(market, kind, year)
@@ -46,4 +37,4 @@ def fetch_eia(market: str, kind: str, span: Span, cache: Cache, base: str | None
                 f"EIA has no hourly {KINDS[kind]} prices of {market} for {year} ({error}); choose another year, kind or market"
             ) from None
         parts.append(parse_eia(path))
-    return join(parts, span, f"{market} {KINDS[kind]}")
+    return join_prices(parts, span, f"{market} {KINDS[kind]}")

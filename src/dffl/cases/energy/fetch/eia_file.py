@@ -1,20 +1,20 @@
-"""One of EIA's price files: titles, a header, then a line an hour with a column a zone and component."""
+"""One of EIA's price files: titles, a header, then one line per hour with one column per zone and component."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dffl.cases.energy.fetch.cells import first, numbers
-from dffl.cases.energy.fetch.fetched import Fetched
-from dffl.cases.energy.fetch.hourly import to_days
+from dffl.cases.energy.fetch.fetched import Fetched, to_days
 from dffl.cases.energy.fetch.places import PJM_CODES
-from dffl.cases.energy.fetch.reading import read_text
+from dffl.data.tables import first_true, numbers_in
 
 UTC = "UTC Timestamp"
 LOCAL = "Local Timestamp"
@@ -44,7 +44,7 @@ def parse_eia(path: Path) -> Fetched:
 
 
 def _prices(raw: _Raw) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """The total and, where they are known, its components: a row an hour, a column a zone."""
+    """The total and, where they are known, its components: one row per hour, one column per zone."""
     total, congestion, loss = (raw.sheet(ending) for ending in (TOTAL, CONGESTION, LOSS))
     notes = []
     if sums := [name for name in total if str(name).endswith(" Total")]:
@@ -73,6 +73,19 @@ def _standard_offset(raw: _Raw, begin: pd.Series) -> int:
     return int(share.index[share >= 0.01].min())  # a slip in a line or two moves no clock
 
 
+def _text(path: Path) -> str:
+    """A file's text. Whether it is compressed is seen from its content, whatever its name is."""
+    try:
+        content = path.read_bytes()
+        return (gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content).decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no such file") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise ValueError(f"{path}: the compressed file is cut short or damaged; download it again") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is not a text file (byte {error.start}); download it again") from None
+
+
 class _Raw(NamedTuple):
     """The cells of a file, under its header; the index is the line in the file."""
 
@@ -82,7 +95,7 @@ class _Raw(NamedTuple):
     @classmethod
     def read(cls, path: Path) -> _Raw:
         """The file as text, each line as long as the header."""
-        lines = csv.reader(io.StringIO(read_text(path), newline=""))
+        lines = csv.reader(io.StringIO(_text(path), newline=""))
         header = next(([name.strip() for name in row] for row in lines if row and row[0].startswith(UTC)), None)
         if header is None or not any(name.endswith(TOTAL) for name in header):
             raise ValueError(
@@ -106,9 +119,9 @@ class _Raw(NamedTuple):
     def begin(self) -> pd.Series:
         """When each line's hour begins, UTC."""
         ending = self.times(UTC, "Ending")
-        if (at := first(ending != ending.dt.floor("h"))) is not None:
+        if (at := first_true(ending != ending.dt.floor("h"))) is not None:
             raise ValueError(f"{self._line(at)}: {ending.iloc[at]} is not on the hour; take the market's hourly file")
-        if (at := first(ending.duplicated())) is not None:
+        if (at := first_true(ending.duplicated())) is not None:
             before = ending.index[ending == ending.iloc[at]][0]
             raise ValueError(
                 f"{self._line(at)}: every zone has the hour that ends at {ending.iloc[at]} UTC already, in line {before}; "
@@ -122,10 +135,10 @@ class _Raw(NamedTuple):
         if name is None:
             raise ValueError(f"{self.path}: must have a column '{begins} ... ({contains})'; download the file again")
         found = pd.to_datetime(self.cells[name], format="ISO8601", errors="coerce")
-        if (at := first(found.isna())) is not None:
+        if (at := first_true(found.isna())) is not None:
             raise ValueError(
                 f"{self._line(at)}: {name} must be a time like 2025-01-31 05:00:00, found {self.cells[name].iloc[at]!r}; "
-                "mend it, or download the file again"
+                "correct it, or download the file again"
             )
         return found
 
@@ -134,12 +147,12 @@ class _Raw(NamedTuple):
         found = {}
         for name in map(str, self.cells):
             if name.endswith(ending):
-                found[name.removesuffix(ending).strip()], at = numbers(self.cells[name])
+                found[name.removesuffix(ending).strip()], at = numbers_in(self.cells[name])
                 if at is not None:
                     time = self.times(LOCAL, "Beginning").iloc[at]
                     raise ValueError(
                         f"{self._line(at)}: {name} at {time} must be a number, found {self.cells[name].iloc[at]!r}; "
-                        "mend it, or leave the cell empty"
+                        "correct it, or leave the cell empty"
                     )
         return pd.DataFrame(found)
 

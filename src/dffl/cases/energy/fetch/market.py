@@ -4,36 +4,56 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dffl.cache import user_cache
 from dffl.cases.energy.data.hourly import build_panel
-from dffl.cases.energy.data.panel import Panel
+from dffl.cases.energy.data.panel import HOURS, Panel
 from dffl.cases.energy.data.reading import read_panel
-from dffl.cases.energy.fetch import default_cache, fetch_authors, fetch_prices, fetch_weather, place, places_of
-from dffl.data.tables import read_table
+from dffl.cases.energy.fetch.download import Cache
+from dffl.cases.energy.fetch.eia import fetch_eia
+from dffl.cases.energy.fetch.open_meteo import fetch_open_meteo
+from dffl.cases.energy.fetch.open_meteo_days import COVARIATES
+from dffl.cases.energy.fetch.pjm import fetch_pjm
+from dffl.cases.energy.fetch.places import place, places_of
+from dffl.cases.energy.fetch.span import Span
+from dffl.cases.energy.fetch.web import Web
+from dffl.data.tables import InputTable, listed, read_table
 from dffl.files import write_whole
+from dffl.progress import Progress
 
 SOURCES = ("eia", "pjm", "authors")
+AUTHORS = "https://raw.githubusercontent.com/kziliask/RSPO_Plus"
+AUTHORS_FILE = "main/src/data/exp3/pjm_data.csv"
+AUTHORS_COLUMNS = (
+    "client_id", "date", *(f"{name}_{hour}" for name in ("total_lmp", "congestion") for hour in range(HOURS)), *COVARIATES,
+    "day_of_week", "bess", "client_name",
+)  # fmt: skip
+"""What the authors' file must have. ``bess`` is the number of hours that a zone buys per day."""
+NEW_YORK = "America/New_York"
 CLOCKS = {"miso": "EST", "ercot": "America/Chicago", "spp": "America/Chicago", "caiso": "America/Los_Angeles"}
-"""By whose clock a market's weather has its days; New York's for the others."""
+"""The clocks by which a market's weather has its days; New York's for the others."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FetchRequest:
     """What to fetch, and how."""
 
     source: str
+    """eia; pjm, for PJM's own prices with a key; or authors, for the panel that the paper's authors publish."""
     market: str = "pjm"
     first: str = ""
     last: str = ""
     kind: str = "da"
+    """da (day-ahead) or rt (real-time)."""
     places: Path | None = None
     """A table with zone, lat and lon, for zones whose reference city is not known here."""
     cache: Path | None = None
+    """Where downloads are kept. None: in the user's cache, beside compiled programs."""
     refresh: bool = False
+    """Ask again for files that may have changed."""
     prices_from: str | None = None
     """The address of a mirror of the prices, instead of the source's own."""
     weather_from: str | None = None
@@ -41,24 +61,32 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
             raise ValueError(f"SOURCE must be one of {', '.join(SOURCES)}, found {self.source!r}")
+        if self.source == "pjm" and self.market != "pjm":
+            raise ValueError(f"source pjm has prices of the market pjm only, found {self.market!r}; use eia")
+
+    @property
+    def folder(self) -> Path:
+        """Where downloads are kept."""
+        return self.cache or user_cache() / "energy"
 
 
-def fetch_panel(wanted: Wanted, progress: bool | None = None) -> Panel:
+def fetch_panel(request: FetchRequest, progress: bool | None = None, web: Web | None = None) -> Panel:
     """The panel of a market and a span of days; or the one that the paper's authors publish."""
-    files: dict[str, Any] = {"cache": wanted.cache, "refresh": wanted.refresh, "progress": progress}
-    if wanted.source == "authors":
-        return with_places(read_panel(fetch_authors(base=wanted.prices_from, **files)))
-    span = (wanted.first, wanted.last)
-    prices = fetch_prices(wanted.source, wanted.market, *span, kind=wanted.kind, base=wanted.prices_from, **files)
-    places = _places(prices.table["zone"].unique().tolist(), wanted.places)
-    clock = CLOCKS.get(wanted.market, "America/New_York")
-    weather = fetch_weather(places, *span, base=wanted.weather_from, timezone=clock, **files)
-    folder, name = wanted.cache or default_cache(), f"{wanted.source}-{wanted.market}-{wanted.kind}-{'-'.join(span)}.csv"
-    tables = {"prices": prices.table, "weather": weather.table, "zones": places}
+    with Progress(progress) as bar:
+        cache = Cache(request.folder, web or Web(), request.refresh, bar)
+        if request.source == "authors":
+            return with_places(read_panel(_authors_file(cache, request.prices_from or AUTHORS)))
+        span = Span.read(request.first, request.last)
+        if request.source == "pjm":
+            prices = fetch_pjm(request.kind, span, cache, base=request.prices_from)
+        else:
+            prices = fetch_eia(request.market, request.kind, span, cache, request.prices_from)
+        places = _places(prices.table["zone"].unique().tolist(), request.places)
+        weather = fetch_open_meteo(places, span, cache, request.weather_from, CLOCKS.get(request.market, NEW_YORK))
     # The tables are kept, so that what the panel's notes and errors name can be looked up.
-    paths = {kind: folder / f"{kind}-{name}" for kind in tables}
-    for kind, table in tables.items():
-        _write(table, paths[kind])
+    name = f"{request.source}-{request.market}-{request.kind}-{request.first}-{request.last}.csv"
+    tables = {"prices": prices.table, "weather": weather.table, "zones": places}
+    paths = {kind: _written(table, request.folder / f"{kind}-{name}") for kind, table in tables.items()}
     panel = build_panel(paths["prices"], paths["weather"], paths["zones"])
     return replace(panel, notes=(*prices.notes, *weather.notes, *panel.notes))
 
@@ -70,21 +98,28 @@ def with_places(panel: Panel) -> Panel:
     return replace(panel, places=np.where(np.isnan(panel.places), found, panel.places))
 
 
-def _places(zones: list[str], table: Path | None) -> pd.DataFrame:
-    """Where each zone is."""
-    known = places_of([zone for zone in zones if place(zone)])
-    if table is not None:
-        own, _ = read_table(table, ("zone",))
-        if not {"zone", "lat", "lon"} <= set(own.columns):
-            raise ValueError(f"{table}: must have the columns zone, lat and lon, found {', '.join(own.columns)}")
-        known = pd.concat([own[["zone", "lat", "lon"]], known]).drop_duplicates("zone")
-    if lacking := [zone for zone in zones if zone not in set(known["zone"])]:
-        raise ValueError(
-            f"--places must name a table with the lat and lon of zone {', '.join(lacking)}, which is not known here"
-        )
-    return known[known["zone"].isin(zones)].reset_index(drop=True)
+def _authors_file(cache: Cache, base: str) -> Path:
+    """The authors' panel in the cache, with its columns checked."""
+    path = cache.fetch(f"{base}/{AUTHORS_FILE}", "pjm_data.csv", progress=cache.progress)
+    table, _ = read_table(path)
+    if missing := [name for name in AUTHORS_COLUMNS if name not in table]:
+        raise ValueError(f"{path}: is not the authors' panel (no column {listed(missing, 5)}); remove it and run again")
+    return path
 
 
-def _write(table: pd.DataFrame, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _written(table: pd.DataFrame, path: Path) -> Path:
     write_whole(path, lambda where: table.to_csv(where, index=False, lineterminator="\n"))
+    return path
+
+
+def _places(zones: list[str], path: Path | None) -> pd.DataFrame:
+    """The lat and lon of each zone: those in the user's table, and those that are known here."""
+    known = places_of([zone for zone in zones if place(zone)])
+    if path is not None:
+        rows = InputTable.read(path, ("zone",))
+        rows.refuse_repeats()
+        own = {"zone": rows.keys, "lat": rows.complete("lat"), "lon": rows.complete("lon")}
+        known = pd.concat([pd.DataFrame(own), known]).drop_duplicates("zone")
+    if missing := [zone for zone in zones if zone not in set(known["zone"])]:
+        raise ValueError(f"--places must name a table with the lat and lon of zone {listed(missing)}, which is not known here")
+    return known[known["zone"].isin(zones)].reset_index(drop=True)

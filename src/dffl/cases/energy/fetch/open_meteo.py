@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 import pandas as pd
 
-from dffl.cases.energy.fetch.cells import first, numbers
 from dffl.cases.energy.fetch.download import Cache
 from dffl.cases.energy.fetch.fetched import Fetched
 from dffl.cases.energy.fetch.open_meteo_days import COVARIATES, SPELLINGS, parse_open_meteo
-from dffl.cases.energy.fetch.reading import as_json, read_json
 from dffl.cases.energy.fetch.span import Span
 from dffl.cases.energy.fetch.web import Refused
+from dffl.data.tables import first_true, numbers_in
 
 BASE = "https://archive-api.open-meteo.com/v1/archive"
 BATCH = 10
@@ -25,22 +25,20 @@ NEAR = 1.0
 
 
 def fetch_open_meteo(
-    places: pd.DataFrame,
-    span: Span,
-    cache: Cache,
-    base: str | None = None,
-    timezone: str = "America/New_York",
+    places: pd.DataFrame, span: Span, cache: Cache, base: str | None = None, timezone: str = "America/New_York",
     batch: int = BATCH,
-) -> Fetched:
-    """The weather of ``places`` (``zone``, ``lat``, ``lon``): a row a zone and day, with the covariates and ``day_of_week``."""
+) -> Fetched:  # fmt: skip
+    """The weather of ``places`` (``zone``, ``lat``, ``lon``): one row per zone and day of the clock of ``timezone``.
+
+    Columns are ``zone``, ``date``, the covariates under their names in the paper's panel, and ``day_of_week``, 0 for Monday.
+    """
     _check_places(places)
     cache.progress.expect(span.days * len(places))
     tables, notes = [], []
     for piece in span.pieces(12):
         for start in range(0, len(places), batch):
             some = places.iloc[start : start + batch]
-            path = _fetch(some, piece, cache, base or BASE, timezone)
-            replies = _replies(read_json(path), len(some), str(path))
+            path, replies = _fetch(some, piece, cache, base or BASE, timezone)
             for zone, lat, lon, reply in zip(some["zone"], some["lat"], some["lon"], replies, strict=True):
                 where = f"{path}, zone {zone}"
                 _check_near(lat, lon, reply, where)
@@ -58,13 +56,13 @@ def _check_places(places: pd.DataFrame) -> None:
     if missing := [name for name in ("zone", "lat", "lon") if name not in places]:
         raise ValueError(f"places must have columns zone, lat, lon; there is no {', '.join(missing)}")
     if places.empty or places["zone"].duplicated().any():
-        raise ValueError(f"places must have one row a zone, found {', '.join(map(str, places['zone'])) or 'none'}")
+        raise ValueError(f"places must have one row per zone, found {', '.join(map(str, places['zone'])) or 'none'}")
     for name, most in (("lat", 90), ("lon", 180)):
-        if (at := first(~numbers(places[name])[0].between(-most, most))) is not None:
+        if (at := first_true(~(np.abs(numbers_in(places[name])[0]) <= most))) is not None:
             raise ValueError(f"places: zone {places['zone'].iloc[at]}: {name} must be degrees, found {places[name].iloc[at]!r}")
 
 
-def _fetch(places: pd.DataFrame, span: Span, cache: Cache, base: str, timezone: str) -> Path:
+def _fetch(places: pd.DataFrame, span: Span, cache: Cache, base: str, timezone: str) -> tuple[Path, Any]:
     query = {
         "latitude": ",".join(f"{lat:g}" for lat in places["lat"]),
         "longitude": ",".join(f"{lon:g}" for lon in places["lon"]),
@@ -75,15 +73,14 @@ def _fetch(places: pd.DataFrame, span: Span, cache: Cache, base: str, timezone: 
     }
     asked = urlencode(query, safe=",/")
     name = f"open_meteo_{span.first}_{span.last}_{hashlib.sha256(asked.encode()).hexdigest()[:8]}.json"
-    said = "Open-Meteo's reply"
     try:
-        return cache.fetch(f"{base}?{asked}", name, check=lambda content: _replies(as_json(content, said), len(places), said))
+        return cache.fetch_json(f"{base}?{asked}", name, lambda found, where: _replies(found, len(places), where))
     except Refused as error:
         raise ValueError(f"Open-Meteo refused the request ({error.said})") from None
 
 
 def _replies(found: Any, places: int, where: str) -> list[dict[str, Any]]:
-    """A reply a place: a list of them, or the only one."""
+    """One reply per place: a list of them, or the only one."""
     replies = found if isinstance(found, list) else [found]
     if len(replies) != places or not all(isinstance(reply, dict) for reply in replies):
         raise ValueError(f"{where}: must have {places} places, found {len(replies)}; fetch it again")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from dffl.cases.energy.fetch.cells import first, numbers
 from dffl.cases.energy.fetch.fetched import Fetched
+from dffl.data.tables import first_true, numbers_in
 
 SPELLINGS = {
     "temperature_2m": ("temperature_2m",),
@@ -39,7 +40,7 @@ def parse_open_meteo(reply: dict[str, Any], where: str) -> Fetched:
     if not isinstance(hourly, dict) or not isinstance(hourly.get("time"), list):
         raise ValueError(f"{where}: must have hourly values with their times; fetch it again")
     time = pd.to_datetime(pd.Series(hourly["time"], dtype=str), format="ISO8601", errors="coerce")
-    if (at := first(time.isna())) is not None:
+    if (at := first_true(time.isna())) is not None:
         raise ValueError(f"{where}: a time must be like 2025-01-31T05:00, found {hourly['time'][at]!r}")
     hours, notes = {}, []
     if isinstance(ahead := reply.get("utc_offset_seconds"), int):
@@ -65,11 +66,11 @@ def parse_open_meteo(reply: dict[str, Any], where: str) -> Fetched:
     return Fetched(table.dropna(how="all").reset_index(), notes)
 
 
-def _hours(values: Any, time: pd.Series, where: str) -> pd.Series:
-    """An hour's value each; null is a missing one."""
+def _hours(values: Any, time: pd.Series, where: str) -> np.ndarray:
+    """One value per hour; null is a missing one."""
     if not isinstance(values, list) or len(values) != len(time):
         raise ValueError(f"{where}: must have a value for each of {len(time)} hours; fetch it again")
-    found, at = numbers(pd.Series(values, dtype=object))
+    found, at = numbers_in(pd.Series(values, dtype=object))
     if at is not None:
         raise ValueError(f"{where} at {time.iloc[at]:%Y-%m-%d %H:%M} must be a number, found {values[at]!r}")
     return found

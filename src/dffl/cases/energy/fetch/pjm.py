@@ -1,4 +1,4 @@
-"""Hourly prices from PJM's Data Miner 2, with the user's own key, a page at a time."""
+"""Hourly prices from PJM's Data Miner 2, with the user's own key, in pages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from dffl.cases.energy.fetch.download import Cache
-from dffl.cases.energy.fetch.fetched import Fetched
-from dffl.cases.energy.fetch.hourly import join
+from dffl.cases.energy.fetch.fetched import Fetched, join_prices
 from dffl.cases.energy.fetch.pjm_rows import EASTERN, UTC, ZONE, parse_pjm, price_fields
-from dffl.cases.energy.fetch.reading import as_json, read_json
 from dffl.cases.energy.fetch.span import Span
 from dffl.cases.energy.fetch.web import Refused
 
@@ -42,7 +40,7 @@ def fetch_pjm(
         items = feed.items(piece, datetime.combine(piece.last, time()) + timedelta(hours=hours))
         if items:
             parts.append(parse_pjm(items, kind, f"PJM, {piece.first} to {piece.last}"))
-    return join(parts, span, f"PJM {FEEDS[kind]}")
+    return join_prices(parts, span, f"PJM {FEEDS[kind]}")
 
 
 class _Feed(NamedTuple):
@@ -59,8 +57,7 @@ class _Feed(NamedTuple):
         items: list[dict[str, Any]] = []
         total: int | None = None
         while total is None or len(items) < total:
-            path = self.page(piece, end, len(items) + 1)
-            rows, said = _page(read_json(path), str(path))
+            path, (rows, said) = self.page(piece, end, len(items) + 1)
             items += rows
             advice = f"remove {self.name(piece, end, '*')} in {self.cache.folder} and run again"
             if total not in (None, said):
@@ -71,8 +68,8 @@ class _Feed(NamedTuple):
             self.cache.progress.advance(piece.days * (len(rows) / total if total else 1.0), f"PJM {piece.first:%Y-%m}")
         return items
 
-    def page(self, piece: Span, end: datetime, start: int) -> Path:
-        """The page that begins with this row, fetched if need be."""
+    def page(self, piece: Span, end: datetime, start: int) -> tuple[Path, tuple[list[dict[str, Any]], int]]:
+        """The page that begins with this row, fetched if need be: its file, its rows and how many rows all pages have."""
         query = {
             "rowCount": self.rows,
             "startRow": start,
@@ -84,10 +81,10 @@ class _Feed(NamedTuple):
             "order": "Asc",
         }
         try:
-            return self.cache.fetch(
+            return self.cache.fetch_json(
                 f"{self.base}/{FEEDS[self.kind]}?{urlencode(query, quote_via=quote, safe=',/:')}",
                 self.name(piece, end, str(start)),
-                check=lambda content: _page(as_json(content, "PJM's reply"), "PJM's reply"),
+                _page,
                 secrets=lambda: {"Ocp-Apim-Subscription-Key": _key(self.key)},
                 advice=f"the pages so far are kept in {self.cache.folder}; run the same command again when it can be reached",
             )

@@ -1,4 +1,4 @@
-"""The rows of Data Miner as prices: a row a zone and hour, the total and its components beside each other."""
+"""The rows of Data Miner as prices: one row per zone and hour, with the total and its components."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from dffl.cases.energy.fetch.cells import first, numbers
-from dffl.cases.energy.fetch.fetched import Fetched
-from dffl.cases.energy.fetch.hourly import to_days
+from dffl.cases.energy.fetch.fetched import Fetched, to_days
+from dffl.data.tables import first_true, numbers_in
 
 UTC, EASTERN, ZONE = "datetime_beginning_utc", "datetime_beginning_ept", "pnode_name"
 STANDARD = -5
@@ -39,12 +38,12 @@ def parse_pjm(items: list[dict[str, Any]], kind: str, where: str) -> Fetched:
     if missing := [field for field in (clock, ZONE, *columns.values()) if field not in rows]:
         raise ValueError(f"{where}: the reply lacks {', '.join(missing)}; PJM may have renamed them")
     begin = pd.to_datetime(rows[clock], format="ISO8601", errors="coerce")
-    if (at := first(begin.isna())) is not None:
+    if (at := first_true(begin.isna())) is not None:
         raise ValueError(f"{where}: zone {rows[ZONE].iloc[at]}: {clock} must be a time, found {items[at].get(clock)!r}")
     date, hour = to_days(begin, STANDARD if utc else 0)
     table = pd.DataFrame({"zone": rows[ZONE].astype(str).str.strip(), "date": date, "hour": hour})
     for name, field in columns.items():
-        table[name], at = numbers(rows[field])
+        table[name], at = numbers_in(rows[field])
         if at is not None:
             raise ValueError(f"{where}: {_hour(table, at)}: {field} must be a number, found {items[at][field]!r}")
     _check_once(table, utc, where)
@@ -66,7 +65,7 @@ def _check_once(table: pd.DataFrame, utc: bool, where: str) -> None:
         day = pd.to_datetime(table["date"])
         back = (day.dt.month == 11) & (day.dt.day <= 7) & (day.dt.day_of_week == 6) & (table["hour"] == 1)
         again &= ~back
-    if (at := first(again)) is not None:
+    if (at := first_true(again)) is not None:
         raise ValueError(f"{where}: {_hour(table, at)} is there twice; remove its pages and run again")
 
 
