@@ -9,11 +9,11 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from dffl.cases.energy.figures import draw_all, draw_calendar, draw_changes, draw_places, draw_zone_weights
-from dffl.cases.energy.figures.calendar import DEAR, HIT, MISSED, REST, Bought
+from dffl.cases.energy.figures.calendar import EXPENSIVE, HIT, MISSED, REST, Bought
 from dffl.cases.energy.figures.labels import place_labels
 from dffl.cases.energy.figures.lines import EACH_END, MOST, lines_of
-from dffl.cases.energy.figures.window import Window, crowd
-from dffl.cases.energy.order import zone_changes, zone_order
+from dffl.cases.energy.figures.window import Window, crowded_part
+from dffl.cases.energy.summary import zone_changes, zone_order
 from dffl.cases.energy.tables import name_of
 from dffl.training.methods import colour_of
 
@@ -152,7 +152,7 @@ def test_one_wild_zone_leaves_the_others_their_scale():
     wild = zone_changes(rows)["fedavg"].groupby("zone").mean()["ZONE_07"]
     assert figure.axes[0].get_xlim()[1] < wild / 5
     assert f"{wild:+.0f}" in texts(figure.axes[0])
-    assert "frame cuts" in note_of(figure)
+    assert "longer than the axis" in note_of(figure)
 
 
 def test_methods_that_are_missing_have_no_panel():
@@ -190,7 +190,7 @@ def test_dots_are_seeds_and_diamonds_their_means():
         assert to_hex(diamonds.get_facecolor()[0]).upper() == colour_of(method).upper()
     assert figure.axes[0].collections[2].get_alpha() > figure.axes[1].collections[2].get_alpha()
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["a seed", "mean over 5 seeds"]
+    assert [text.get_text() for text in legend.get_texts()] == ["one seed", "mean over 5 seeds"]
 
 
 def test_weights_of_one_seed_and_of_one_method():
@@ -255,7 +255,7 @@ def test_a_crowd_is_enlarged_and_every_zone_named_once():
 
 def test_where_nothing_overlaps_there_is_one_map():
     lon, lat = np.array([-90.0, -80.0, -85.0]), np.array([40.0, 44.0, 30.0])
-    assert crowd(lon, lat, Window.around(lon, lat, 6.0, 3.8, 0.3), 3.0, 3.0, 0.3) is None
+    assert crowded_part(lon, lat, Window.around(lon, lat, 6.0, 3.8, 0.3), 3.0, 3.0, 0.3) is None
 
 
 def test_sixty_zones_are_named_without_overlap():
@@ -268,7 +268,7 @@ def test_sixty_zones_are_named_without_overlap():
         for one, other in itertools.combinations(boxes, 2):
             assert (one[2:] <= other[:2]).any() or (other[2:] <= one[:2]).any()
     named = sum(len(axes.texts) for axes in figure.axes[:-1])
-    assert note_of(figure).endswith(f"for want of room: {60 - named}.")
+    assert note_of(figure).endswith(f"has no room: {60 - named}.")
     assert named > 20
 
 
@@ -310,16 +310,16 @@ def test_cells_tell_hits_from_misses():
     strip, cells = figure.axes
     column = cells.images[0].get_array()[:, 0]
     assert column.shape == (24, 3)
-    expected = [MISSED, HIT, REST, REST, REST, DEAR, *[REST] * 18]
+    expected = [MISSED, HIT, REST, REST, REST, EXPENSIVE, *[REST] * 18]
     np.testing.assert_allclose(column, [to_rgb(colour) for colour in expected])
     assert [bar.get_height() for bar in strip.patches] == [5.0]  # hours 1 and 5 instead of 0 and 1
     legend = figure.legends[0]
     assert [text.get_text() for text in legend.get_texts()] == [
         "bought: hit 50 % of the cheapest hours",
         "not bought: missed 50 %",
-        "bought though dearer: 50 % of purchases",
+        "bought, not among the cheapest: 50 % of purchases",
     ]
-    assert [to_hex(patch.get_facecolor()) for patch in legend.get_patches()] == [to_hex(c) for c in (HIT, MISSED, DEAR)]
+    assert [to_hex(patch.get_facecolor()) for patch in legend.get_patches()] == [to_hex(c) for c in (HIT, MISSED, EXPENSIVE)]
     render(figure)
 
 

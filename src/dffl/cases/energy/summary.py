@@ -1,4 +1,4 @@
-"""Who gains and who is harmed: each zone's change of regret against its own local model, and what is made of it."""
+"""Who gains and who is harmed: each zone's change of regret against its own local model, its statistics and its order."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from dffl.comparing import harms
 WORST_SHARE = 0.2
 STATISTICS = ("mean_change", "median_change", "worst_harm", "worst20_harm")
 NO_REGRET = 1e-9
+LEADER = "fedavg"
+"""The method by whose changes the zones are ordered."""
 
 
 def with_changes(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with ``change``, in percent of the local regret of the same zone and seed, and ``harmed``.
 
-    Where the local model has no regret (the zone buys nothing, or all hours) nothing can be said in percent: NaN.
+    Where the local model has no regret (the zone buys nothing, or all hours), a change in percent does not exist: NaN.
     """
     keys = ["seed", "zone"]
     local = rows[rows["method"] == "local"].set_index(keys)["regret"]
@@ -26,10 +28,27 @@ def with_changes(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(change=100 * (regret / own - 1), harmed=harms(regret, own))
 
 
+def zone_changes(rows: pd.DataFrame) -> pd.DataFrame:
+    """The change in percent: one row per seed and zone, one column per method; nan where the local model has no regret."""
+    if not (rows["method"] == "local").any():
+        return pd.DataFrame()
+    changes = with_changes(rows).pivot_table(index=["seed", "zone"], columns="method", values="change", dropna=False)
+    return changes.drop(columns="local")
+
+
+def zone_order(rows: pd.DataFrame) -> list[str]:
+    """All zones, from the one that federating helps most to the one that it harms most; then those without a change."""
+    zones = pd.Index(sorted(rows["zone"].unique()), name="zone")
+    changes = zone_changes(rows)
+    if LEADER in changes:
+        zones = changes[LEADER].groupby("zone").mean().reindex(zones).sort_values(kind="stable").index
+    return list(zones)
+
+
 def statistics(changes: np.ndarray) -> dict[str, float]:
     """Mean, median, worst harm and worst-20 % harm of the zones' changes in one seed.
 
-    Worst harm is the largest change, be it a gain. Worst-20 % harm is the mean one-sided harm (a gain counts as none) of the
+    Worst harm is the largest change, even if it is a gain. Worst-20 % harm is the mean harm (a gain counts as zero) of the
     worst fifth of the zones, rounded up.
     """
     ordered = np.sort(changes[~np.isnan(changes)])[::-1]
@@ -41,7 +60,7 @@ def statistics(changes: np.ndarray) -> dict[str, float]:
 
 
 def by_seed(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a method and seed: the statistics of the changes, the mean regret and how many zones are harmed."""
+    """One row per method and seed: the statistics of the changes, the mean regret and how many zones are harmed."""
     made = []
     for (method, seed), part in with_changes(rows).groupby(["method", "seed"], sort=False):
         facts = {"method": method, "seed": seed, "regret": part["regret"].mean(), "harmed": int(part["harmed"].sum())}

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 
 from dffl.cases.energy import published
-from dffl.cases.energy.order import zone_order
 from dffl.cases.energy.setup import METHODS
-from dffl.cases.energy.summary import STATISTICS, by_seed, with_changes
+from dffl.cases.energy.summary import STATISTICS, by_seed, with_changes, zone_order
 from dffl.studies.tables import Cell, Table, Value
 from dffl.training.methods import label_of
 

@@ -1,6 +1,6 @@
-"""The figures of the energy case study, drawn from its rows, its zones and one zone's calendar.
+"""The figures of the energy case study: of its rows, its zones and one zone's calendar.
 
-A figure is a function in a file of its own; it answers None where there is nothing that it could draw.
+Each figure is a function in its own file; it returns None if there is nothing to draw.
 """
 
 from __future__ import annotations
@@ -20,14 +20,10 @@ __all__ = ["draw_all", "draw_calendar", "draw_changes", "draw_places", "draw_zon
 
 
 def draw_all(
-    rows: pd.DataFrame,
-    zones: pd.DataFrame,
-    calendar: tuple[pd.DataFrame, str, str] | None,
-    folder: Path,
-    formats: Sequence[str] = ("png",),
-    resolution: int = 200,
-) -> list[Path]:
-    """Write every figure that the data allow, in each format; the files written.
+    rows: pd.DataFrame, zones: pd.DataFrame, calendar: tuple[pd.DataFrame, str, str] | None, folder: Path,
+    formats: Sequence[str] = ("png",), resolution: int = 200,
+) -> list[Path]:  # fmt: skip
+    """Write every figure that the data allow, in each format, and return the files.
 
     ``calendar`` is one zone's days, its name and the method that chose its hours.
     """

@@ -1,4 +1,4 @@
-"""Which hours a zone bought, day by day, and what the wrong ones cost."""
+"""Which hours a zone bought on each day, and what the wrong ones cost."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from dffl.cases.energy.figures.lines import note_text
 from dffl.cases.energy.tables import name_of
 from dffl.studies.drawing import INK, WIDE, blank, in_print, legend_above, note
 
-HIT, DEAR, MISSED, REST = "#004488", "#BB5566", "#DDAA33", "#f2f2f2"
-"""Tol's three colours of high contrast, which the colour-blind and grey print tell apart; none is a method's."""
+HIT, EXPENSIVE, MISSED, REST = "#004488", "#BB5566", "#DDAA33", "#f2f2f2"
+"""Tol's three colours of high contrast, distinct also for the colour-blind and in grey print; none is a method's colour."""
 HOURS = range(24)
 
 
 class Bought(NamedTuple):
-    """The days as grids: a row an hour, a column a day, nan where a day has no row."""
+    """The days as grids: one row per hour, one column per day, nan where a day has no row."""
 
     price: pd.DataFrame
     chosen: pd.DataFrame
@@ -43,13 +44,13 @@ class Bought(NamedTuple):
         """The percentage of the cheapest hours that were bought."""
         return 100.0 * float((self.chosen * self.cheapest).sum().sum() / self.cheapest.sum().sum())
 
-    def dear(self) -> float:
+    def expensive(self) -> float:
         """The percentage of the bought hours that are not among the cheapest."""
         return 100.0 * float((self.chosen * (1.0 - self.cheapest)).sum().sum() / self.chosen.sum().sum())
 
 
 def draw_calendar(days: pd.DataFrame, zone: str, method: str) -> Figure | None:
-    """A column a day, a cell an hour: bought or not, among the cheapest or not; above, the regret of each day."""
+    """One column per day, one cell per hour: bought or not, among the cheapest or not; above, the regret of each day."""
     if days.empty:
         return None
     bought = Bought.of(days)
@@ -62,7 +63,7 @@ def draw_calendar(days: pd.DataFrame, zone: str, method: str) -> Figure | None:
         entries = {
             f"bought: hit {bought.hit():.0f} % of the cheapest hours": HIT,
             f"not bought: missed {100 - bought.hit():.0f} %": MISSED,
-            f"bought though dearer: {bought.dear():.0f} % of purchases": DEAR,
+            f"bought, not among the cheapest: {bought.expensive():.0f} % of purchases": EXPENSIVE,
         }
         legend_above(figure, [Patch(color=colour) for colour in entries.values()], entries, 3)
         note(figure, _reading(bought))
@@ -88,8 +89,8 @@ def _strip(axes: Axes, regret: pd.Series) -> None:
 def _cells(axes: Axes, bought: Bought) -> None:
     days = bought.price.columns
     chosen, cheapest = (grid.to_numpy()[..., None] for grid in (bought.chosen, bought.cheapest))
-    hit, dear, missed, rest = (np.array(to_rgb(colour)) for colour in (HIT, DEAR, MISSED, REST))
-    colours = cheapest * (chosen * hit + (1 - chosen) * missed) + (1 - cheapest) * (chosen * dear + (1 - chosen) * rest)
+    hit, expensive, missed, rest = (np.array(to_rgb(colour)) for colour in (HIT, EXPENSIVE, MISSED, REST))
+    colours = cheapest * (chosen * hit + (1 - chosen) * missed) + (1 - cheapest) * (chosen * expensive + (1 - chosen) * rest)
     first, last = date2num(days[0]), date2num(days[-1]) + 1
     axes.imshow(np.nan_to_num(colours, nan=1.0), aspect="auto", interpolation="nearest", extent=(first, last, 24, 0))
     axes.set_ylabel("hour of the day")
@@ -105,9 +106,8 @@ def _reading(bought: Bought) -> str:
     costs = bought.regret().dropna().sort_values(ascending=False)
     half = int((costs.cumsum() < costs.sum() / 2).sum()) + 1
     costliest = "the costliest day makes" if half == 1 else f"the {half:,} costliest days make"
-    parts = [
-        f"{len(costs):,} days, mean regret {costs.mean():,.2f} US\\$ per MW a day" + (";" if costs.sum() > 0 else "."),
+    return note_text(
+        f"{len(costs):,} days, mean regret {costs.mean():,.2f} US\\$ per MW and day" + (";" if costs.sum() > 0 else "."),
         f"{costliest} half of the sum." if costs.sum() > 0 else "",
         "Mixed colours: hours bought in part." if ((bought.chosen % 1) > 0).to_numpy().any() else "",
-    ]
-    return " ".join(part for part in parts if part)
+    )

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from textwrap import fill
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dffl.cases.energy.figures.lines import NOTE_WIDTH, height_of, lines_of, name_lines
-from dffl.cases.energy.order import zone_changes, zone_order
-from dffl.cases.energy.tables import name_of
+from dffl.cases.energy.figures.lines import lines_of, method_panels, name_lines, note_text
+from dffl.cases.energy.summary import zone_changes, zone_order
 from dffl.comparing import HARM_TOLERANCE
-from dffl.studies.drawing import INK, PALE_INK, WIDE, blank, in_print, note
+from dffl.studies.drawing import INK, PALE_INK, in_print, note
 from dffl.training.methods import colour_of
 
 CHANGED = ("fedavg", "interp-spo", "finetune", "finetune-mix")
 HARM_PERCENT = 100 * HARM_TOLERANCE
 HARM, HARM_INK = "#fbe6e1", "#a3200d"
-"""The ground on which a zone is worse off than alone, and the ink of what is written about it."""
+"""The background where a zone is worse off than with its own local model, and the colour of texts about harm."""
 FAR = 4.0
-"""The axis ends at so many times the 90th percentile of the changes, or one wild zone would flatten all others."""
+"""The axis ends at so many times the 90th percentile of the changes: else one extreme zone would hide all others."""
 
 
 def draw_changes(rows: pd.DataFrame) -> Figure | None:
-    """A panel a method, a line a zone: bars of the change in percent, its number beside it, harm on a shaded ground."""
+    """One panel per method, one line per zone: the change in percent as a bar and as a number."""
     if rows.empty:
         return None
     changes = zone_changes(rows)
@@ -37,12 +34,9 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
     order = [zone for zone in zone_order(rows) if zone in means.index]
     lines = lines_of(order)
     with in_print():
-        figure = blank(WIDE, 1.15 + height_of(lines))
-        figure.suptitle("Change of each zone's regret against its own local model", x=0.01, ha="left")
-        panels = figure.subplots(1, len(methods), sharex=True, sharey=True, squeeze=False)[0]
+        figure, panels = method_panels("Change of each zone's regret against its own local model", methods, lines, pad=24)
         for axes, method in zip(panels, methods, strict=True):
             _bars(axes, means[method], spreads[method], lines, colour_of(method))
-            axes.set_title(name_of(method), fontweight="bold", pad=24)
             harm = _harm(means[method])
             axes.annotate(harm, (0, 1), (0, 2), "axes fraction", "offset points", va="bottom", fontsize=7, color=HARM_INK)
         name_lines(panels[0], lines, rows, len(order) - len(lines))
@@ -68,19 +62,17 @@ def _bars(axes: Axes, means: pd.Series, spreads: pd.Series, lines: dict[str, int
             fontsize=6.5, color=HARM_INK if harmed else PALE_INK, fontweight="bold" if harmed else "normal",
         )  # fmt: skip
     axes.grid(axis="y", visible=False)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
     axes.set_xlabel("gain ← change, % → harm", fontsize=7)
 
 
 def _limits(axes: Axes, means: pd.DataFrame, spreads: pd.DataFrame) -> bool:
-    """Let the axis hold the bars and their whiskers; whether it cuts some that reach too far."""
+    """Set the range of the axis to the bars and their whiskers; the answer is whether some bars are longer than the axis."""
     found, spread = means.to_numpy(), spreads.fillna(0).to_numpy()
     far = FAR * float(np.nanquantile(np.abs(found), 0.9)) or 1.0
     low = max(float(np.nanmin(found - spread, initial=0.0)), -far)
     high = min(float(np.nanmax(found + spread, initial=0.0)), far)
     room = 0.04 * (high - low) or 1.0
-    low, high = min(low - room, -3 * room), max(high + room, 3 * room)  # some ground is seen on either side of zero
+    low, high = min(low - room, -3 * room), max(high + room, 3 * room)  # both sides of zero are visible
     axes.set_xlim(low, high)
     return bool(((found < low) | (found > high)).any())
 
@@ -98,13 +90,12 @@ def _signed(change: float) -> str:
 
 def _reading(rows: pd.DataFrame, known: int, shown: int, cut: bool) -> str:
     seeds, left_out = rows["seed"].nunique(), rows["zone"].nunique() - known
-    parts = [
+    return note_text(
         f"Bars: mean over {seeds} seeds; whiskers: one standard deviation between them." if seeds > 1 else "One seed.",
-        f"On the shaded ground a zone is worse off than alone; it counts as harmed above {HARM_PERCENT:g} %.",
-        "Beside a bar its number, beside a zone the hours that it buys a day.",
+        f"On the shaded background a zone is worse off than with its local model; it is harmed above {HARM_PERCENT:g} %.",
+        "Numbers: the change of each bar, and the hours that each zone buys per day.",
         "Counts and worst are of the means over seeds." if seeds > 1 else "",
         "Counts and worst are over all zones." if shown < known else "",
-        "A bar that the frame cuts goes on to its number." if cut else "",
+        "Some bars are longer than the axis: their numbers are right." if cut else "",
         f"Zones left out, as they have no local regret: {left_out:,}." if left_out else "",
-    ]
-    return fill(" ".join(part for part in parts if part), NOTE_WIDTH)
+    )

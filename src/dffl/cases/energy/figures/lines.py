@@ -1,20 +1,23 @@
-"""The axis that figures of zones share: a line a zone, named by the zone and the hours that it buys."""
+"""What figures of zones share: one line per zone, named by the zone and the hours that it buys, and a note below."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from dffl.studies.drawing import PALE_INK
+from dffl.cases.energy.tables import name_of
+from dffl.studies.drawing import PALE_INK, WIDE, blank
 
 MOST = 60
-"""Zones that a page has lines for."""
+"""The most zones that have a line each."""
 EACH_END = 20
-"""Of more zones, so many at either end of their order are shown."""
+"""If there are more zones, so many from each end of their order are shown."""
 NOTE_WIDTH = 124
-"""Letters of a note that a page is wide enough for."""
+"""The most characters in a line of a note."""
 
 
 def lines_of(order: Sequence[str]) -> dict[str, int]:
@@ -25,9 +28,19 @@ def lines_of(order: Sequence[str]) -> dict[str, int]:
     return {zone: line for line, zone in ends}
 
 
-def height_of(lines: Mapping[str, int]) -> float:
-    """Inches that the lines take: fewer each when there are many, so that they stay on one page."""
-    return max(0.6, len(lines) * min(0.18, max(0.13, 4.4 / len(lines))))
+def method_panels(
+    title: str, methods: Sequence[str], lines: Mapping[str, int], pad: float | None = None,
+    width_ratios: Sequence[float] | None = None,
+) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    """A figure with one panel per method; lines are lower where there are many, so that they stay on one page."""
+    figure = blank(WIDE, 1.15 + max(0.6, len(lines) * min(0.18, max(0.13, 4.4 / len(lines)))))
+    figure.suptitle(title, x=0.01, ha="left")
+    panels = list(figure.subplots(1, len(methods), sharex=True, sharey=True, squeeze=False, width_ratios=width_ratios)[0])
+    for axes, method in zip(panels, methods, strict=True):
+        axes.set_title(name_of(method), fontweight="bold", pad=pad)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+    return figure, panels
 
 
 def name_lines(axes: Axes, lines: Mapping[str, int], rows: pd.DataFrame, hidden: int) -> None:
@@ -43,5 +56,10 @@ def name_lines(axes: Axes, lines: Mapping[str, int], rows: pd.DataFrame, hidden:
 
 
 def _hours(demand: float) -> str:
-    """The demand, as wide with one digit as with two, so that hours make a column."""
+    """The demand, as wide with one digit as with two, so that hours are aligned."""
     return f"{demand:g} h".rjust(4, "\N{FIGURE SPACE}")
+
+
+def note_text(*parts: str) -> str:
+    """The parts of a note that are not empty, in lines that fit on a page."""
+    return fill(" ".join(part for part in parts if part), NOTE_WIDTH)

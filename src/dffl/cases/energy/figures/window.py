@@ -1,4 +1,4 @@
-"""A piece of the Earth in a frame of given size, and the part of it that is too crowded to read."""
+"""What a map of a given size shows of the Earth, and the part of it in which markers overlap."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 CROWDED = 0.2
-"""Inches. Markers whose centres are nearer than that overlap."""
-APART = 0.1
-"""Inches. Markers that far apart are told apart, though they may touch."""
+"""Inches. Markers whose centres are nearer than this overlap."""
+SEPARATE = 0.1
+"""Inches. Markers with at least this distance can be distinguished, although they may touch."""
 SQUARES = (1 / 3, 1 / 6, 1 / 12, 1 / 24)
 """The sides of the squares that may be enlarged, as shares of the map."""
 LEAST_SPAN = 0.5
-"""Degrees. A single place is not enlarged beyond that."""
+"""Degrees. A map shows at least this much, also of a single place."""
 
 
 class Window(NamedTuple):
@@ -38,7 +38,7 @@ class Window(NamedTuple):
         return cls(float(x - across), float(x + across), float(y - up), float(y + up), width, height)
 
     def inches(self, lon: np.ndarray, lat: np.ndarray) -> np.ndarray:
-        """The places' distances from the frame's lower left corner, a row each."""
+        """The distances of the places from the frame's lower left corner, one row per place."""
         across = (lon - self.west) / (self.east - self.west) * self.width
         return np.column_stack([across, (lat - self.south) / (self.north - self.south) * self.height])
 
@@ -47,8 +47,8 @@ class Window(NamedTuple):
         spots = self.inches(lon, lat)
         return np.all((spots >= 0) & (spots <= (self.width, self.height)), axis=1)
 
-    def inches_a_degree(self) -> float:
-        """The scale, north."""
+    def inches_per_degree(self) -> float:
+        """The scale in the direction north."""
         return self.height / (self.north - self.south)
 
 
@@ -58,10 +58,10 @@ def natural_height(lon: np.ndarray, lat: np.ndarray, width: float, margin: float
     return 2 * margin + (width - 2 * margin) * float(up / across)
 
 
-def crowd(lon: np.ndarray, lat: np.ndarray, whole: Window, width: float, height: float, margin: float) -> Window | None:
+def crowded_part(lon: np.ndarray, lat: np.ndarray, whole: Window, width: float, height: float, margin: float) -> Window | None:
     """A closer view, of the given size, of the square with most of the markers that overlap; None if there is no such square.
 
-    It is the widest of `SQUARES` whose closer view tells them apart, or else the smallest.
+    It is the widest of `SQUARES` in whose closer view they can be distinguished, or else the smallest.
     """
     spots = whole.inches(lon, lat)
     gaps = np.abs(spots[:, None] - spots[None, :])
@@ -73,13 +73,13 @@ def crowd(lon: np.ndarray, lat: np.ndarray, whole: Window, width: float, height:
         if square @ overlap < max(3.0, overlap.sum() / 2):
             break
         view = Window.around(lon[square], lat[square], width, height, margin)
-        if _least_gap(view.inches(lon[square], lat[square])) > APART:
+        if _least_gap(view.inches(lon[square], lat[square])) > SEPARATE:
             break
     return view
 
 
 def _least_gap(spots: np.ndarray) -> float:
-    """The distance of the two nearest places, but for those that are one and the same."""
+    """The distance of the two nearest places that are not the same place."""
     gaps = np.hypot(*(spots[:, None] - spots[None, :]).T)
     return float(gaps[gaps > 0].min(initial=np.inf))
 
