@@ -101,7 +101,7 @@ def test_a_decision_for_tomorrow(finished, tmp_path):
     assert [one["zone"] for one in every] == ["Z01", "Z03"]
     assert every[0] == found[0]
     nobody = call("decide", out / "model.dffl", "--features", tmp_path / "t.csv")
-    assert (nobody.exit_code, "say who decides with --zone" in nobody.stderr) == (3, True)
+    assert (nobody.exit_code, "name the zone with --zone" in nobody.stderr) == (3, True)
     assert found[0]["low"] <= found[0]["expected_cost"] <= found[0]["high"]
 
 
@@ -169,7 +169,7 @@ def test_a_panel_from_tables_runs(tmp_path):
         (lambda t: t.assign(demand=25), (), "line 2: zone Z00, 2022-01-01: demand must be from 0 to 24 hours a day, found 25"),
         (lambda t: t[t["zone"] != "Z00"].head(25), (), "zone Z02 has 5 days from"),
         (lambda t: t, ("--split", "soon"), "--split must be a day such as 2021-01-31, found 'soon'"),
-        (lambda t: t, ("--split", "2030-01-01"), "--split must lie after 2022-01-01 and not after"),
+        (lambda t: t, ("--split", "2030-01-01"), "--split must be after 2022-01-01 and not after"),
         (lambda t: t, ("--cost", "free"), "cost must be one of total, total+own, found 'free'"),
         (lambda t: t, ("--covariates", "rain"), "must have a column 'rain'"),
         (lambda t: t, ("--without", "Z77"), "--without names zone 'Z77', which is not there"),

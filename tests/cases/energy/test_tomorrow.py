@@ -114,7 +114,10 @@ def test_a_range_in_numbers_also_where_prices_are_near_zero():
 def test_a_model_from_weather_alone_decides_for_any_day_but_tells_costs_only_near_known_prices(weather_model, tmp_path):
     [late] = decide(weather_model.model, "Z00", tomorrow(tmp_path, "2022-06-01"))
     assert late.expected_cost is None
-    assert "what they cost can be told for the week after known prices: prices are known up to 2022-03-01" in late.in_words()
+    assert (
+        "expected cost unknown: prices are known up to 2022-03-01, and costs are estimated for 7 days after them"
+        in late.in_words()
+    )
     later = frame(days=152).query("date > '2022-03-01'")
     later.to_csv(tmp_path / "past.csv", index=False)
     [known] = decide(weather_model.model, "Z00", tomorrow(tmp_path, "2022-06-02"), tmp_path / "past.csv")
@@ -128,6 +131,13 @@ def test_a_model_of_yesterdays_weather_decides_for_the_day_after_the_weather(pan
     assert found.date == "2022-03-02"
     x = np.array([[3.5, 8.0, 2.0]])  # the weather of Tuesday, for a Wednesday
     np.testing.assert_array_equal(found.hours, trained.model.decide("Z01", x)[0])
+
+
+def test_options_of_other_methods_in_the_setup_do_not_stop_a_model(panel):
+    options = {"rounds": 1, "finetune.epochs": (0, 1), "finetune-mix.epochs": (0, 1)}
+    trained = train(panel, Setup(settings=options), method="finetune-mix", progress=False)
+    assert trained.model.method == "finetune-mix"
+    assert {member.choices["epochs"] for member in trained.model.members.values()} <= {0, 1}
 
 
 def test_weekdays_that_are_counted_in_another_way_have_to_be_given(tmp_path):
@@ -163,9 +173,9 @@ def test_gaps_and_doubles_in_the_past_are_refused(lagged_model, tmp_path):
 def test_on_the_real_zones_four_days_in_five_lie_in_the_range_that_is_told():
     """A model of January to June is watched every day on the 60 days before, and the next day is compared with its range."""
     panel = open_panel(os.environ["DFFL_ENERGY_DATA"], without=["NE_INTERNAL_HUB"])
-    protocol = Setup(lags=True)
-    train_half, test, _, first_test = halves(panel, protocol)
-    model = dffl.fit(train_half, "fedavg", progress=False, **protocol.training(0))
+    setup = Setup(lags=True)
+    train_half, test, _, first_test = halves(panel, setup)
+    model = dffl.fit(train_half, "fedavg", progress=False, **setup.training(0))
     weight, inside, bias = tuned_weight(panel, "total", first_test), [], []
     for name in panel.names:
         client, zone = test[name], zone_days(panel, name)

@@ -28,4 +28,4 @@ def test_a_model_is_compared_with_the_best_naive_rule():
 
 def test_where_nobody_can_lose_nothing_is_said_in_percent():
     table = made(average=1.0)
-    assert Verdict.of(table.assign(regret=0.0)).in_words() == "a rule without any regret leaves nothing to gain here."
+    assert Verdict.of(table.assign(regret=0.0)).in_words() == "a rule without any regret leaves nothing to gain."

@@ -1,4 +1,4 @@
-"""How sure is it that a model beats a naive rule? The weeks of the test half are resampled many times.
+"""How certain is it that a model beats a naive rule? The weeks of the test half are resampled many times.
 
 Several seeds show how much the randomness of training matters. Which weeks are in the test half matters more: a few days make
 half of the regret.
@@ -15,13 +15,13 @@ from dffl.cases.energy.model import Trained
 from dffl.cases.energy.naive import daily_regrets
 from dffl.randomness import Purpose, stream
 
-DRAWS = 2000
+RESAMPLES = 2000
 WEEK = 7
 INTERVAL = (0.05, 0.95)
 
 
 class Chance(NamedTuple):
-    """By how many percent a model's regret differs from a rule's, and the range in which 90 % of the draws lie."""
+    """The difference of a model's regret from a rule's in percent, and the range of 90 % of the resampled differences."""
 
     method: str
     rule: str
@@ -46,7 +46,7 @@ def chance(trained: Trained, panel: Panel, cost: str, first_test: str, rule: str
     sums = np.stack([np.bincount(weeks, weights=np.concatenate(losses)) for losses in (mine, theirs)])
     if sums[1].sum() <= 0:
         return None
-    drawn = stream(0, Purpose.COMPARE).integers(sums.shape[1], size=(DRAWS, sums.shape[1]))
+    drawn = stream(0, Purpose.COMPARE).integers(sums.shape[1], size=(RESAMPLES, sums.shape[1]))
     totals = sums[:, drawn].sum(axis=2)
     ratios = totals[0][totals[1] > 0] / totals[1][totals[1] > 0]
     low, high = np.quantile(ratios, INTERVAL)

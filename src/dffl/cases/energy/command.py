@@ -36,17 +36,15 @@ ROUNDS = 50
 PanelFile = Annotated[
     Path, typer.Argument(metavar="PANEL", help="A panel (.csv, .csv.gz, .parquet), or a folder with prices and weather.")
 ]
-Split = Annotated[str | None, typer.Option(help="The first day that tests. Default: the first of the second half.")]
-Lags = Annotated[bool, typer.Option(help="Use past prices too, which the paper does not.")]
+Split = Annotated[str | None, typer.Option(help="The first test day. Default: the first day of the second half.")]
+Lags = Annotated[bool, typer.Option(help="Also use past prices, which the paper does not.")]
 Cost = Annotated[str, typer.Option(help="What an hour costs: total (its price), or total+own (the authors' choice).")]
-WeatherLag = Annotated[int, typer.Option(min=0, help="Covariates of so many days before; 0: as if forecasts were perfect.")]
+WeatherLag = Annotated[int, typer.Option(min=0, help="Use covariates of so many days before; 0: as if forecasts were perfect.")]
 Covariates = Annotated[
     str | None,
-    typer.Option(
-        help="The columns to decide by, with commas between, or all. Default: all of a panel, the paper's of a folder."
-    ),
+    typer.Option(help="The covariates, separated by commas, or all. Default: all of a panel; of a folder, those of the paper."),
 ]
-DemandSeed = Annotated[int, typer.Option(help="Draws the demands, where the panel has none.")]
+DemandSeed = Annotated[int, typer.Option(help="The seed of the demands, if the panel has none.")]
 Blocked = Annotated[bool, typer.Option(help="Hold out consecutive days, not random ones, for interpolation and tuning.")]
 Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")]
 Other = Annotated[
@@ -59,7 +57,7 @@ def run(
     panel: PanelFile,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where everything goes. Default: dffl-energy- and the panel's name."),
+        typer.Option("--out", "-o", help="The folder of the results. Default: dffl-energy- and the panel's name."),
     ] = None,
     split: Split = None,
     lags: Lags = False,
@@ -69,14 +67,14 @@ def run(
     covariates: Covariates = None,
     without: Without = None,
     demand_seed: DemandSeed = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="The number of seeds.")] = 5,
     rounds: Rounds = ROUNDS,
     set_: Other = None,
-    zone: Annotated[str | None, typer.Option(help="Whose calendar is drawn. Default: the zone with the most regret.")] = None,
+    zone: Annotated[str | None, typer.Option(help="The zone of the calendar figure. Default: that with most regret.")] = None,
     workers: Workers = None,
-    model: Annotated[bool, typer.Option(help="Train a model of all the days, for dffl energy decide.")] = True,
+    model: Annotated[bool, typer.Option(help="Train a model on all days, for dffl energy decide.")] = True,
     figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
-    show: Annotated[bool, typer.Option(help="Run nothing: the tables of what is finished.")] = False,
+    show: Annotated[bool, typer.Option(help="Run nothing: show the tables of what is finished.")] = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -103,11 +101,11 @@ def run(
 def train(
     panel: PanelFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="The model's file.")],
-    method: Annotated[str, typer.Option(help="A method of dffl.fit, but for the oracles.")] = "finetune-mix",
+    method: Annotated[str, typer.Option(help="A method of dffl.fit, except for the oracles.")] = "finetune-mix",
     lags: Lags = False,
     blocked: Blocked = False,
     split: Annotated[
-        str | None, typer.Option(help="From here on a model of the days before is watched, to tell what decisions cost.")
+        str | None, typer.Option(help="The first test day of a second model, whose errors give the range of expected costs.")
     ] = None,
     cost: Cost = "total",
     weather_lag: WeatherLag = 0,
@@ -127,11 +125,11 @@ def train(
         if out.is_dir() or not out.parent.is_dir():
             raise ValueError(f"--out must name a file in a folder that exists, found {str(out)!r}")
         from dffl.cases.energy.model import train as train_model
-        from dffl.cases.energy.running import say
+        from dffl.cases.energy.running import print_notes
 
         asked = _setup(split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_)
         opened, screen = asked.open(str(panel)), console()
-        say(opened.notes, screen)
+        print_notes(opened.notes, screen)
         train_model(opened, asked, method, seed, progress=shown_progress(quiet)).model.save(out)
         screen.print(f"{method} of {len(opened.names)} zones, {opened.days[0]} to {opened.days[-1]}: {out}")
 
@@ -140,13 +138,13 @@ def train(
 def decide(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What dffl energy run or train has written.")],
     features: Annotated[Path, typer.Option(help="A table with the date and the covariates of each day to decide for.")],
-    zone: Annotated[str | None, typer.Option(help="Who decides. Default: every zone that the table names.")] = None,
+    zone: Annotated[str | None, typer.Option(help="The zone that decides. Default: every zone in the table.")] = None,
     past: Annotated[
         Path | None, typer.Option(help="Prices since the model was trained: zone, date, price_0 to price_23.")
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Say which hours a zone should buy, and what they are expected to cost.
+    """Print which hours a zone should buy, and what they are expected to cost.
 
     Example: dffl energy decide dffl-energy-example/model.dffl --zone Ashford --features tomorrow.csv
     """
@@ -164,16 +162,16 @@ def decide(
 
 @energy.command()
 def panel(
-    prices: Annotated[Path, typer.Option(help="Prices by the hour: zone, date, hour, total.")],
-    weather: Annotated[Path, typer.Option(help="Weather by the day: zone, date, covariates.")],
+    prices: Annotated[Path, typer.Option(help="Hourly prices: zone, date, hour, total.")],
+    weather: Annotated[Path, typer.Option(help="Daily weather: zone, date, covariates.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The panel: .csv, .csv.gz or .parquet.")],
     zones: Annotated[Path | None, typer.Option(help="Places and demands: zone, lat, lon, demand.")] = None,
     covariates: Annotated[
-        str | None, typer.Option(help="Columns of the weather, with commas between, or all. Default: those of the paper.")
+        str | None, typer.Option(help="Columns of the weather, separated by commas, or all. Default: those of the paper.")
     ] = None,
     without: Without = None,
 ) -> None:
-    """Make a panel of a table of prices and one of weather; missing and repeated hours are mended, and told.
+    """Make a panel from a table of prices and one of weather. Missing and repeated hours are filled or averaged, and reported.
 
     Example: dffl energy panel --prices prices.csv.gz --weather weather.csv.gz --zones zones.csv -o panel.csv
     """
@@ -190,7 +188,7 @@ def example(
     out: Annotated[Path, typer.Option("--out", "-o", help="The panel: .csv, .csv.gz or .parquet.")] = Path("example.csv"),
     seed: Seed = 0,
 ) -> None:
-    """Write a made-up panel of eight towns and a year, to try the other commands on.
+    """Write a synthetic panel of eight towns and one year, to try the other commands.
 
     Example: dffl energy example -o example.csv && dffl energy run example.csv
     """
@@ -213,15 +211,15 @@ def fetch(
     kind: Annotated[str, typer.Option(help="da (day-ahead) or rt (real-time).")] = "da",
     places: Annotated[Path | None, typer.Option(help="zone, lat, lon of zones that are not known here.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Where downloads are kept. Default: the user's cache folder.")] = None,
-    refresh: Annotated[bool, typer.Option(help="Ask again for files that may have grown.")] = False,
+    refresh: Annotated[bool, typer.Option(help="Ask the server again for files that may have changed.")] = False,
     prices_from: Annotated[str | None, typer.Option(help="The address of a mirror of the prices.")] = None,
     weather_from: Annotated[str | None, typer.Option(help="The address of a mirror of the weather.")] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Download prices and weather and make a panel of them; or the panel that the paper's authors publish.
+    """Download prices and weather and make a panel from them; or download the panel of the paper's authors.
 
-    Prices: the U.S. EIA's market files, or PJM's Data Miner 2. Weather: the Open-Meteo archive. What is downloaded is kept,
-    and a download that was cut goes on where it was.
+    Prices: the U.S. EIA's market files, or PJM's Data Miner 2. Weather: the Open-Meteo archive. Downloads are kept, and
+    an interrupted download continues where it stopped.
 
     Example: dffl energy fetch eia --market nyiso --kind rt --year 2021 -o nyiso.csv
 
@@ -233,7 +231,7 @@ def fetch(
 
         check_target(out)
         if year is not None and (first or last):
-            raise ValueError("--year stands for --first and --last; give one or the other")
+            raise ValueError("--year replaces --first and --last; give one or the other")
         if source != "authors" and year is None and not (first and last):
             raise ValueError("give --year, or --first and --last")
         span = (f"{year}-01-01", f"{year}-12-31") if year is not None else (first, last)
@@ -242,12 +240,12 @@ def fetch(
 
 
 def _written(made: Panel, out: Path) -> None:
-    """Write a panel, and say what it holds and what was noticed."""
-    from dffl.cases.energy.running import say
+    """Write a panel, and print its notes and what it contains."""
+    from dffl.cases.energy.running import print_notes
 
     made.write(out)
     screen = console()
-    say(made.notes, screen)
+    print_notes(made.notes, screen)
     days = f"{made.days[0]} to {made.days[-1]}"
     screen.print(f"{len(made.names)} zones, {days}, {', '.join(made.covariate_names)}: {out}")
 

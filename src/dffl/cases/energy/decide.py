@@ -1,4 +1,4 @@
-"""Tomorrow: which hours a zone buys, and what they are expected to cost."""
+"""Decisions for tomorrow: which hours a zone buys, and what they are expected to cost."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Decision(NamedTuple):
     date: str
     demand: float
     hours: list[float]
-    """The part of each hour that is bought, 0 or 1 but for a fractional demand."""
+    """The part of each hour that is bought: 0 or 1, except for one hour if the demand is fractional."""
     expected_cost: float | None
-    """None where the last known prices are too old to tell."""
+    """None if the last known prices are too old to estimate it."""
     low: float | None
     high: float | None
     prices_until: str
     """The last day whose prices are known."""
     notes: list[str]
-    """What should be doubted."""
+    """Reasons to doubt the decision."""
 
     def as_json(self) -> dict[str, Any]:
         """For programs; ``buy`` lists the hours that are bought."""
@@ -47,8 +47,8 @@ class Decision(NamedTuple):
         first = f"{self.zone}, {day:%a} {self.date}: buy {self.demand:g} hours: {spans}"
         doubts = "".join(f"\n  note: {note}" for note in self.notes)
         if self.expected_cost is None:
-            until = f"prices are known up to {self.prices_until}"
-            return f"{first}\n  what they cost can be told for the week after known prices: {until}; see --past{doubts}"
+            until = f"prices are known up to {self.prices_until}, and costs are estimated for {STALE} days after them"
+            return f"{first}\n  expected cost unknown: {until}; see --past{doubts}"
         likely = f"four days in five: {self.low:,.2f} to {self.high:,.2f}; prices known up to {self.prices_until}"
         return f"{first}\n  expected cost {self.expected_cost:,.2f} US$ for each MW ({likely}){doubts}"
 
@@ -67,7 +67,7 @@ def decide(model: Fit, zone: str | None, features: Path, past: Path | None = Non
     """
     about = model.about.get(KIND)
     if about is None:
-        raise ValueError("MODEL must be made by dffl energy run or dffl energy train, which tell it how days become features")
+        raise ValueError("MODEL must be made by dffl energy run or dffl energy train, which store how days become features")
     if zone is not None and zone not in about["zones"]:
         raise ValueError(f"--zone must be one of {', '.join(about['zones'])}, found {zone!r}")
     rows, prices = _rows(features, zone), None if past is None else _rows(past, zone)
@@ -80,13 +80,13 @@ def decide(model: Fit, zone: str | None, features: Path, past: Path | None = Non
 
 
 def _decide_zone(model: Fit, about: dict[str, Any], zone: str, rows: InputTable, past: InputTable | None) -> list[Decision]:
-    recipe, known = Sampling(**about["recipe"]), about["zones"][zone]
-    memory, until = _memory(recipe, known, past)
-    dates = rows.dates + recipe.weather_lag
+    sampling, known = Sampling(**about["recipe"]), about["zones"][zone]
+    memory, until = _memory(sampling, known, past)
+    dates = rows.dates + sampling.weather_lag
     forecasts = np.stack([memory.forecast(date) for date in dates])
     derived = {name: weekday(dates).astype(float) for name in about["weekdays"]}
     x = np.stack([derived[name] if name in derived else rows.complete(name) for name in about["covariates"]], axis=1)
-    if recipe.weight is not None:
+    if sampling.weight is not None:
         _refuse_dates(rows, dates, until)
         x = with_past(x, dates, forecasts)
     ranges, made = CostRange(**known["cost_range"]), []
@@ -99,7 +99,7 @@ def _decide_zone(model: Fit, about: dict[str, Any], zone: str, rows: InputTable,
 
 
 def _unseen(values: np.ndarray, names: list[str], low: list[float], high: list[float]) -> list[str]:
-    """Covariates that lie outside what the zone's days had, by more than half of that range."""
+    """Notes on covariates that are outside the range of the training days by more than half of that range."""
     notes = []
     for name, value, least, most in zip(names, values, low, high, strict=False):  # past prices follow the covariates
         if not least - (most - least) / 2 <= value <= most + (most - least) / 2:
@@ -112,7 +112,7 @@ def _rows(path: Path, zone: str | None) -> InputTable:
     table, lines = read_table(path, ZONE, DATE)
     if not any(name in table for name in ZONE):
         if zone is None:
-            raise ValueError(f"{path}: has no column zone; say who decides with --zone")
+            raise ValueError(f"{path}: has no column zone; name the zone with --zone")
         table = table.assign(zone=zone)
     return InputTable(path, table, lines, ZONE, DATE)
 
@@ -127,12 +127,12 @@ def _of_zone(rows: InputTable, zone: str) -> InputTable:
     return own
 
 
-def _memory(recipe: Sampling, known: dict[str, Any], rows: InputTable | None) -> tuple[Memory, np.datetime64]:
-    """What the moving average remembers, also of the days in these rows, and the last day that it knows."""
+def _memory(sampling: Sampling, known: dict[str, Any], rows: InputTable | None) -> tuple[Memory, np.datetime64]:
+    """The memory of the moving average with the days in these rows added, and the last day that it knows."""
     memory, until = Memory(**known["memory"]), np.datetime64(known["last_day"], "D")
     if rows is None:
         return memory, until
-    if recipe.cost != "total":
+    if sampling.cost != "total":
         raise ValueError("--past works with models of the total price only; train again with the days up to today")
     prices = np.stack([rows.complete(name) for name in price_columns(rows)], axis=1)
     for row in np.argsort(rows.dates, kind="stable"):
@@ -157,7 +157,7 @@ def _refuse_dates(rows: InputTable, dates: np.ndarray, until: np.datetime64) -> 
 
 
 def _spans(hours: list[float]) -> list[str]:
-    """Hours in a row as clock times: 00:00-03:00, 13:00-14:00; an hour that is bought in part stands alone."""
+    """Hours in a row as clock times: 00:00-03:00, 13:00-14:00; an hour that is bought in part is listed on its own."""
     spans: list[tuple[int, int, float]] = []
     for hour, part in enumerate(hours):
         if part > 0 and spans and spans[-1][1:] == (hour, part) and part == 1:

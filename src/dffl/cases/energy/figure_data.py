@@ -1,4 +1,4 @@
-"""What the figures show beside the rows: the zones' places and prices, and one zone's days."""
+"""The data of the figures that are not in the rows: the zones' places and prices, and one zone's days."""
 
 from __future__ import annotations
 

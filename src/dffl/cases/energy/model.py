@@ -1,4 +1,4 @@
-"""A model for tomorrow: trained on all the days that there are, with what it takes to use it on days that follow.
+"""A model for tomorrow: trained on all days of a panel, and saved with everything that is needed to use it later.
 
 What SPO+ predicts ranks hours well and is no price forecast. What the chosen hours will cost is therefore estimated by the
 steady average of past prices, corrected by its recent errors: a model of the first half of the days decides on the last days of
@@ -21,9 +21,9 @@ from dffl.fitting import Fit, fit
 
 KIND = "energy"
 METHOD = "finetune-mix"
-"""What a model for tomorrow is, unless another is asked for."""
+"""The default method of a model for tomorrow."""
 RECENT_DAYS = 60
-"""The last days of the second half whose errors are used: errors of another season are of little use."""
+"""The last days of the second half whose errors are used: errors of another season do not apply."""
 LIKELY = (0.05, 0.95)
 """The quantiles of the recent errors that are reported as a range. About four in five of the days that follow lie inside."""
 
@@ -36,16 +36,17 @@ class Trained(NamedTuple):
     test: Federation
 
 
-def train(panel: Panel, protocol: Setup, method: str = METHOD, seed: int = 0, progress: bool | None = None) -> Trained:
+def train(panel: Panel, setup: Setup, method: str = METHOD, seed: int = 0, progress: bool | None = None) -> Trained:
     """Fit a method to all the days of a panel, and to their first half, for the errors of expected costs."""
-    settings = protocol.training(seed)
-    early, late, used, first_test = halves(panel, protocol)
+    # The options of other methods are for the study.
+    settings = {name: value for name, value in setup.training(seed).items() if name.partition(".")[0] in (name, method)}
+    early, late, used, first_test = halves(panel, setup)
     first = fit(early, method, progress=progress, **settings)
-    recipe = protocol.recipe(panel)
-    last = fit(federation(panel, recipe), method, progress=progress, **settings)
-    weight = used.weight or tuned_weight(panel, protocol.cost, first_test)
-    ranges = recent_errors(first, late, panel, protocol.cost, weight)
-    return Trained(replace(last, about={KIND: _about(panel, recipe, ranges)}), first, late)
+    sampling = setup.sampling(panel)
+    last = fit(federation(panel, sampling), method, progress=progress, **settings)
+    weight = used.weight or tuned_weight(panel, setup.cost, first_test)
+    ranges = recent_errors(first, late, panel, setup.cost, weight)
+    return Trained(replace(last, about={KIND: _about(panel, sampling, ranges)}), first, late)
 
 
 class CostRange(NamedTuple):
@@ -83,9 +84,9 @@ def cost_range(reference: np.ndarray, cost: np.ndarray) -> CostRange:
     return CostRange(least, float(errors.mean()), float(low), float(high))
 
 
-def _about(panel: Panel, recipe: Sampling, ranges: dict[str, CostRange]) -> dict[str, Any]:
-    """Everything that decisions need beside the network, as JSON has it."""
-    costs, weight = panel.costs(recipe.cost), recipe.weight or tuned_weight(panel, recipe.cost)
+def _about(panel: Panel, sampling: Sampling, ranges: dict[str, CostRange]) -> dict[str, Any]:
+    """Everything that decisions need in addition to the network, as plain values for JSON."""
+    costs, weight = panel.costs(sampling.cost), sampling.weight or tuned_weight(panel, sampling.cost)
     zones: dict[str, Any] = {}
     for (zone, rows), demand in zip(panel.zones.items(), panel.demands, strict=True):
         dates, covariates = panel.dates[rows], panel.covariates[rows]
@@ -97,6 +98,6 @@ def _about(panel: Panel, recipe: Sampling, ranges: dict[str, CostRange]) -> dict
             "seen": [covariates.min(axis=0).tolist(), covariates.max(axis=0).tolist()],
         }
     names = panel.covariate_names
-    # A column that counts the weekdays as we do need not be given for tomorrow: it follows from the date.
+    # A column that numbers the weekdays in our way need not be given for tomorrow: it follows from the date.
     weekdays = [name for place, name in enumerate(names) if (panel.covariates[:, place] == weekday(panel.dates)).all()]
-    return {"recipe": asdict(recipe), "covariates": list(names), "weekdays": weekdays, "zones": zones}
+    return {"recipe": asdict(sampling), "covariates": list(names), "weekdays": weekdays, "zones": zones}

@@ -1,4 +1,4 @@
-"""What a buyer without a model would do: rules that expect prices like those of the past."""
+"""Naive rules, for a buyer without a model: they expect prices like those of the past."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dffl.sets import TopK
 RULES = ("mean-cost", "yesterday", "moving-average", "steady-average", "perfect-foresight")
 """The historical mean price, yesterday's prices, moving averages of past prices, and the prices themselves."""
 Average = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
-"""From prices, their dates and the weight of a new day to a forecast of each day and the one after the last."""
+"""From prices, their dates and the weight of a new day to forecasts of each day and of the day after the last."""
 
 
 class Buyer(NamedTuple):
-    """A zone with all its days, of which some train (``past``) and the others test."""
+    """A zone with all its days: those before the first test day (``past``), and the test days."""
 
     client: Client
     dates: np.ndarray
@@ -69,12 +69,9 @@ def _best_weight(buyers: list[Buyer], average: Average) -> float:
 
 
 def _buyers(panel: Panel, cost: str, first_test: str | None) -> list[Buyer]:
-    costs = panel.costs(cost)
-    parts = [
-        (name, costs[rows], float(demand)) for (name, rows), demand in zip(panel.zones.items(), panel.demands, strict=True)
-    ]
-    clients = [Client(name, own[:, :1], own, TopK(HOURS, demand)) for name, own, demand in parts]
-    optima(clients)
-    last = np.datetime64(first_test or "9999-12-31", "D")
-    dates = [panel.dates[rows] for rows in panel.zones.values()]
-    return [Buyer(client, days, days < last) for client, days in zip(clients, dates, strict=True)]
+    buyers, costs, end = [], panel.costs(cost), np.datetime64(first_test or "9999-12-31", "D")
+    for (zone, rows), demand in zip(panel.zones.items(), panel.demands, strict=True):
+        client = Client(zone, costs[rows, :1], costs[rows], TopK(HOURS, float(demand)))  # rules use no features
+        buyers.append(Buyer(client, panel.dates[rows], panel.dates[rows] < end))
+    optima([buyer.client for buyer in buyers])
+    return buyers

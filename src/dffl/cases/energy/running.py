@@ -1,4 +1,4 @@
-"""What `dffl energy run` does: run the seeds that are missing, then write and show tables, figures and a model for tomorrow."""
+"""What `dffl energy run` does: run the missing seeds, then write and show tables, figures and a model for tomorrow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHOWN = ("changes", "zones", "money")
 
 @dataclass(frozen=True)
 class EnergyResult:
-    """What there is to show of a panel."""
+    """The result of a run on a panel."""
 
     found: StudyRows
     panel: Panel
@@ -52,7 +52,7 @@ class EnergyResult:
 
     @property
     def folder(self) -> Path:
-        """Where everything is."""
+        """The folder with everything."""
         return self.found.folder
 
     @property
@@ -62,7 +62,7 @@ class EnergyResult:
 
     def show(self, console: Console) -> None:
         """Print notes, tables and a verdict for people."""
-        say(self.panel.notes, console)
+        print_notes(self.panel.notes, console)
         console.print(self._heading())
         for table in (table for table in self.tables if table.name in SHOWN):
             console.print()
@@ -96,9 +96,13 @@ class EnergyResult:
 
     def _heading(self) -> str:
         panel, before = self.panel, np.datetime64(self.first_test, "D") - 1
-        demands = "from the panel" if panel.demand_known else "drawn from 4 to 12 hours (the panel has none)"
-        past = f", and past prices (the first {WARM_UP} days only feed the average)" if self.setup.lags else ""
-        bill = "" if self.setup.cost == "total" else "\nThe own part counts twice (--cost): US$ here are no bill."
+        demands = "from the panel" if panel.demand_known else "random, from 4 to 12 hours (the panel has none)"
+        past = f", and past prices (the first {WARM_UP} days are used for the average only)" if self.setup.lags else ""
+        bill = (
+            ""
+            if self.setup.cost == "total"
+            else "\nThe own part counts twice (--cost): amounts in US$ are not what a zone pays."
+        )
         return (
             f"{counted(len(panel.names), 'zone')}; {panel.days[0]} to {before} train, {self.first_test} to {panel.days[-1]} "
             f"test; {counted(self.rows['seed'].nunique(), 'seed')}.\n"
@@ -107,16 +111,16 @@ class EnergyResult:
 
 
 def run(
-    path: Path, setup: Setup, options: RunOptions, seeds: list[int], calendar: str | None = None, model: bool = True,
+    path: Path, setup: Setup, options: RunOptions, seeds: list[int], calendar_zone: str | None = None, model: bool = True,
     figures: bool = True,
 ) -> EnergyResult:  # fmt: skip
-    """Run the study on a panel, or look at it, and write everything into its folder."""
+    """Run the study on a panel, or only show it, and write everything into its folder."""
     panel = setup.open(str(path))
     made = halves(panel, setup)
     first_test = made.first_test
-    refuse_early(made.train, METHODS, **setup.training(seeds[0]))  # everything that can be refused is refused now
-    if calendar is not None:
-        panel.rows(calendar)
+    refuse_early(made.train, METHODS, **setup.training(seeds[0]))  # before any training
+    if calendar_zone is not None:
+        panel.rows(calendar_zone)  # refuses an unknown zone
     found = finished_rows(study(path, setup, seeds), options, default_folder(path, setup))
     tables = all_tables(found.rows)
     write_tables(tables, found.folder / "tables")
@@ -126,26 +130,26 @@ def run(
         trained.model.save(found.folder / MODEL)
         sure = chance(trained, panel, setup.cost, first_test, Verdict.of(found.rows).rule)
     if figures:
-        _draw(found.rows, panel, calendar, trained, found.folder)
+        _draw(found.rows, panel, calendar_zone, trained, found.folder)
     return EnergyResult(found, panel, setup, first_test, tables, sure)
 
 
 def default_folder(panel: Path, setup: Setup) -> Path:
-    """Where a run goes if nothing else is said: named by the panel, and by whether past prices are used."""
+    """The default folder of a run: named by the panel, and by whether past prices are used."""
     name = panel.resolve().name.split(".")[0]
     return Path(f"dffl-energy-{name}{'-lags' if setup.lags else ''}")
 
 
-def say(notes: tuple[str, ...], console: Console) -> None:
-    """Print what was noticed about a panel."""
+def print_notes(notes: tuple[str, ...], console: Console) -> None:
+    """Print the notes on a panel."""
     for note in notes:
         console.print(f"note: {note}", style="yellow")
 
 
-def _draw(rows: pd.DataFrame, panel: Panel, wanted: str | None, trained: Trained | None, folder: Path) -> None:
-    from dffl.cases.energy.figures import draw_all  # Matplotlib, only where pictures are wanted
+def _draw(rows: pd.DataFrame, panel: Panel, calendar_zone: str | None, trained: Trained | None, folder: Path) -> None:
+    from dffl.cases.energy.figures import draw_all  # Matplotlib is slow to import
 
     local = rows[rows["method"] == "local"].groupby("zone")["regret"].mean()
-    zone = wanted or str(local.idxmax())
+    zone = calendar_zone or str(local.idxmax())
     calendar = None if trained is None else (calendar_of(trained, zone, panel), zone, trained.model.method)
     draw_all(rows, zone_facts(panel), calendar, folder / "figures")

@@ -1,4 +1,4 @@
-"""The protocol of the energy study: what is asked of a panel, and the two halves that it makes of it."""
+"""The setup of the energy study: its options, and the two halves of a panel that they give."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEDS = (0, 1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class Setup:
-    """What `dffl energy run` asks for.
+    """The options of `dffl energy run`.
 
     The two halves in time, the demands of 4 to 12 hours and the five seeds are the paper's. It does not state the rounds, the
     local epochs and the share of clients per round of its energy study: they are the defaults of `Settings`, with which all
@@ -30,7 +30,7 @@ class Setup:
     """
 
     split: str | None = None
-    """The first day that tests; None: the first of the panel's second half."""
+    """The first test day; None: the first day of the panel's second half."""
     lags: bool = False
     """Use past prices too."""
     cost: str = "total"
@@ -39,7 +39,7 @@ class Setup:
     without: tuple[str, ...] = ()
     demand_seed: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
-    """Settings of training that are not the defaults."""
+    """Settings of training other than the defaults."""
 
     def __post_init__(self) -> None:
         for name, instead in (("seed", "--seeds"), ("forecast", "--lags")):
@@ -50,21 +50,21 @@ class Setup:
         Settings.of(**shared)  # an unknown or impossible setting is refused before any work
 
     def as_json(self) -> dict[str, Any]:
-        """For a study's protocol: plain values."""
+        """Plain values, for the protocol of a study."""
         plain = asdict(self)
         return plain | {"covariates": plain["covariates"] and list(plain["covariates"]), "without": list(plain["without"])}
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Setup:
-        """The protocol behind plain values."""
+        """The setup that `as_json` has written."""
         names = plain["covariates"]
         return cls(**plain | {"covariates": names and tuple(names), "without": tuple(plain["without"])})
 
     def open(self, path: str) -> Panel:
-        """The panel as this protocol reads it."""
+        """The panel with these covariates, zones and demands."""
         return open_panel(path, self.without, None if self.covariates is None else list(self.covariates), self.demand_seed)
 
-    def recipe(self, panel: Panel, before: str | None = None) -> Sampling:
+    def sampling(self, panel: Panel, before: str | None = None) -> Sampling:
         """How days become samples; a moving average is tuned on the days before ``before``."""
         weight = tuned_weight(panel, self.cost, before) if self.lags else None
         return Sampling(self.cost, self.weather_lag, weight)
@@ -75,29 +75,29 @@ class Setup:
 
 
 class Halves(NamedTuple):
-    """Days that train and days that test, and how days became samples."""
+    """The training days, the test days, and how days became samples."""
 
     train: Federation
     test: Federation
-    recipe: Sampling
+    sampling: Sampling
     first_test: str
 
 
-def halves(panel: Panel, protocol: Setup) -> Halves:
-    """The panel's two halves in time. A sample of the second may know prices of the days before it, and no others."""
-    first = split_day(panel, protocol.split)
+def halves(panel: Panel, setup: Setup) -> Halves:
+    """The panel's two halves in time. Features of a test day may depend on prices of the days before it, and on no others."""
+    first = split_day(panel, setup.split)
     day_before = str(np.datetime64(first, "D") - 1)
-    require_days(panel, Sampling(protocol.cost, protocol.weather_lag, 1.0 if protocol.lags else None), None, day_before)
-    recipe = protocol.recipe(panel, first)
-    train = federation(panel, recipe, last=day_before)
-    return Halves(train, federation(panel, recipe, first=first), recipe, first)
+    require_days(panel, Sampling(setup.cost, setup.weather_lag, 1.0 if setup.lags else None), None, day_before)
+    sampling = setup.sampling(panel, first)
+    train = federation(panel, sampling, last=day_before)
+    return Halves(train, federation(panel, sampling, first=first), sampling, first)
 
 
-def split_day(panel: Panel, wanted: str | None) -> str:
-    """The first day that tests."""
-    if wanted is None:
+def split_day(panel: Panel, split: str | None) -> str:
+    """The first test day."""
+    if split is None:
         return str(panel.days[len(panel.days) // 2])
-    day = np.datetime64(read_day("--split", wanted), "D")
+    day = np.datetime64(read_day("--split", split), "D")
     if not panel.days[0] < day <= panel.days[-1]:
-        raise ValueError(f"--split must lie after {panel.days[0]} and not after {panel.days[-1]}, found {wanted}")
+        raise ValueError(f"--split must be after {panel.days[0]} and not after {panel.days[-1]}, found {split}")
     return str(day)

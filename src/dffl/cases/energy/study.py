@@ -25,7 +25,7 @@ def judge(*, data: str, protocol: dict[str, Any], seed: int, panel: str) -> pd.D
     from dffl.comparing import fit_all, tabulate
 
     if digest(panel) != data:
-        raise ValueError(f"{panel}: the panel is not the one that the study began with; start anew in another folder")
+        raise ValueError(f"{panel}: the panel is not the one that the study began with; start again in another folder")
     setup = Setup.of(protocol)
     market = setup.open(panel)
     train, test, _, first_test = halves(market, setup)

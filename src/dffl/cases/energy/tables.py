@@ -32,7 +32,7 @@ def name_of(method: str) -> str:
 
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:
-    """Every table of these rows; the paper's numbers stand beside ours where the zones are the paper's."""
+    """Every table of these rows; with the paper's numbers beside ours if the zones are the paper's."""
     papers = set(rows["zone"]) == set(published.ZONES)
     return [changes(rows, papers), zones(rows, papers), money(rows), worst(rows)]
 
@@ -49,8 +49,9 @@ def changes(rows: pd.DataFrame, papers: bool) -> Table:
         cells.append(Cell((name_of(str(method)),), f"harmed of {rows['zone'].nunique()}", _over_seeds(part["harmed"]), None))
     note = (
         "Change of a zone's regret against its own local model, in percent; negative is a gain. Statistics over zones in each "
-        "seed, then mean +- sd over seeds. Worst harm: the largest change, be it a gain. Worst-20 % harm: the mean harm, gains "
-        "counted as none, of the worst fifth of the zones. Harmed: zones with more than 1 % more regret than their local model."
+        "seed, then mean +- sd over seeds. Worst harm: the largest change, even if it is a gain. Worst-20 % harm: the mean "
+        "harm, gains counted as zero, of the worst fifth of the zones. Harmed: zones with more than 1 % more regret than their "
+        "local model."
     )
     return Table("changes", "Change of regret against local", ("method",), cells, note)
 
@@ -69,22 +70,22 @@ def zones(rows: pd.DataFrame, papers: bool) -> Table:
         ]
         cells.append(Cell(row, LAMBDA, _over_seeds(wide[zone, "interp-spo"]["lambda"]), paper.get(LAMBDA)))
     note = (
-        "Regret of a test day in US$ for each MW, mean +- sd over seeds; zones in order of what federating changes. lambda is "
-        "the weight of the shared model that interp-spo chose (0: own, 1: shared)."
+        "Regret of a test day in US$ for each MW, mean +- sd over seeds; zones in the order of their federated change. lambda "
+        "is the weight of the shared model that interp-spo chose (0: own, 1: shared)."
     )
     return Table("zones", "Each zone's regret and interpolation weight", ("zone", "hours"), cells, note)
 
 
 def money(rows: pd.DataFrame) -> Table:
-    """What each method leaves on the table in a year, and saves against the local models and the historical mean."""
+    """What each method loses in a year against perfect foresight, and saves against local models and the historical mean."""
     cells = [
         Cell((name_of(method),), name, _over_seeds(values), None)
         for method, columns in _money(rows).items()
         for name, values in columns.items()
     ]
     note = (
-        "US$ for each MW of demand, mean over zones; a year is 365 days like the test days. Lost: left on the table, against "
-        "perfect foresight. Saved: a year, against the local models and against the historical mean price."
+        "US$ for each MW of demand, mean over zones; a year is 365 days like the test days. Lost: against perfect "
+        "foresight. Saved: a year, against the local models and against the historical mean price."
     )
     return Table("money", "What it is worth", ("method",), cells, note)
 
@@ -97,7 +98,7 @@ def money_as_json(rows: pd.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def _money(rows: pd.DataFrame) -> dict[str, dict[str, pd.Series]]:
-    """US$ for each MW, a number a seed."""
+    """US$ for each MW, one number per seed."""
     means = rows.groupby(["method", "seed"], sort=False)["regret"].mean()
     best = rows.groupby(["method", "seed"], sort=False)["best"].mean()
     made = {}
@@ -114,7 +115,7 @@ def _money(rows: pd.DataFrame) -> dict[str, dict[str, pd.Series]]:
 
 
 def worst(rows: pd.DataFrame) -> Table:
-    """The zone that each method serves worst in each seed."""
+    """The zone with the largest change of each method in each seed."""
     changed, cells = with_changes(rows), []
     for seed, part in changed.groupby("seed"):
         local = part[part["method"] == "local"].set_index("zone")["regret"]
@@ -124,7 +125,7 @@ def worst(rows: pd.DataFrame) -> Table:
             row = (str(seed), name_of(method), zone)
             numbers = {"worst harm %": change, "its local regret": local[zone], "interp-spo's lambda there": weights[zone]}
             cells += [Cell(row, name, Value(float(value), np.nan), None) for name, value in numbers.items()]
-    note = "The largest change against local in each seed, whose it is, and what interp-spo chose there."
+    note = "The largest change against local in each seed, the zone that has it, and the weight that interp-spo chose there."
     return Table("worst", "The worst zone of each seed", ("seed", "method", "worst zone"), cells, note)
 
 
@@ -134,6 +135,6 @@ def _largest(changes: pd.Series) -> tuple[str, float]:
 
 
 def _over_seeds(values: pd.Series) -> Value:
-    """The mean over seeds and its standard deviation; none for what does not differ."""
+    """The mean over seeds and its standard deviation; no deviation if the values are equal."""
     found = Value.over_seeds(values)
     return found if found.sd > 1e-9 else Value(found.mean)

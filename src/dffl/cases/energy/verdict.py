@@ -1,4 +1,4 @@
-"""What a run comes to: the best of the trained models beside the best of the naive rules."""
+"""The conclusion of a run: the best trained model compared with the best naive rule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dffl.cases.energy.tables import name_of
 
 @dataclass(frozen=True)
 class Verdict:
-    """The best of the trained models beside the best of the naive rules."""
+    """The best trained model compared with the best naive rule."""
 
     means: pd.DataFrame
     zones: int
@@ -23,7 +23,7 @@ class Verdict:
 
     @classmethod
     def of(cls, rows: pd.DataFrame) -> Verdict:
-        """What the rows say."""
+        """The verdict of these rows."""
         means = by_seed(rows).groupby("method", sort=False)[["regret", "worst_harm", "harmed"]].mean()
         regret = means["regret"]
         rules = [name for name in RULES if name != "perfect-foresight"]
@@ -37,7 +37,7 @@ class Verdict:
         """For people."""
         regret, best, rule = self.means["regret"], self.best, self.rule
         if min(regret["local"], regret[rule]) <= 0:
-            return "a rule without any regret leaves nothing to gain here."
+            return "a rule without any regret leaves nothing to gain."
         against = 100 * (regret[best] / regret[rule] - 1)
         return (
             f"of the trained models, {name_of(best).lower()} loses least: {regret[best]:.2f} US$ a day for each MW, in total "
@@ -52,5 +52,5 @@ class Verdict:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things, in words."""
+    """A number with its noun."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

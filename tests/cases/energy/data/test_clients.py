@@ -40,7 +40,7 @@ def test_each_zone_buys_its_hours_of_each_day_in_the_order_of_time(panel: Panel)
         assert not client.maximize
 
 
-def test_costs_are_those_that_the_recipe_asks_for(panel: Panel) -> None:
+def test_costs_are_those_that_the_sampling_asks_for(panel: Panel) -> None:
     fed = federation(panel, Sampling("total+own"))
     np.testing.assert_array_equal(np.concatenate([client.c for client in fed]), panel.costs("total+own"))
 
@@ -51,11 +51,11 @@ def test_first_and_last_are_both_inclusive(panel: Panel) -> None:
     np.testing.assert_array_equal(fed["B"].c, zone_days(panel, "B").prices[4:20])
 
 
-@pytest.mark.parametrize("recipe", [Sampling(), Sampling(weight=0.1), Sampling("total+own", 2, 0.3)])
-def test_two_federations_split_at_a_day_have_each_day_once(tmp_path: Path, recipe: Sampling) -> None:
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(weight=0.1), Sampling("total+own", 2, 0.3)])
+def test_two_federations_split_at_a_day_have_each_day_once(tmp_path: Path, sampling: Sampling) -> None:
     long = made_panel(tmp_path, ("A", "B"), 50)
-    whole = federation(long, recipe)
-    early, late = federation(long, recipe, last="2021-01-30"), federation(long, recipe, first="2021-01-31")
+    whole = federation(long, sampling)
+    early, late = federation(long, sampling, last="2021-01-30"), federation(long, sampling, first="2021-01-31")
     for one, before, after in zip(whole, early, late, strict=True):
         np.testing.assert_array_equal(np.concatenate([before.c, after.c]), one.c)
         np.testing.assert_array_equal(np.concatenate([before.x, after.x]), one.x)
@@ -67,9 +67,9 @@ def test_features_are_the_covariates_and_with_past_prices_a_forecast_of_24_hours
     past = feature_names(("tmean", "dow"), Sampling(weight=0.1))
     assert past == ("tmean", "dow", "weekend", *(f"recent_{hour}" for hour in range(24)))
     assert past[-24:] == RECENT
-    recipe = Sampling(weight=0.1)
-    fed = federation(panel, recipe)
-    assert fed.feature_names == feature_names(panel.covariate_names, recipe)
+    sampling = Sampling(weight=0.1)
+    fed = federation(panel, sampling)
+    assert fed.feature_names == feature_names(panel.covariate_names, sampling)
     assert fed.counts == [30 - WARM_UP] * 3
     zone = zone_days(panel, "B")
     np.testing.assert_array_equal(fed["B"].c, zone.prices[WARM_UP:])
@@ -97,14 +97,14 @@ def test_the_past_is_put_behind_the_features() -> None:
 def test_features_of_a_day_know_no_price_of_that_day_or_of_a_later_one(
     panel: Panel, day: int, zone: str, weight: float, cost: str, lag: int
 ) -> None:
-    recipe, date = Sampling(cost, lag, weight), panel.days[day]
+    sampling, date = Sampling(cost, lag, weight), panel.days[day]
     prices, yesterdays = panel.prices.copy(), panel.prices.copy()
     prices[panel.dates >= date] = np.random.default_rng(day).normal(500, 300, (int((panel.dates >= date).sum()), 24))
     yesterdays[panel.dates == date - 1] *= 2
     rows = panel.rows(zone)
     changed = [with_prices(panel, each) for each in (panel.prices, prices, yesterdays)]
     costs = [each.costs(cost)[rows] for each in changed]
-    known, same, moved = (zone_features(each, rows, own, recipe) for each, own in zip(changed, costs, strict=True))
+    known, same, moved = (zone_features(each, rows, own, sampling) for each, own in zip(changed, costs, strict=True))
     np.testing.assert_array_equal(known[: day + 1], same[: day + 1])
     assert not np.array_equal(costs[0], costs[1])
     # Yesterday's prices are known, and no feature of an earlier day depends on them.
@@ -124,9 +124,9 @@ def test_covariates_may_be_of_days_before_but_the_calendar_is_known(panel: Panel
 def test_the_first_days_have_no_sample_where_something_before_them_is_needed(
     panel: Panel, lag: int, weight: float | None, skipped: int
 ) -> None:
-    recipe = Sampling(weather_lag=lag, weight=weight)
-    assert recipe.skipped == skipped
-    assert federation(panel, recipe).counts == [30 - skipped] * 3
+    sampling = Sampling(weather_lag=lag, weight=weight)
+    assert sampling.skipped == skipped
+    assert federation(panel, sampling).counts == [30 - skipped] * 3
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_the_first_days_have_no_sample_where_something_before_them_is_needed(
         ({"cost": "own"}, "cost must be one of total, total+own, found 'own'"),
     ],
 )
-def test_a_recipe_that_cannot_be_followed_is_refused(fields: dict[str, object], message: str) -> None:
+def test_a_sampling_that_cannot_be_is_refused(fields: dict[str, object], message: str) -> None:
     with refused(message):
         Sampling(**fields)  # type: ignore[arg-type]
 

@@ -305,7 +305,7 @@ def test_what_is_wrong_with_the_weather_is_named(tmp_path: Path) -> None:
         build(tmp_path, hourly_table(), pd.concat([weather, weather.iloc[[1]]]))
     with refused(f"{path}, line 3: zone A, 2021-11-07: wind must be a finite number, found 'calm'"):
         build(tmp_path, hourly_table(), weather.assign(wind=[1, "calm", 2, 3]))
-    with refused(f"{path}: must have at least one column of numbers beside zone and date, found none"):
+    with refused(f"{path}: must have at least one column of numbers in addition to zone and date, found none"):
         build(tmp_path, hourly_table(), weather.drop(columns=["tmean", "wind"]).assign(sky="blue"))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dffl.cases.energy.data import Panel, Sampling, digest, federation, open_panel, read_panel
 from dffl.cases.energy.data.panel import check_target
-from dffl.cases.energy.data.reading import drawn_demands
+from dffl.cases.energy.data.reading import random_demands
 from tests.cases.energy.data.made import (
     FOLDER,
     PRICES,
@@ -149,13 +149,13 @@ def test_a_folder_is_opened_as_a_panel(tmp_path: Path) -> None:
     assert panel.names == ("B",)
     assert panel.covariate_names == ("wind",)
     np.testing.assert_array_equal(panel.places, [[42, -72]])
-    assert panel.demands.tolist() == drawn_demands(1, 4).tolist() != drawn_demands(1, 0).tolist()
+    assert panel.demands.tolist() == random_demands(1, 4).tolist() != random_demands(1, 0).tolist()
 
 
 def test_a_file_is_opened_as_a_panel(tmp_path: Path) -> None:
     path = write(panel_table(), tmp_path / "panel.csv")
     panel = open_panel(str(path), ["A"], ["wind"], demand_seed=4)
-    assert panel.demands.tolist() == drawn_demands(1, 4).tolist()
+    assert panel.demands.tolist() == random_demands(1, 4).tolist()
     assert panel.names == ("B",)
     assert panel.covariate_names == ("wind",)
 

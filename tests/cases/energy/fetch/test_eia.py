@@ -68,7 +68,7 @@ def test_a_year_has_24_hours_a_day_in_standard_time(tmp_path):
     july = table[(table["zone"] == "AEP") & (table["date"] == "2025-07-01")].set_index("hour")
     number = (181 * 24) + 3
     np.testing.assert_allclose(july.loc[3, ["energy", "congestion", "loss"]].astype(float), energy(number, 3)[:, 1])
-    assert notes == ["pjm_lmp_da_hr_zones_2025.csv: PJM Total is no zone but the market as a whole; left out"]
+    assert notes == ["pjm_lmp_da_hr_zones_2025.csv: PJM Total is the whole market and not a zone; left out"]
 
 
 @pytest.mark.parametrize(("first", "last"), [("2025-03-07", "2025-03-11"), ("2025-10-31", "2025-11-04")])

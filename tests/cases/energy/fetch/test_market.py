@@ -113,7 +113,7 @@ def test_the_authors_panel_gets_its_places(server, tmp_path):
         (("noaa", "-o", "p.csv", "--year", "2025"), "SOURCE must be one of eia, pjm, authors, found 'noaa'"),
         (("eia", "-o", "p.txt"), "p.txt: a panel must end in .csv, .csv.gz, .parquet"),
         (("eia", "-o", "p.csv"), "give --year, or --first and --last"),
-        (("eia", "-o", "p.csv", "--year", "2025", "--first", "2025-01-01"), "--year stands for --first and --last"),
+        (("eia", "-o", "p.csv", "--year", "2025", "--first", "2025-01-01"), "--year replaces --first and --last"),
     ],
 )
 def test_what_cannot_be_fetched_is_one_line(arguments, line, tmp_path, monkeypatch):

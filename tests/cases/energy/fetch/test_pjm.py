@@ -71,7 +71,7 @@ def test_pages_make_up_the_whole(server, cache, monkeypatch):
     }
     np.testing.assert_allclose(table["total"], table["energy"] + table["congestion"] + table["loss"])
     assert table["energy"][0] == 25.0
-    assert found.notes == ["PJM: PJM-RTO: no zone but a sum of zones; left out"]
+    assert found.notes == ["PJM: PJM-RTO: a sum of zones and not a zone; left out"]
     again = fetch(server, cache, rows=30)
     pd.testing.assert_frame_equal(again.table, table)
     assert len(server.asked) == 3
@@ -204,7 +204,7 @@ def test_fields_that_are_missing_are_named():
     items = rows("2025-01-15 00:00", "2025-01-15 01:00")
     for row in items:
         del row["congestion_price_da"], row["pnode_name"]
-    with pytest.raises(ValueError, match="here: the reply lacks pnode_name, congestion_price_da"):
+    with pytest.raises(ValueError, match="here: the reply has no pnode_name, congestion_price_da"):
         parse_pjm(items, "da", "here")
 
 

@@ -1,4 +1,4 @@
-"""Which column of a panel is what: prices, covariates, and what is neither."""
+"""The meaning of a panel's columns: prices, covariates, and what is neither."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DEMAND = ("demand", "bess")
 """The paper's authors call a zone's demand bess."""
 LATITUDE, LONGITUDE = ("lat", "latitude"), ("lon", "longitude")
 PRICE = ("price", "total_lmp", "lmp", "total")
-"""What the 24 columns of prices may be called, before the underscore and the hour."""
+"""The names that the 24 columns of prices may have, before the underscore and the hour."""
 COMPONENTS = ("energy", "congestion", "loss")
-"""What a market adds up to a price, by the hour: known with the price and not before."""
+"""The hourly components of a price: known together with the price, and not before."""
 CALENDAR = ("day_of_week", "dow", "weekday")
 PAPERS = (
     ("tmean", "temp_c_mean"), ("tmin", "temp_c_min"), ("tmax", "temp_c_max"), ("humidity", "humidity_mean"),
@@ -53,15 +53,15 @@ def price_columns(rows: InputTable) -> list[str]:
     return [family[hour] for hour in sorted(family)]
 
 
-def covariate_columns(rows: InputTable, wanted: Sequence[str] | None, notes: list[str]) -> list[str]:
-    """Those that are asked for, or else all that hold numbers, but for prices, names, places, demands and hourly columns.
+def covariate_columns(rows: InputTable, asked: Sequence[str] | None, notes: list[str]) -> list[str]:
+    """The covariates that are asked for; else all columns of numbers, except prices, names, places, demands and hourly columns.
 
     Columns by the hour (``name_0`` to ``name_23``) are left out unless they are asked for, and price components, such as the
     market's congestion, even then: they are known only with the price. The weekday is among them whether or not it is a
     column: it follows from the date (see `covariate`).
     """
-    if wanted is not None and list(wanted) != ALL:
-        return checked_covariates(rows, wanted)
+    if asked is not None and list(asked) != ALL:
+        return checked_covariates(rows, asked)
     families = _families(rows.table.columns)
     hourly = {stem for stem, family in families.items() if len(family) >= HOURS - 1 or stem in (*PRICE, *COMPONENTS)}
     plain = [name for name in rows.table.columns if name not in NEITHER and _stem(name) not in hourly]
@@ -78,9 +78,9 @@ def covariate_columns(rows: InputTable, wanted: Sequence[str] | None, notes: lis
     return names if set(names) & set(CALENDAR) else [*names, CALENDAR[0]]
 
 
-def checked_covariates(rows: InputTable, wanted: Sequence[str]) -> list[str]:
+def checked_covariates(rows: InputTable, asked: Sequence[str]) -> list[str]:
     """The covariates that are asked for, each once, if they can be."""
-    names = list(dict.fromkeys(wanted))
+    names = list(dict.fromkeys(asked))
     if not names:
         raise ValueError(f"{rows.path}: --covariates must name at least one column, found none")
     rows.require([name for name in names if name not in CALENDAR])
@@ -98,26 +98,26 @@ def covariate(rows: InputTable, name: str, fix: str = "") -> np.ndarray:
 
 
 def papers_covariates(columns: Iterable[str]) -> list[str]:
-    """Those of the columns that are the paper's covariates, in its order; all columns if none but the weekday is."""
+    """The columns that are the paper's covariates, in its order; all columns if at most the weekday is among them."""
     columns = list(columns)
     found = [name for names in PAPERS for name in names if name in columns]
     return found if set(found) - set(CALENDAR) else columns
 
 
 def mostly_numbers(values: pd.Series) -> bool:
-    """Whether a column is meant to hold numbers: a slip in one is then an error, and not a reason to ignore it."""
+    """Whether a column should hold numbers: then a text in it is an error, and no reason to ignore the column."""
     filled = values.dropna()
     return len(filled) > 0 and bool(np.isnan(numbers_in(filled)[0]).mean() < 0.5)
 
 
 def _stem(column: str) -> str | None:
-    """What stands before an underscore and a number at a name's end."""
+    """The part of a name before an underscore and a number at its end."""
     match = re.fullmatch(r"(.+)_\d+", column)
     return match[1] if match else None
 
 
 def _families(columns: Iterable[str]) -> dict[str, dict[int, str]]:
-    """The columns that end in an underscore and a number, by what stands before it and by the number."""
+    """The columns that end in an underscore and a number, by the part before it and by the number."""
     families: dict[str, dict[int, str]] = {}
     for column in columns:
         if stem := _stem(column):

@@ -1,4 +1,4 @@
-"""A made-up market, for trying things out before one has data of one's own."""
+"""A synthetic market, to try the commands without own data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from dffl.cases.energy.data.lagged import weekday
 from dffl.cases.energy.data.panel import HOURS, Panel
-from dffl.cases.energy.data.reading import drawn_demands
+from dffl.cases.energy.data.reading import random_demands
 from dffl.randomness import Purpose, stream
 
 COVARIATES = ("temp_c_mean", "temp_c_min", "temp_c_max", "wind_speed_mean", "day_of_week")
@@ -17,9 +17,9 @@ HOUR = np.arange(HOURS)
 
 
 def example_panel(days: int = 365, first: str = "2024-01-01", seed: int = 0, towns: Sequence[str] = TOWNS) -> Panel:
-    """Some towns along a coast: winter mornings and evenings are dear, hot afternoons too, windy nights cheap.
+    """Some towns along a coast: winter mornings and evenings and hot afternoons are expensive, windy nights are cheap.
 
-    Towns share the weather in part and mind it differently; none of it is real.
+    The towns share a part of the weather, and their prices depend on it in different ways. Nothing of it is real.
     """
     dates = np.datetime64(first, "D") + np.arange(days)
     winter = np.cos(2 * np.pi * (dates.astype(int) - 15) / 365.25)  # 1 in mid-January
@@ -41,7 +41,7 @@ def example_panel(days: int = 365, first: str = "2024-01-01", seed: int = 0, tow
         prices=np.concatenate(prices),
         covariates=np.concatenate(weather),
         covariate_names=COVARIATES,
-        demands=drawn_demands(len(towns), seed),
+        demands=random_demands(len(towns), seed),
         places=np.stack([50 + 0.4 * place, -4 + 0.9 * np.sin(place)], axis=1),
     )
 
@@ -49,7 +49,7 @@ def example_panel(days: int = 365, first: str = "2024-01-01", seed: int = 0, tow
 def _prices(
     mean: np.ndarray, high: np.ndarray, breeze: np.ndarray, weekend: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """The 24 prices of each day of a town with ways of its own."""
+    """The 24 prices of each day of a town."""
     cold, heat = np.maximum(12 - mean, 0)[:, None], np.maximum(high - 20, 0)[:, None]
     morning, evening, afternoon = (_bump(hour + rng.normal(0, 1)) for hour in (8, 18.5, 15.5))
     night = _bump(3, 5)
@@ -60,6 +60,6 @@ def _prices(
 
 
 def _bump(hour: float, width: float = 2.5) -> np.ndarray:
-    """A hill of height 1 at an hour of the day."""
+    """A bell curve of height 1 around an hour of the day."""
     away = (HOUR - hour + HOURS / 2) % HOURS - HOURS / 2
     return np.exp(-0.5 * (away / width) ** 2)

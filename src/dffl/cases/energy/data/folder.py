@@ -1,4 +1,4 @@
-"""A folder with the tables of a market, as a panel."""
+"""A panel from its file, or from a folder with the tables of a market."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def open_panel(
 
 
 def digest(path: str | Path) -> str:
-    """A fingerprint of a panel's file, or of the tables in a folder: of what decisions depend on, so not of places alone."""
+    """A digest of a panel's file, or of the tables in a folder that decisions depend on: a table of places does not count."""
     path, content = Path(path), hashlib.blake2b(digest_size=8)
     files = _tables(path) if path.is_dir() else [path]
     zones = path / ZONES

@@ -35,7 +35,7 @@ PRICE = ("total", "price", "lmp", "total_lmp")
 MOST_MISSING = 2
 """Hours that may be missing on a day that is kept."""
 CENTS = 0.05
-"""How far a price may be from the sum of its components, for rounding."""
+"""How far a price may be from the sum of its components because of rounding."""
 SUNDAY, AUTUMN, SMALL_HOURS = 6, (9, 10, 11), 4
 """When clocks are turned back: on one such day a year, in one of the first hours."""
 
@@ -160,9 +160,9 @@ def _in_all(which: np.ndarray) -> str:
     return f" ({which.sum()} such zone-days in all)" if which.sum() > 1 else ""
 
 
-def _weather(rows: InputTable, wanted: Sequence[str] | None, notes: list[str]) -> tuple[InputTable, np.ndarray, list[str]]:
+def _weather(rows: InputTable, asked: Sequence[str] | None, notes: list[str]) -> tuple[InputTable, np.ndarray, list[str]]:
     """The days with complete weather, the covariates of each, and their names."""
-    names = _covariate_names(rows, wanted, notes)
+    names = _covariate_names(rows, asked, notes)
     rows.refuse_repeats()
     columns = [rows.numbers(name) if name in rows.table else weekday(rows.dates).astype(float) for name in names]
     values = np.stack(columns, axis=1)
@@ -176,15 +176,15 @@ def _weather(rows: InputTable, wanted: Sequence[str] | None, notes: list[str]) -
     return rows.kept(~days), values[~days], names
 
 
-def _covariate_names(rows: InputTable, wanted: Sequence[str] | None, notes: list[str]) -> list[str]:
+def _covariate_names(rows: InputTable, asked: Sequence[str] | None, notes: list[str]) -> list[str]:
     """The columns of the weather to keep."""
-    if wanted is not None and list(wanted) != ALL:
-        return checked_covariates(rows, wanted)
+    if asked is not None and list(asked) != ALL:
+        return checked_covariates(rows, asked)
     plain = [name for name in rows.table.columns if name not in NEITHER and name not in PRICES]
     numeric = [name for name in plain if mostly_numbers(rows.table[name])]
     if not numeric:
-        raise ValueError(f"{rows.path}: must have at least one column of numbers beside zone and date, found none")
-    names = numeric if wanted is not None else papers_covariates(numeric)
+        raise ValueError(f"{rows.path}: must have at least one column of numbers in addition to zone and date, found none")
+    names = numeric if asked is not None else papers_covariates(numeric)
     if others := [name for name in numeric if name not in names]:
         notes.append(f"{rows.path}: left out {', '.join(others)}, which the paper does not use (--covariates all takes them)")
     if texts := [name for name in plain if name not in numeric]:

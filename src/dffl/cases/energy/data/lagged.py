@@ -1,4 +1,4 @@
-"""What past prices say of tomorrow's: moving averages, each of which knows the days before a day and nothing more."""
+"""Forecasts from past prices: moving averages, each of which uses only the days before the day that it forecasts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from scipy.signal import lfilter
 WEIGHTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
 """The weights of a new day that tuning chooses from."""
 WIDEST = 3.0
-"""How many spreads an hour may stand from its day's median before it counts no further."""
+"""Hours farther than so many spreads from their day's median are cut to that distance."""
 SATURDAY = 5
 ALIKE = 3.0
-"""How many times a working day counts for a working day, and a weekend's for a weekend's, beside the other kind."""
+"""The weight of days of the same kind (working day or weekend), compared with days of the other kind."""
 
 
 def weekday(dates: np.ndarray) -> np.ndarray:
@@ -35,7 +35,7 @@ def yesterday(prices: np.ndarray) -> np.ndarray:
 def moving_average(prices: np.ndarray, weight: float) -> np.ndarray:
     """Exponentially weighted means of the prices before each day, and (last row) before the day after the last.
 
-    Of the first day nothing is known beforehand: its row is zero.
+    Nothing is known before the first day: its row is zero.
     """
     held = (1 - weight) * prices[:1]  # the average starts at the first day's prices
     means, _ = lfilter([weight], [1, weight - 1], prices, axis=0, zi=held)
@@ -43,11 +43,11 @@ def moving_average(prices: np.ndarray, weight: float) -> np.ndarray:
 
 
 def steady_average(prices: np.ndarray, dates: np.ndarray, weight: float) -> np.ndarray:
-    """A moving average in which a wild day counts no more than a calm one, and a day of the same kind counts more.
+    """A moving average in which an extreme day counts no more than an ordinary one, and a day of the same kind counts more.
 
-    Each day is taken apart into its median, its spread and its shape, in spreads from the median, with outliers cut. For each
-    day the shapes of the days before it are averaged, those of its own kind (working day or weekend) three times, and put
-    together again with the average median and the spread of an ordinary day. Rows as in `moving_average`.
+    Each day is split into its median, its spread and its shape (in spreads from the median, with outliers cut). A forecast is
+    the average shape of the days before, in which days of the same kind (working day or weekend) count three times, times the
+    average spread, plus the average median. Rows as in `moving_average`.
     """
     level, spread, shape = _level_spread_shape(prices)
     kinds = is_weekend(np.append(dates, dates[-1] + 1))
@@ -55,8 +55,8 @@ def steady_average(prices: np.ndarray, dates: np.ndarray, weight: float) -> np.n
     for kind in (False, True):
         days = (kinds[:-1] == kind)[:, None]
         trust = np.where(kinds == kind, ALIKE, 1.0)[:, None]
-        total += trust * _faded(shape * days, weight)
-        count += trust * _faded(days.astype(float), weight)
+        total += trust * _fading_sums(shape * days, weight)
+        count += trust * _fading_sums(days.astype(float), weight)
     spreads = np.cumsum(spread, axis=0) / np.arange(1, len(spread) + 1)[:, None]
     spreads = np.concatenate([np.zeros((1, 1)), spreads])
     return moving_average(level, weight) + total / np.where(count > 0, count, 1.0) * np.exp(spreads)
@@ -64,20 +64,20 @@ def steady_average(prices: np.ndarray, dates: np.ndarray, weight: float) -> np.n
 
 @dataclass
 class Memory:
-    """What a `steady_average` remembers of the days so far: enough to go on without them."""
+    """The state of a `steady_average` after some days: enough to continue without them."""
 
     weight: float
     days: int
     middle: float
     size: float
     counts: list[float]
-    """How many working days and how many weekends' days there were, the older the less."""
+    """The numbers of working days and of weekend days, in which older days count less."""
     shapes: list[list[float]]
-    """The sums of their shapes, the older the less."""
+    """The sums of their shapes, in which older days count less."""
 
     @classmethod
     def of(cls, prices: np.ndarray, dates: np.ndarray, weight: float) -> Memory:
-        """What is left of these days, (days, 24)."""
+        """The state after these days, (days, 24)."""
         if not len(prices):
             raise ValueError("a moving average needs at least one day, found none")
         nothing = np.zeros((2, prices.shape[1])).tolist()
@@ -87,7 +87,7 @@ class Memory:
         return memory
 
     def add(self, day: np.ndarray, date: np.datetime64) -> None:
-        """Take in the prices of one more day."""
+        """Add the prices of one more day."""
         middle, size, shape = (part[0] for part in _level_spread_shape(day[None]))
         kind, kept = int(is_weekend(np.asarray(date))), 1 - self.weight
         self.days += 1
@@ -99,7 +99,7 @@ class Memory:
         self.shapes = sums.tolist()
 
     def forecast(self, date: np.datetime64) -> np.ndarray:
-        """The 24 prices that it expects of a day to come."""
+        """The forecast of the 24 prices of a later day."""
         trust = np.ones(2)
         trust[int(is_weekend(np.asarray(date)))] = ALIKE
         shape = trust @ np.array(self.shapes) / (trust @ np.array(self.counts))
@@ -110,8 +110,8 @@ class Memory:
         return asdict(self)
 
 
-def _faded(values: np.ndarray, weight: float) -> np.ndarray:
-    """Sums of the rows before each row, and before the one after the last, each day's share fading by ``weight`` a day."""
+def _fading_sums(values: np.ndarray, weight: float) -> np.ndarray:
+    """Sums of the rows before each row, and before the row after the last; a row loses the share ``weight`` each day."""
     return np.concatenate([np.zeros_like(values[:1]), lfilter([1.0], [1, weight - 1], values, axis=0)])
 
 

@@ -1,6 +1,6 @@
 """The panel: one row per zone and day, with 24 prices and what was known of the day beforehand.
 
-A price is the mean over the zones of that hour, the *market part*, and what a zone has of its own, its *own part*. The
+A price is the sum of the mean over the zones of that hour, the *market part*, and of the rest, the zone's *own part*. The
 paper calls the own part congestion; a market's own congestion component is another thing, and the panel does not use it.
 """
 
@@ -22,7 +22,7 @@ from dffl.files import write_whole
 HOURS = 24
 PRICES = tuple(f"price_{hour}" for hour in range(HOURS))
 COSTS = ("total", "total+own")
-"""What a zone pays for an hour: its price, or as the paper's authors have it, its price and its own part once more."""
+"""The cost of an hour: the price, or (as in the code of the paper's authors) the price plus its own part once more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +39,13 @@ class Panel:
     covariates: np.ndarray
     covariate_names: tuple[str, ...]
     demands: np.ndarray
-    """How many hours each zone buys a day."""
+    """The number of hours that each zone buys per day."""
     places: np.ndarray
     """Latitude and longitude of each zone, NaN where they are unknown."""
     demand_known: bool = True
-    """Whether the file has the demands, or they were drawn."""
+    """Whether the file has the demands; else they are random."""
     notes: tuple[str, ...] = ()
-    """What was noticed and done on the way in."""
+    """What was noticed and changed while the panel was read."""
 
     def __repr__(self) -> str:
         return f"Panel({len(self.names)} zones, {len(self.days)} days, {len(self.covariate_names)} covariates)"
@@ -115,7 +115,7 @@ class Panel:
 
 
 def check_cost(kind: str) -> None:
-    """Refuse what no hour costs."""
+    """Refuse an unknown kind of cost."""
     if kind not in COSTS:
         raise ValueError(f"cost must be one of {', '.join(COSTS)}, found {kind!r}")
 

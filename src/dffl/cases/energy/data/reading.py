@@ -1,4 +1,4 @@
-"""Reading a panel, and everything that can be wrong with one: named by file, line, zone and date."""
+"""Reading a panel. Messages on what is wrong with it name the file, line, zone and date."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dffl.data.tables import InputTable, first_true, shown
 from dffl.randomness import checked_seed
 
 LEAST, MOST = 4, 12
-"""Demands that are drawn, where a panel has none, are whole hours from the least to the most: the paper's."""
+"""The range of random demands, in whole hours, for panels without demands: the paper's."""
 
 
 def read_panel(
@@ -33,7 +33,7 @@ def read_panel(
 
     Every column of numbers that is no price, name, place or demand is a covariate, unless ``covariates`` names them (or is
     ``["all"]``); the weekday is added where the panel has none. Zones in ``without`` are left out. Where the panel has no
-    demands, they are drawn once by ``demand_seed``.
+    demands, they are random numbers from ``demand_seed``.
     """
     rows, notes = InputTable.read(Path(path), ZONE, DATE).without(set(without)), list[str]()
     columns, names = price_columns(rows), covariate_columns(rows, covariates, notes)
@@ -67,7 +67,7 @@ def assemble(
         prices=prices,
         covariates=covariates,
         covariate_names=tuple(names),
-        demands=facts[DEMAND[0]].to_numpy(float) if known else drawn_demands(len(zones), demand_seed),
+        demands=facts[DEMAND[0]].to_numpy(float) if known else random_demands(len(zones), demand_seed),
         places=facts.reindex(columns=[LATITUDE[0], LONGITUDE[0]]).to_numpy(float),
         demand_known=known,
         notes=tuple(notes),
@@ -76,7 +76,7 @@ def assemble(
 
 
 def zone_facts(rows: InputTable) -> pd.DataFrame:
-    """One row per zone: its lat, lon and demand, as far as the table has them; each is the same in all rows of a zone."""
+    """One row per zone: its lat, lon and demand, if the table has them; each must be the same in all rows of a zone."""
     codes, zones = pd.factorize(rows.keys)
     first, facts = np.unique(codes, return_index=True)[1], pd.DataFrame(index=zones)
     for names in (LATITUDE, LONGITUDE, DEMAND):
@@ -94,8 +94,8 @@ def zone_facts(rows: InputTable) -> pd.DataFrame:
     return facts
 
 
-def drawn_demands(count: int, seed: int) -> np.ndarray:
-    """Whole hours, one number for each zone in order of their names."""
+def random_demands(count: int, seed: int) -> np.ndarray:
+    """Whole hours, one number per zone in the order of their names."""
     return np.random.default_rng(checked_seed(seed, "demand_seed")).integers(LEAST, MOST + 1, size=count).astype(float)
 
 

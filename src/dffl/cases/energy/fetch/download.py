@@ -1,8 +1,8 @@
-"""Files from the web in a cache: fetched once, resumed where it was cut, complete or not there.
+"""Files from the web in a cache: each is fetched once, an interrupted download is continued, and a file is complete or absent.
 
 name            the file, complete: fetched, or put there by hand
-name.part       what has arrived of it
-name.origin     where it came from, and the marks by which the server tells one version from another; also of name.part
+name.part       the part that has arrived
+name.origin     where it came from, and the marks by which the server distinguishes versions; also of name.part
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of fetched files. ``refresh`` asks the server whether a file that is there has changed since."""
+    """A folder of fetched files. With ``refresh``, the server is asked whether an existing file has changed."""
 
     folder: Path
     web: Web = field(default_factory=Web)
@@ -36,10 +36,10 @@ class Cache:
         self, url: str, name: str, *, check: Callable[[bytes], object] | None = None,
         secrets: Callable[[], Mapping[str, str]] = dict, advice: str | None = None, progress: Progress | None = None,
     ) -> Path:  # fmt: skip
-        """The file of this name, fetched from ``url`` unless it is there already; one that was put there by hand counts.
+        """The file of this name, fetched from ``url`` unless it exists; a file that the user has put there counts.
 
         ``check`` raises ValueError for content that must not be kept. ``secrets`` are headers that are not stored.
-        ``advice`` is what to do without a network, where a file cannot be put there by hand. ``progress`` counts bytes.
+        ``advice`` is what to do without a network, if the user cannot put the file there. ``progress`` counts bytes.
         """
         target = self.folder / name
         if self.refresh or not target.exists():
@@ -63,17 +63,17 @@ class Cache:
 
 
 class _Download:
-    """The part that has arrived, and how it becomes the file."""
+    """The part of a file that has arrived, and how it becomes the file."""
 
     def __init__(self, url: str, target: Path, progress: Progress | None):
         self.url, self.target, self.progress = url, target, progress
         self.part = target.with_name(f"{target.name}.part")
 
     def headers(self) -> dict[str, str]:
-        """Ask for the rest of the part, or for the file if it has changed, or simply for the file."""
+        """A request for the rest of the part, for the file if it has changed, or for the whole file."""
         part, whole = _origin(self.part), _origin(self.target)
         size = self._size()
-        # A weak ETag does not promise the same bytes, so that a part must not be continued on its word.
+        # A weak ETag does not guarantee the same bytes, so that a part must not be continued because of it.
         strong = part["etag"] if part.get("etag", "W/").startswith('"') else part.get("modified")
         if size and strong and part.get("url") == self.url:
             return {"Range": f"bytes={size}-", "If-Range": strong}
@@ -83,14 +83,14 @@ class _Download:
         return {}
 
     def receive(self, response: Response) -> bool:
-        """Whether the part is now the whole of a new file; what the server cut short is asked for again."""
+        """Whether the part is now a complete new file; if the reply was cut, the rest is asked for again."""
         if response.status == 304:
             return False
         begin = self._begin(response)
         length = response.headers.get("Content-Length")
         expected = begin + int(length) if length and length.isdigit() else None
         if not begin:
-            self._drop()  # first, so that old bytes never stand beside new marks
+            self._drop()  # first, so that old bytes are never stored with new marks
             write_text(_origin_path(self.part), json.dumps(_marks(self.url, response)))
         if self.progress:
             self.progress.expect(expected or 0, begin)
@@ -105,7 +105,7 @@ class _Download:
         return True
 
     def _begin(self, response: Response) -> int:
-        """Where in the file the reply begins. A continuation that does not fit the part is dropped with it."""
+        """The position in the file at which the reply begins. A continuation that does not fit the part is dropped with it."""
         if response.status == 200:
             return 0
         size, found = self._size(), re.match(r"bytes (\d+)-", response.headers.get("Content-Range") or "")
@@ -116,7 +116,7 @@ class _Download:
         raise Again("the file has changed since its first part came")
 
     def finish(self, check: Callable[[bytes], object] | None) -> None:
-        """Move the part into its place, unless it is not what was asked for."""
+        """Rename the part to the file, if it is what was asked for."""
         try:
             content = self.part.read_bytes()
             if content[:CHUNK].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
@@ -142,7 +142,7 @@ def _origin_path(path: Path) -> Path:
 
 
 def _origin(path: Path) -> dict[str, str]:
-    """What is known of where a file came from; nothing, of one that was put there by hand."""
+    """Where a file came from; empty for a file that the user has put there."""
     try:
         return dict(json.loads(_origin_path(path).read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):

@@ -26,7 +26,7 @@ HOUR = pd.Timedelta(hours=1)
 def parse_eia(path: Path) -> Fetched:
     """The prices in one of EIA's files, in the market's standard time all year, so that every day has 24 hours.
 
-    The total is energy + congestion + loss, whichever sign the market gives congestion. PJM's zones get PJM's short names, the
+    The total is energy + congestion + loss, also for markets that subtract congestion. PJM's zones get PJM's short names, the
     others keep EIA's. An hour without a price has no row.
     """
     raw = _Raw.read(path)
@@ -48,15 +48,15 @@ def _prices(raw: _Raw) -> tuple[dict[str, pd.DataFrame], list[str]]:
     total, congestion, loss = (raw.sheet(ending) for ending in (TOTAL, CONGESTION, LOSS))
     notes = []
     if sums := [name for name in total if str(name).endswith(" Total")]:
-        notes.append(f"{raw.path.name}: {sums[0]} is no zone but the market as a whole; left out")
+        notes.append(f"{raw.path.name}: {sums[0]} is the whole market and not a zone; left out")
         total = total.drop(columns=sums)
     if congestion.empty or loss.empty:
         notes.append(f"{raw.path.name}: has no components of the prices")
         return {"total": total}, notes
     congestion, loss = congestion.reindex(columns=total.columns), loss.reindex(columns=total.columns)
-    # Zones share the price of energy: the sign that makes it differ less between them is the market's.
+    # The price of energy is the same for all zones: the sign with the smaller differences between zones is the right one.
     if _spread(total - loss + congestion) < _spread(total - loss - congestion):
-        notes.append(f"{raw.path.name}: the market subtracts congestion; its sign was turned, so that the components add up")
+        notes.append(f"{raw.path.name}: the market subtracts congestion; its sign was changed, so that the components add up")
         congestion = 0.0 - congestion
     energy = (total - congestion - loss).round(6)
     return {"total": total, "energy": energy, "congestion": congestion, "loss": loss}, notes
@@ -70,7 +70,7 @@ def _standard_offset(raw: _Raw, begin: pd.Series) -> int:
     """Hours from UTC to the market's standard time: the smaller of the differences that its clock shows over the year."""
     ahead = (raw.times(LOCAL, "Beginning") - begin).dt.total_seconds() / 3600
     share = ahead.round().value_counts(normalize=True)
-    return int(share.index[share >= 0.01].min())  # a slip in a line or two moves no clock
+    return int(share.index[share >= 0.01].min())  # errors in one or two lines do not count
 
 
 def _text(path: Path) -> str:

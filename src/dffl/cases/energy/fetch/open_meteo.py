@@ -49,7 +49,7 @@ def fetch_open_meteo(
     table = span.of(pd.concat(tables))
     if table.empty:
         raise ValueError(f"Open-Meteo: no weather from {span.first} to {span.last}; choose other days")
-    return _laid_out(table, list(places["zone"]), span, list(dict.fromkeys(notes)))
+    return _ordered(table, list(places["zone"]), span, list(dict.fromkeys(notes)))
 
 
 def _check_places(places: pd.DataFrame) -> None:
@@ -96,11 +96,11 @@ def _check_near(lat: float, lon: float, reply: dict[str, Any], where: str) -> No
         raise ValueError(f"{where}: is at {lat}, {lon}, but the reply is for {found[0]}, {found[1]}; fetch it again")
 
 
-def _laid_out(table: pd.DataFrame, zones: list[str], span: Span, notes: list[str]) -> Fetched:
-    """Zones in the order asked for, days in theirs, with the day of the week, and a note on what is missing."""
+def _ordered(table: pd.DataFrame, zones: list[str], span: Span, notes: list[str]) -> Fetched:
+    """The rows in the order of the zones and days, with the day of the week, and notes on what is missing."""
     covariates = [name for name in COVARIATES if name in table]
-    wanted = pd.MultiIndex.from_product([zones, span.dates()], names=["zone", "date"])
-    full = table.set_index(["zone", "date"])[covariates].reindex(wanted)
+    expected = pd.MultiIndex.from_product([zones, span.dates()], names=["zone", "date"])
+    full = table.set_index(["zone", "date"])[covariates].reindex(expected)
     for name in covariates:
         gaps = full.index[full[name].isna()]
         if len(gaps):

@@ -26,9 +26,9 @@ COVARIATES = {
     "solar_irradiance_mean": ("shortwave_radiation", "mean"),
     "solar_irradiance_max": ("shortwave_radiation", "max"),
 }
-"""What a day's hours become, under the names of the paper's authors; degrees Celsius, percent, km/h, W/m²."""
+"""The covariates of a day, under the names of the paper's authors: the variable and how its hours are aggregated."""
 ENOUGH = 18
-"""Hours that a day must have of a variable; with fewer, it is missing that day."""
+"""The fewest hours that a day must have of a variable; with fewer, the variable is missing on that day."""
 
 
 def parse_open_meteo(reply: dict[str, Any], where: str) -> Fetched:

@@ -118,7 +118,7 @@ def _page(page: Any, where: str) -> tuple[list[dict[str, Any]], int]:
 
 
 def _safe(base: str) -> str:
-    """Refuse to send a key where others could read it; this machine is no other."""
+    """Refuse to send a key without encryption, except to this machine."""
     parts = urlsplit(base)
     if parts.scheme != "https" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise ValueError(f"the address of Data Miner or its mirror must begin with https: a key goes there; found {base!r}")

@@ -36,7 +36,7 @@ def parse_pjm(items: list[dict[str, Any]], kind: str, where: str) -> Fetched:
     utc = UTC in rows and bool(rows[UTC].notna().all())
     clock = UTC if utc else EASTERN
     if missing := [field for field in (clock, ZONE, *columns.values()) if field not in rows]:
-        raise ValueError(f"{where}: the reply lacks {', '.join(missing)}; PJM may have renamed them")
+        raise ValueError(f"{where}: the reply has no {', '.join(missing)}; PJM may have renamed them")
     begin = pd.to_datetime(rows[clock], format="ISO8601", errors="coerce")
     if (at := first_true(begin.isna())) is not None:
         raise ValueError(f"{where}: zone {rows[ZONE].iloc[at]}: {clock} must be a time, found {items[at].get(clock)!r}")
@@ -49,7 +49,7 @@ def parse_pjm(items: list[dict[str, Any]], kind: str, where: str) -> Fetched:
     _check_once(table, utc, where)
     notes = []
     if sums := sorted(set(table["zone"]) & set(SUMS)):
-        notes.append(f"PJM: {' and '.join(sums)}: no zone but a sum of zones; left out")
+        notes.append(f"PJM: {' and '.join(sums)}: a sum of zones and not a zone; left out")
     if not utc:
         notes.append(
             f"{where}: no UTC times, so that hours are those of the Eastern clock: the day in March when it goes forward has "

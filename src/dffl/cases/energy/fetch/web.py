@@ -1,4 +1,4 @@
-"""Polite requests: a pause between them, another try when a fault may pass, one line when it does not."""
+"""Requests with a pause between them; a fault that may pass is tried again, any other is an error of one line."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from typing import TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
-"""Statuses that may be gone at the next try."""
+"""Statuses that may be different at the next try."""
 FIRST_WAIT = 2.0
-"""Seconds before the second try; each further wait is twice as long, so that six tries outlast a limit by the minute."""
+"""Seconds before the second try; each further wait is twice as long, so that six tries take longer than a limit per minute."""
 LONGEST_WAIT = 300.0
-"""Seconds that a server may ask us to wait; beyond that we say so and stop."""
+"""The longest wait in seconds that a server may ask for; a longer one is an error."""
 
 Response: TypeAlias = http.client.HTTPResponse | urllib.error.HTTPError
 T = TypeVar("T")
 
 
 class NoNetwork(OSError):
-    """A server could not be reached, or went on failing."""
+    """A server could not be reached, or failed at every try."""
 
 
 class Refused(ValueError):
-    """A server's final no: the status, and what it said."""
+    """A request that a server refused: the status, and its reason."""
 
     def __init__(self, line: str, status: int, said: str):
         super().__init__(line)
@@ -38,7 +38,7 @@ class Refused(ValueError):
 
 
 class Again(Exception):
-    """A reply that is no good, where another try may help."""
+    """A reply that cannot be used, where another try may help."""
 
 
 class Web:
@@ -60,7 +60,7 @@ class Web:
     ):
         self.pause, self.tries, self.timeout = pause, tries, timeout
         self._clock, self._now, self._sleep = clock, now, sleep
-        self._next: dict[str, float] = {}  # when a host may be asked again
+        self._next: dict[str, float] = {}  # the earliest time of the next request to a host
 
     def get(
         self,
@@ -70,9 +70,9 @@ class Web:
         secrets: Callable[[], Mapping[str, str]] = dict,
         accept: frozenset[int] = frozenset({200}),
     ) -> T:
-        """What ``receive`` makes of the reply, whose status is in ``accept``.
+        """What ``receive`` returns for the reply, if its status is in ``accept``.
 
-        ``headers`` are asked for at each try; ``secrets`` are not sent on to another host, and stand in no error.
+        ``headers`` is called at each try; ``secrets`` are not sent to another host, and are in no error message.
         """
         host, hidden = urlsplit(url).netloc, secrets()
         tries = 0
@@ -125,14 +125,14 @@ def _passes(cause: object) -> bool:
 
 
 def _describe(response: Response, hidden: Mapping[str, str]) -> str:
-    """A status in words, with the reason that programs of this kind give in a JSON body, without the secrets."""
+    """A status in words, with the reason that the JSON body gives, without the secrets."""
     said = ""
     try:
         body = json.loads(response.read(10_000))
         found = body.get("reason") or body.get("message") or body.get("errors") or ""
         said = found if isinstance(found, str) else json.dumps(found)
     except (OSError, ValueError, AttributeError, http.client.HTTPException):
-        pass  # a body of another kind is of no use in one line
+        pass  # a body of another kind has no reason for one line
     for secret in hidden.values():
         said = said.replace(secret, "...")
     status = f"{response.status} {response.reason}".strip()
