@@ -270,6 +270,7 @@ def test_the_papers_covariates_are_taken_and_all_if_asked_for(tmp_path: Path) ->
     chosen = build(tmp_path, hourly_table(), weather, covariates=["rain", "weekday"])
     assert chosen.covariate_names == ("rain", "weekday")
     np.testing.assert_array_equal(chosen.covariates, [[1, 5], [2, 6], [3, 5], [5, 6]])
+    assert build(tmp_path, hourly_table(), weather, covariates=["weekday"]).covariate_names == ("weekday",)
 
 
 def test_where_none_but_the_weekday_is_the_papers_all_are_taken(tmp_path: Path) -> None:

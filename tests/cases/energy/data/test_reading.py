@@ -16,6 +16,7 @@ from dffl.cases.energy.data.lagged import weekday
 from tests.cases.energy.data.made import PRICES, authors_table, panel_table, refused, write, zone_days
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
+HOURLY = "by the hour; prices' components are known only with the prices"
 
 
 def same_numbers(panel: Panel, table: pd.DataFrame, prices: list[str] = PRICES) -> None:
@@ -70,7 +71,9 @@ def test_the_layout_of_the_papers_authors_is_read(tmp_path: Path) -> None:
     assert panel.covariate_names == (*weather, "solar_irradiance_mean", "solar_irradiance_max", "day_of_week")
     np.testing.assert_allclose(panel.covariates, table[list(panel.covariate_names)], rtol=1e-15)
     np.testing.assert_allclose(panel.prices, table[[f"total_lmp_{hour}" for hour in range(24)]], rtol=1e-15)
-    assert panel.notes == ("left out: congestion_*, by the hour; prices' components are known only with the prices",)
+    assert panel.notes == (
+        f"{tmp_path / 'panel.csv'}: left out congestion_*, by the hour; prices' components are known only with the prices",
+    )
     numbered = read(tmp_path, table.drop(columns="client_name"))
     assert numbered.names == ("1", "2")
 
@@ -120,7 +123,7 @@ def test_of_two_families_of_prices_the_one_with_24_hours_is_taken(tmp_path: Path
     names = {f"price_{hour}": f"lmp_{hour}" for hour in range(24)}
     panel = read(tmp_path, table.rename(columns=names).assign(price_1=7.0))
     same_numbers(panel, table)
-    note = "left out: price_*, by the hour; prices' components are known only with the prices"
+    note = f"{tmp_path / 'panel.csv'}: left out price_*, {HOURLY}"
     assert panel.notes == (note,)
     assert panel.covariate_names == ("tmean", "wind", "day_of_week")
 
@@ -166,7 +169,9 @@ def test_price_components_by_the_hour_never_become_covariates(tmp_path: Path) ->
     panel = read(tmp_path, table)
     assert panel.covariate_names == ("tmean", "wind", "other_component_1", "day_of_week")
     left = "congestion_*, energy_*, loss_*, temp_*"
-    assert panel.notes == (f"left out: {left}, by the hour; prices' components are known only with the prices",)
+    assert panel.notes == (
+        f"{tmp_path / 'panel.csv'}: left out {left}, by the hour; prices' components are known only with the prices",
+    )
     assert read(tmp_path, table, covariates=["all"]).covariate_names == panel.covariate_names
     assert read(tmp_path, table, covariates=["temp_3", "wind"]).covariate_names == ("temp_3", "wind")
     for name in ("congestion_3", "energy_2", "price_5"):
@@ -190,7 +195,7 @@ def test_what_is_true_or_false_is_a_number_and_a_moment_is_none(tmp_path: Path) 
     panel = read(tmp_path, table, "panel.parquet")
     assert panel.covariate_names == ("tmean", "wind", "holiday", "day_of_week")
     assert panel.covariates[:, 2].tolist() == [1, 0, 0, 1, 0, 0]
-    assert panel.notes == ("left out: made, city, none, which hold no numbers",)
+    assert panel.notes == (f"{tmp_path / 'panel.parquet'}: left out made, city, none, which hold no numbers",)
     table["holiday"] = ["True", "False", None] * 2
     assert "holiday" not in read(tmp_path, table, "panel.parquet").covariate_names
 
@@ -437,7 +442,7 @@ def test_covariates_that_cannot_be_are_refused(tmp_path: Path, wanted: list[str]
 
 def test_a_slip_in_a_column_of_numbers_is_an_error_and_a_column_of_texts_is_left_out(tmp_path: Path) -> None:
     table = panel_table().assign(rain=["", "", "", "", "0.5", "wet"])
-    assert read(tmp_path, table).notes == ("left out: rain, which hold no numbers",)
+    assert read(tmp_path, table).notes == (f"{tmp_path / 'panel.csv'}: left out rain, which hold no numbers",)
     table["rain"] = ["", "", "", "0.5", "0.5", "wet"]
     with refused(f"{tmp_path / 'panel.csv'}, line 7: zone B, 2021-01-03: rain must be a finite number, found 'wet'"):
         read(tmp_path, table)

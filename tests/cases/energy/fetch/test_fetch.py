@@ -6,7 +6,7 @@ import pytest
 from dffl.cases.energy.fetch.eia import fetch_eia
 from dffl.cases.energy.fetch.open_meteo import fetch_open_meteo
 from dffl.cases.energy.fetch.pjm import fetch_pjm
-from dffl.cases.energy.fetch.places import PJM_CODES, PLACES, place, places_of
+from dffl.cases.energy.fetch.places import PJM_CODES, PLACES, place
 from dffl.cases.energy.fetch.span import Span
 from tests.cases.energy.fetch.real import FOLDER, needs_real_files
 from tests.cases.energy.fetch.server import Document
@@ -28,12 +28,11 @@ def test_prices_of_all_sources_have_one_layout(server, cache):
 
 def test_the_weather_of_zones_by_their_names(server, cache):
     base = server.on("/v1/archive", archive)
-    places = places_of(["AECO", "COMED", "A - West", "Texas Hub"])
+    zones = ["AECO", "COMED", "A - West", "Texas Hub"]
+    places = pd.DataFrame([(zone, *place(zone)[1:]) for zone in zones], columns=["zone", "lat", "lon"])
     found = fetch_open_meteo(places, Span.read("2025-01-01", "2025-01-02"), cache, base)
-    assert list(found.table["zone"].unique()) == ["AECO", "COMED", "A - West", "Texas Hub"]
+    assert list(found.table["zone"].unique()) == zones
     assert len(server.asked) == 1
-    with pytest.raises(ValueError, match="zone Atlantis: its coordinates are not known; give a table with zone, lat and lon"):
-        places_of(["AECO", "Atlantis"])
 
 
 def test_every_zone_of_pjm_has_a_place_under_both_names():

@@ -53,26 +53,31 @@ def price_columns(rows: InputTable) -> list[str]:
     return [family[hour] for hour in sorted(family)]
 
 
-def covariate_columns(rows: InputTable, asked: Sequence[str] | None, notes: list[str]) -> list[str]:
+def covariate_columns(
+    rows: InputTable, asked: Sequence[str] | None, notes: list[str], prices: Sequence[str] = (), papers_only: bool = False
+) -> list[str]:
     """The covariates that are asked for; else all columns of numbers, except prices, names, places, demands and hourly columns.
 
     Columns by the hour (``name_0`` to ``name_23``) are left out unless they are asked for, and price components, such as the
-    market's congestion, even then: they are known only with the price. The weekday is among them whether or not it is a
-    column: it follows from the date (see `covariate`).
+    market's congestion, even then: they are known only with the price. The weekday is always among the covariates: it follows
+    from the date if it is not a column (see `covariate`). With ``papers_only``, covariates that the paper does not use are
+    left out too, unless all are asked for.
     """
     if asked is not None and list(asked) != ALL:
         return checked_covariates(rows, asked)
     families = _families(rows.table.columns)
     hourly = {stem for stem, family in families.items() if len(family) >= HOURS - 1 or stem in (*PRICE, *COMPONENTS)}
     plain = [name for name in rows.table.columns if name not in NEITHER and _stem(name) not in hourly]
-    texts = [name for name in plain if not mostly_numbers(rows.table[name])]
-    others = sorted(hourly - {_stem(price_columns(rows)[0])})
-    if others:
-        these = ", ".join(f"{stem}_*" for stem in others)
-        notes.append(f"left out: {these}, by the hour; prices' components are known only with the prices")
-    if texts:
-        notes.append(f"left out: {', '.join(texts)}, which hold no numbers")
-    names = [name for name in plain if name not in texts]
+    numeric = [name for name in plain if mostly_numbers(rows.table[name])]
+    names = papers_covariates(numeric) if papers_only and asked is None else numeric
+    left_out = {
+        "by the hour; prices' components are known only with the prices": [
+            f"{stem}_*" for stem in sorted(hourly - {_stem(price) for price in prices})
+        ],
+        "which the paper does not use (--covariates all takes them)": [name for name in numeric if name not in set(names)],
+        "which hold no numbers": [name for name in plain if name not in set(numeric)],
+    }
+    notes += [f"{rows.path}: left out {', '.join(columns)}, {why}" for why, columns in left_out.items() if columns]
     if doubtful := [name for name in names if name in (*PRICE, *COMPONENTS) or re.search("price|lmp", name)]:
         notes.append(f"covariate {', '.join(doubtful)} has the name of a price: leave it out unless it is known the day before")
     return names if set(names) & set(CALENDAR) else [*names, CALENDAR[0]]

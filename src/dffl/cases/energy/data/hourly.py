@@ -13,21 +13,16 @@ import numpy as np
 import pandas as pd
 
 from dffl.cases.energy.data.columns import (
-    ALL,
-    CALENDAR,
     COMPONENTS,
     DATE,
     DEMAND,
     LATITUDE,
     LONGITUDE,
-    NEITHER,
     ZONE,
-    checked_covariates,
-    mostly_numbers,
-    papers_covariates,
+    covariate_columns,
 )  # fmt: skip
 from dffl.cases.energy.data.lagged import weekday
-from dffl.cases.energy.data.panel import HOURS, PRICES, Panel
+from dffl.cases.energy.data.panel import HOURS, Panel
 from dffl.cases.energy.data.reading import assemble, zone_facts
 from dffl.data.tables import InputTable, first_true, listed, shown
 
@@ -162,7 +157,9 @@ def _in_all(which: np.ndarray) -> str:
 
 def _weather(rows: InputTable, asked: Sequence[str] | None, notes: list[str]) -> tuple[InputTable, np.ndarray, list[str]]:
     """The days with complete weather, the covariates of each, and their names."""
-    names = _covariate_names(rows, asked, notes)
+    names = covariate_columns(rows, asked, notes, papers_only=True)
+    if not any(name in rows.table or name in (asked or ()) for name in names):
+        raise ValueError(f"{rows.path}: must have at least one column of numbers in addition to zone and date, found none")
     rows.refuse_repeats()
     columns = [rows.numbers(name) if name in rows.table else weekday(rows.dates).astype(float) for name in names]
     values = np.stack(columns, axis=1)
@@ -174,22 +171,6 @@ def _weather(rows: InputTable, asked: Sequence[str] | None, notes: list[str]) ->
             raise ValueError(f"{missing}, and something on every day; choose the covariates with --covariates")
         notes.append(f"{missing}: the day was left out{_in_all(days)}")
     return rows.kept(~days), values[~days], names
-
-
-def _covariate_names(rows: InputTable, asked: Sequence[str] | None, notes: list[str]) -> list[str]:
-    """The columns of the weather to keep."""
-    if asked is not None and list(asked) != ALL:
-        return checked_covariates(rows, asked)
-    plain = [name for name in rows.table.columns if name not in NEITHER and name not in PRICES]
-    numeric = [name for name in plain if mostly_numbers(rows.table[name])]
-    if not numeric:
-        raise ValueError(f"{rows.path}: must have at least one column of numbers in addition to zone and date, found none")
-    names = numeric if asked is not None else papers_covariates(numeric)
-    if others := [name for name in numeric if name not in names]:
-        notes.append(f"{rows.path}: left out {', '.join(others)}, which the paper does not use (--covariates all takes them)")
-    if texts := [name for name in plain if name not in numeric]:
-        notes.append(f"{rows.path}: left out {', '.join(texts)}, which hold no numbers")
-    return names if set(names) & set(CALENDAR) else [*names, CALENDAR[0]]
 
 
 def _zone_days(rows: InputTable) -> pd.MultiIndex:

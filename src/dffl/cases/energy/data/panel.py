@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -121,13 +122,9 @@ def check_cost(kind: str) -> None:
 
 
 def _write_csv(frame: pd.DataFrame, path: Path, packed: bool) -> None:
-    with path.open("wb") as file:
-        if not packed:
-            frame.to_csv(file, index=False, lineterminator="\n")
-            return
-        # The archive holds no file name and no time, so that the same panel gives the same bytes.
-        with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as archive:
-            frame.to_csv(archive, index=False, lineterminator="\n")
+    # An archive holds no file name and no time, so that the same panel gives the same bytes.
+    with path.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) if packed else nullcontext(file) as target:
+        frame.to_csv(target, index=False, lineterminator="\n")
 
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")

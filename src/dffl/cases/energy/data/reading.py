@@ -36,7 +36,8 @@ def read_panel(
     demands, they are random numbers from ``demand_seed``.
     """
     rows, notes = InputTable.read(Path(path), ZONE, DATE).without(set(without)), list[str]()
-    columns, names = price_columns(rows), covariate_columns(rows, covariates, notes)
+    columns = price_columns(rows)
+    names = covariate_columns(rows, covariates, notes, columns)
     rows = rows.only({*columns, *names, *DEMAND, *LATITUDE, *LONGITUDE})
     prices, values = np.empty((len(rows), len(columns))), np.empty((len(rows), len(names)))
     for place, name in enumerate(columns):

@@ -17,7 +17,7 @@ from dffl.cases.energy.fetch.eia import fetch_eia
 from dffl.cases.energy.fetch.open_meteo import fetch_open_meteo
 from dffl.cases.energy.fetch.open_meteo_days import COVARIATES
 from dffl.cases.energy.fetch.pjm import fetch_pjm
-from dffl.cases.energy.fetch.places import place, places_of
+from dffl.cases.energy.fetch.places import place
 from dffl.cases.energy.fetch.span import Span
 from dffl.cases.energy.fetch.web import Web
 from dffl.data.tables import InputTable, listed, read_table
@@ -114,12 +114,11 @@ def _written(table: pd.DataFrame, path: Path) -> Path:
 
 def _places(zones: list[str], path: Path | None) -> pd.DataFrame:
     """The lat and lon of each zone: those in the user's table, and those that are known here."""
-    known = places_of([zone for zone in zones if place(zone)])
+    known = {zone: (one.lat, one.lon) for zone in zones if (one := place(zone)) is not None}
     if path is not None:
         rows = InputTable.read(path, ("zone",))
         rows.refuse_repeats()
-        own = {"zone": rows.keys, "lat": rows.complete("lat"), "lon": rows.complete("lon")}
-        known = pd.concat([pd.DataFrame(own), known]).drop_duplicates("zone")
-    if missing := [zone for zone in zones if zone not in set(known["zone"])]:
+        known |= dict(zip(rows.keys, zip(rows.complete("lat"), rows.complete("lon"), strict=True), strict=True))
+    if missing := [zone for zone in zones if zone not in known]:
         raise ValueError(f"--places must name a table with the lat and lon of zone {listed(missing)}, which is not known here")
-    return known[known["zone"].isin(zones)].reset_index(drop=True)
+    return pd.DataFrame([(zone, *known[zone]) for zone in zones], columns=["zone", "lat", "lon"])

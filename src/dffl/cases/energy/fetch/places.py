@@ -1,11 +1,8 @@
-"""Where zones are: a city in the middle of each, for its weather."""
+"""Where zones are: the reference city of each, for its weather."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
-
-import pandas as pd
 
 
 class Place(NamedTuple):
@@ -90,16 +87,5 @@ PLACES = {
 
 
 def place(zone: str) -> Place | None:
-    """The reference point of a zone, by PJM's short name or EIA's name; nothing where none is known."""
+    """The reference point of a zone, by PJM's short name or EIA's name; None if it is not known."""
     return PLACES.get(PJM_CODES.get(zone, zone))
-
-
-def places_of(zones: Iterable[str]) -> pd.DataFrame:
-    """A table of ``zone``, ``lat``, ``lon``, for the weather of these zones."""
-    rows = []
-    for zone in zones:
-        found = place(zone)
-        if found is None:
-            raise ValueError(f"zone {zone}: its coordinates are not known; give a table with zone, lat and lon")
-        rows.append((zone, found.lat, found.lon))
-    return pd.DataFrame(rows, columns=["zone", "lat", "lon"])
