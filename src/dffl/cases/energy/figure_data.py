@@ -12,7 +12,7 @@ from dffl.cases.energy.model import Trained
 PERCENTILE = 95
 
 
-def zone_facts(panel: Panel) -> pd.DataFrame:
+def zone_table(panel: Panel) -> pd.DataFrame:
     """One row per zone: its demand, its place and how far its own price part reaches."""
     own = panel.own
     reach = [float(np.percentile(own[rows], PERCENTILE)) for rows in panel.zones.values()]
@@ -20,7 +20,7 @@ def zone_facts(panel: Panel) -> pd.DataFrame:
     return pd.DataFrame({"zone": panel.names, "demand": panel.demands, "own_p95": reach, "lat": lat, "lon": lon})
 
 
-def calendar_of(trained: Trained, zone: str, panel: Panel) -> pd.DataFrame:
+def calendar_days(trained: Trained, zone: str, panel: Panel) -> pd.DataFrame:
     """One row per test day and hour of a zone: its price, and whether the model of the first half chose it and should have."""
     client = trained.test[zone]
     dates = panel.dates[panel.rows(zone)][-client.n :]

@@ -11,12 +11,12 @@ import pandas as pd
 from rich.console import Console
 from rich.text import Text
 
-from dffl.cases.energy.chance import Chance, chance
 from dffl.cases.energy.data import Panel
 from dffl.cases.energy.data.clients import WARM_UP
 from dffl.cases.energy.fetch.market import with_places
-from dffl.cases.energy.figure_data import calendar_of, zone_facts
+from dffl.cases.energy.figure_data import calendar_days, zone_table
 from dffl.cases.energy.model import METHOD, Trained, train
+from dffl.cases.energy.resampling import ResampledChange, resampled_change
 from dffl.cases.energy.setup import METHODS, Setup, halves
 from dffl.cases.energy.study import study
 from dffl.cases.energy.summary import as_json
@@ -26,7 +26,6 @@ from dffl.comparing import refuse_early
 from dffl.jsonable import jsonable
 from dffl.studies.render import to_rich, write_tables
 from dffl.studies.result import RunOptions, StudyRows, finished_rows
-from dffl.studies.study import Job
 from dffl.studies.tables import Table
 
 MODEL = "model.dffl"
@@ -35,30 +34,15 @@ SHOWN = ("changes", "zones", "money")
 
 
 @dataclass(frozen=True)
-class EnergyResult:
-    """The result of a run on a panel."""
+class EnergyResult(StudyRows):
+    """The result of a run on a panel: one row per seed, zone and method or rule."""
 
-    found: StudyRows
     panel: Panel
     setup: Setup
     first_test: str
     tables: list[Table]
-    chance: Chance | None
-
-    @property
-    def rows(self) -> pd.DataFrame:
-        """One row per seed, zone and method or rule."""
-        return self.found.rows
-
-    @property
-    def folder(self) -> Path:
-        """The folder with everything."""
-        return self.found.folder
-
-    @property
-    def failed(self) -> list[tuple[Job, str]]:
-        """The seeds that failed, and why."""
-        return self.found.failed
+    against_rule: ResampledChange | None
+    """The model for tomorrow compared with the best naive rule; None if no model was trained."""
 
     def show(self, console: Console) -> None:
         """Print notes, tables and a verdict for people."""
@@ -69,7 +53,7 @@ class EnergyResult:
             console.print(to_rich(table))
         console.print()
         verdict = Verdict.of(self.rows)
-        doubt = f" {self.chance.in_words()}" if self.chance else ""
+        doubt = f" {self.against_rule.in_words()}" if self.against_rule else ""
         console.print(Text.assemble(("Read: ", "bold"), f"{verdict.in_words()}{doubt}"))
         for job, why in self.failed:
             console.print(f"failed: {job}: {why}", style="red")
@@ -85,14 +69,15 @@ class EnergyResult:
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        sure = {"against_best_rule": self.chance and self.chance._asdict()}
-        about: dict[str, Any] = {
+        about = {
             "seeds": sorted(self.rows["seed"].unique().tolist()),
-            "failed": self.found.failures(),
+            "failed": self.failures(),
             "folder": str(self.folder),
+            "notes": list(self.panel.notes),
+            "money": money_as_json(self.rows),
+            "against_best_rule": self.against_rule and self.against_rule._asdict(),
         }
-        about |= {"notes": list(self.panel.notes), "money": money_as_json(self.rows)}
-        return jsonable(as_json(self.rows) | about | sure)
+        return jsonable(as_json(self.rows) | about)
 
     def _heading(self) -> str:
         panel, before = self.panel, np.datetime64(self.first_test, "D") - 1
@@ -124,14 +109,16 @@ def run(
     found = finished_rows(study(path, setup, seeds), options, default_folder(path, setup))
     tables = all_tables(found.rows)
     write_tables(tables, found.folder / "tables")
-    trained, sure = None, None
+    trained, against_rule = None, None
     if model and not options.show:
         trained = train(panel, setup, progress=options.progress)
         trained.model.save(found.folder / MODEL)
-        sure = chance(trained, panel, setup.cost, first_test, Verdict.of(found.rows).rule)
+        against_rule = resampled_change(trained, panel, setup.cost, first_test, Verdict.of(found.rows).rule)
     if figures:
         _draw(found.rows, panel, calendar_zone, trained, found.folder)
-    return EnergyResult(found, panel, setup, first_test, tables, sure)
+    return EnergyResult(
+        **vars(found), panel=panel, setup=setup, first_test=first_test, tables=tables, against_rule=against_rule
+    )
 
 
 def default_folder(panel: Path, setup: Setup) -> Path:
@@ -151,5 +138,5 @@ def _draw(rows: pd.DataFrame, panel: Panel, calendar_zone: str | None, trained: 
 
     local = rows[rows["method"] == "local"].groupby("zone")["regret"].mean()
     zone = calendar_zone or str(local.idxmax())
-    calendar = None if trained is None else (calendar_of(trained, zone, panel), zone, trained.model.method)
-    draw_all(rows, zone_facts(panel), calendar, folder / "figures")
+    calendar = None if trained is None else (calendar_days(trained, zone, panel), zone, trained.model.method)
+    draw_all(rows, zone_table(panel), calendar, folder / "figures")

@@ -11,7 +11,7 @@ from dffl.cases.energy.summary import STATISTICS, by_seed, with_changes, zone_or
 from dffl.studies.tables import Cell, Table, Value
 from dffl.training.methods import label_of
 
-RULES = {
+RULE_LABELS = {
     "forecast": "Steady moving average",
     "mean-cost": "Historical mean price",
     "yesterday": "Yesterday's prices",
@@ -28,7 +28,7 @@ LAMBDA = "lambda"
 
 def name_of(method: str) -> str:
     """What this study's tables and figures call a method or a rule."""
-    return RULES.get(method) or label_of(method)
+    return RULE_LABELS.get(method) or label_of(method)
 
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:

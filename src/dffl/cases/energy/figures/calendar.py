@@ -66,7 +66,7 @@ def draw_calendar(days: pd.DataFrame, zone: str, method: str) -> Figure | None:
             f"bought, not among the cheapest: {bought.expensive():.0f} % of purchases": EXPENSIVE,
         }
         legend_above(figure, [Patch(color=colour) for colour in entries.values()], entries, 3)
-        note(figure, _reading(bought))
+        note(figure, _explanation(bought))
     return figure
 
 
@@ -102,7 +102,7 @@ def _cells(axes: Axes, bought: Bought) -> None:
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
-def _reading(bought: Bought) -> str:
+def _explanation(bought: Bought) -> str:
     costs = bought.regret().dropna().sort_values(ascending=False)
     half = int((costs.cumsum() < costs.sum() / 2).sum()) + 1
     costliest = "the costliest day makes" if half == 1 else f"the {half:,} costliest days make"

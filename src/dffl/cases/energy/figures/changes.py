@@ -41,7 +41,7 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
             axes.annotate(harm, (0, 1), (0, 2), "axes fraction", "offset points", va="bottom", fontsize=7, color=HARM_INK)
         name_lines(panels[0], lines, rows, len(order) - len(lines))
         cut = _limits(panels[0], means.loc[list(lines)], spreads.loc[list(lines)])
-        note(figure, _reading(rows, len(order), len(lines), cut))
+        note(figure, _explanation(rows, len(order), len(lines), cut))
     return figure
 
 
@@ -88,7 +88,7 @@ def _signed(change: float) -> str:
     return "0" if text[1:] == "0" else text
 
 
-def _reading(rows: pd.DataFrame, known: int, shown: int, cut: bool) -> str:
+def _explanation(rows: pd.DataFrame, known: int, shown: int, cut: bool) -> str:
     seeds, left_out = rows["seed"].nunique(), rows["zone"].nunique() - known
     return note_text(
         f"Bars: mean over {seeds} seeds; whiskers: one standard deviation between them." if seeds > 1 else "One seed.",

@@ -35,8 +35,8 @@ def draw_places(zones: pd.DataFrame) -> Figure | None:
     placed = placed.sort_values(["own_p95", "zone"], ascending=[False, True], ignore_index=True)  # the first are named first
     placed = placed.assign(diameter=_diameter(placed["demand"], placed))
     maps = find_maps(placed)
-    reading = _reading(zones, placed, len(placed) - sum(len(one.labels) for one in maps))
-    below = BELOW + LINE * reading.count("\n")
+    explanation = _explanation(zones, placed, len(placed) - sum(len(one.labels) for one in maps))
+    below = BELOW + LINE * explanation.count("\n")
     scale = ScalarMappable(Normalize(placed["own_p95"].min(), placed["own_p95"].max()), _pale_to_dark())
     with in_print():
         figure = blank(WIDE, below + max(one.window.height for one in maps) + ABOVE)
@@ -50,7 +50,7 @@ def draw_places(zones: pd.DataFrame) -> Figure | None:
         if len(panels) > 1:
             _mark_enlarged(figure, panels[0], panels[1], maps[1].window)
         _keys(figure, placed, scale, below)
-        note(figure, reading)
+        note(figure, explanation)
     return figure
 
 
@@ -115,7 +115,7 @@ def _keys(figure: Figure, placed: pd.DataFrame, scale: ScalarMappable, below: fl
     )  # fmt: skip
 
 
-def _reading(zones: pd.DataFrame, placed: pd.DataFrame, nameless: int) -> str:
+def _explanation(zones: pd.DataFrame, placed: pd.DataFrame, nameless: int) -> str:
     unplaced = sorted(set(zones["zone"]) - set(placed["zone"]))
     return note_text(
         "Own price: a zone's price minus the mean over zones, for each hour.",

@@ -41,7 +41,7 @@ def draw_zone_weights(rows: pd.DataFrame) -> Figure | None:
         panels[0].set_xlim(-0.05, 1.08)
         seeds = weighed["seed"].nunique()
         _legend(figure, seeds)
-        note(figure, _reading(seeds))
+        note(figure, _explanation(seeds))
     return figure
 
 
@@ -68,7 +68,7 @@ def _legend(figure: Figure, seeds: int) -> None:
         legend_above(figure, [diamond], ["the only seed"], 1)
 
 
-def _reading(seeds: int) -> str:
+def _explanation(seeds: int) -> str:
     return note_text(
         "At 0 a zone uses its own model alone, at 1 the shared one alone.",
         "Zones are in the order of their federated change of regret.",

@@ -20,7 +20,7 @@ WEEK = 7
 INTERVAL = (0.05, 0.95)
 
 
-class Chance(NamedTuple):
+class ResampledChange(NamedTuple):
     """The difference of a model's regret from a rule's in percent, and the range of 90 % of the resampled differences."""
 
     method: str
@@ -37,7 +37,7 @@ class Chance(NamedTuple):
         )
 
 
-def chance(trained: Trained, panel: Panel, cost: str, first_test: str, rule: str) -> Chance | None:
+def resampled_change(trained: Trained, panel: Panel, cost: str, first_test: str, rule: str) -> ResampledChange | None:
     """The model of the first half against a rule, on the days of the second; None if the rule loses nothing."""
     mine = [trained.first_half.regrets(client) for client in trained.test]
     theirs = daily_regrets(panel, cost, first_test)[rule]
@@ -51,4 +51,4 @@ def chance(trained: Trained, panel: Panel, cost: str, first_test: str, rule: str
     ratios = totals[0][totals[1] > 0] / totals[1][totals[1] > 0]
     low, high = np.quantile(ratios, INTERVAL)
     change, low, high = (100 * (ratio - 1) for ratio in (sums[0].sum() / sums[1].sum(), low, high))
-    return Chance(trained.model.method, rule, float(change), float(low), float(high))
+    return ResampledChange(trained.model.method, rule, float(change), float(low), float(high))

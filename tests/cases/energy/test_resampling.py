@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dffl.cases.energy.chance import chance
 from dffl.cases.energy.data import read_panel
 from dffl.cases.energy.model import train
 from dffl.cases.energy.naive import daily_regrets, naive_regrets
+from dffl.cases.energy.resampling import resampled_change
 from dffl.cases.energy.setup import Setup
 from tests.cases.energy.markets import panel_file
 
@@ -24,22 +24,22 @@ def trained(panel):
 
 
 def test_the_change_is_that_of_all_days_and_lies_in_its_range(panel, trained):
-    found = chance(trained, panel, "total", SPLIT, "yesterday")
+    found = resampled_change(trained, panel, "total", SPLIT, "yesterday")
     mine = np.mean([trained.first_half.regrets(client).mean() for client in trained.test])
     theirs = naive_regrets(panel, "total", SPLIT)["yesterday"].mean()
     assert found.change == pytest.approx(100 * (mine / theirs - 1))
     assert found.low < found.change < found.high
-    assert chance(trained, panel, "total", SPLIT, "yesterday") == found  # the same draws each time
+    assert resampled_change(trained, panel, "total", SPLIT, "yesterday") == found  # the same draws each time
 
 
 def test_nothing_is_said_against_a_rule_that_loses_nothing(panel, trained):
-    assert chance(trained, panel, "total", SPLIT, "perfect-foresight") is None
+    assert resampled_change(trained, panel, "total", SPLIT, "perfect-foresight") is None
 
 
 def test_a_rule_is_no_better_and_no_worse_than_itself(panel, trained, monkeypatch):
     own = [trained.first_half.regrets(client) for client in trained.test]
-    monkeypatch.setattr("dffl.cases.energy.chance.daily_regrets", lambda *_: {"itself": own})
-    found = chance(trained, panel, "total", SPLIT, "itself")
+    monkeypatch.setattr("dffl.cases.energy.resampling.daily_regrets", lambda *_: {"itself": own})
+    found = resampled_change(trained, panel, "total", SPLIT, "itself")
     assert (found.change, found.low, found.high) == pytest.approx((0, 0, 0))
 
 
