@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from dffl.cases.energy.result import print_notes
 from dffl.cli import app
+from dffl.terminal import console
 from tests.cases.energy.markets import authors_file, frame, panel_file
 
 QUICK = ("--rounds", 2, "--seeds", 2, "--quiet")
@@ -218,3 +220,8 @@ def test_a_seed_that_is_none_is_named_in_one_line(tmp_path, command, option, see
 def test_the_help_of_run_claims_no_settings_of_the_paper():
     text = " ".join(call("run", "--help").stdout.replace("\u2502", " ").split())
     assert "It does not state the rounds, local epochs and share of clients per round" in text
+
+
+def test_notes_reach_a_terminal_without_control_characters(capsys):
+    print_notes(("zone \x1b[31mA Total: left out",), console())
+    assert capsys.readouterr().out == "note: zone \\x1b[31mA Total: left out\n"

@@ -125,7 +125,7 @@ def train(
         if out.is_dir() or not out.parent.is_dir():
             raise ValueError(f"--out must name a file in a folder that exists, found {str(out)!r}")
         from dffl.cases.energy.model import train as train_model
-        from dffl.cases.energy.running import print_notes
+        from dffl.cases.energy.result import print_notes
 
         asked = _setup(split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_)
         opened, screen = asked.open(str(panel)), console()
@@ -241,7 +241,7 @@ def fetch(
 
 def _written(made: Panel, out: Path) -> None:
     """Write a panel, and print its notes and what it contains."""
-    from dffl.cases.energy.running import print_notes
+    from dffl.cases.energy.result import print_notes
 
     made.write(out)
     screen = console()

@@ -1,0 +1,93 @@
+"""The result of `dffl energy run`, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from dffl.cases.energy.data import Panel
+from dffl.cases.energy.data.clients import WARM_UP
+from dffl.cases.energy.fetch.market import with_places
+from dffl.cases.energy.model import METHOD
+from dffl.cases.energy.resampling import ResampledChange
+from dffl.cases.energy.setup import Setup
+from dffl.cases.energy.summary import as_json
+from dffl.cases.energy.tables import money_as_json
+from dffl.cases.energy.verdict import Verdict, counted
+from dffl.jsonable import jsonable
+from dffl.studies.render import to_rich
+from dffl.studies.result import StudyRows
+from dffl.studies.tables import Table
+from dffl.terminal import printable
+
+MODEL = "model.dffl"
+SHOWN = ("changes", "zones", "money")
+"""The tables that the terminal shows; all are written."""
+
+
+@dataclass(frozen=True)
+class EnergyResult(StudyRows):
+    """The result of a run on a panel: one row per seed, zone and method or rule."""
+
+    panel: Panel
+    setup: Setup
+    first_test: str
+    tables: list[Table]
+    against_rule: ResampledChange | None
+    """The model for tomorrow compared with the best naive rule; None if no model was trained."""
+
+    def show(self, console: Console) -> None:
+        """Print notes, tables and a verdict for people."""
+        print_notes(self.panel.notes, console)
+        console.print(self._heading())
+        for table in (table for table in self.tables if table.name in SHOWN):
+            console.print()
+            console.print(to_rich(table))
+        console.print()
+        verdict = Verdict.of(self.rows)
+        doubt = f" {self.against_rule.in_words()}" if self.against_rule else ""
+        console.print(Text.assemble(("Read: ", "bold"), f"{verdict.in_words()}{doubt}"))
+        for job, why in self.failed:
+            console.print(f"failed: {job}: {why}", style="red")
+        missing = "" if np.isfinite(with_places(self.panel).places).any() else " No map: the panel has no lat and lon."
+        console.print(f"\nTables, figures and rows: {self.folder}.{missing}")
+        if (self.folder / MODEL).is_file():
+            how = f"dffl energy decide {self.folder / MODEL} --zone {self.panel.names[0]!r} --features FILE"
+            console.print(f"A model of all the days ({METHOD}), for tomorrow: {how}")
+            if not verdict.beats(METHOD):
+                fix = "decide by the moving average (dffl energy train --lags --method forecast)"
+                better = fix if self.setup.lags else f"try --lags, or {fix}"
+                console.print(f"It would have lost more than a moving average: {better}.", style="yellow")
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        about = {
+            "seeds": sorted(self.rows["seed"].unique().tolist()),
+            "failed": self.failures(),
+            "folder": str(self.folder),
+            "notes": list(self.panel.notes),
+            "money": money_as_json(self.rows),
+            "against_best_rule": self.against_rule and self.against_rule._asdict(),
+        }
+        return jsonable(as_json(self.rows) | about)
+
+    def _heading(self) -> str:
+        panel, before = self.panel, np.datetime64(self.first_test, "D") - 1
+        demands = "from the panel" if panel.demand_known else "random, from 4 to 12 hours (the panel has none)"
+        past = f", and past prices (the first {WARM_UP} days are used for the average only)" if self.setup.lags else ""
+        note = "\nThe own part counts twice (--cost): amounts in US$ are not what a zone pays."
+        return (
+            f"{counted(len(panel.names), 'zone')}; {panel.days[0]} to {before} train, {self.first_test} to {panel.days[-1]} "
+            f"test; {counted(self.rows['seed'].nunique(), 'seed')}.\n"
+            f"From {', '.join(panel.covariate_names)}{past}. Demands: {demands}.{note if self.setup.cost != 'total' else ''}"
+        )
+
+
+def print_notes(notes: tuple[str, ...], console: Console) -> None:
+    """Print the notes on a panel."""
+    for note in notes:
+        console.print(f"note: {printable(note)}", style="yellow")  # names in a note may come from a server
