@@ -170,8 +170,8 @@ def test_gaps_and_doubles_in_the_past_are_refused(lagged_model, tmp_path):
 
 
 @pytest.mark.skipif("DFFL_ENERGY_DATA" not in os.environ, reason="DFFL_ENERGY_DATA does not name the real zones' folder")
-def test_on_the_real_zones_four_days_in_five_lie_in_the_range_that_is_told():
-    """A model of January to June is watched every day on the 60 days before, and the next day is compared with its range."""
+def test_on_the_real_zones_four_days_in_five_are_in_the_reported_range():
+    """A model of January to June: its errors of the 60 days before each day give a range for that day."""
     panel = open_panel(os.environ["DFFL_ENERGY_DATA"], without=["NE_INTERNAL_HUB"])
     setup = Setup(lags=True)
     train_half, test, _, first_test = halves(panel, setup)
@@ -183,8 +183,8 @@ def test_on_the_real_zones_four_days_in_five_lie_in_the_range_that_is_told():
         reference = (hours * steady_average(zone.prices, zone.dates, weight)[:-1][-client.n :]).sum(axis=1)
         cost = (hours * client.c).sum(axis=1)
         for day in range(92, client.n):
-            watched = cost_range(reference[day - RECENT_DAYS : day], cost[day - RECENT_DAYS : day])
-            expected, low, high = watched.around(float(reference[day]))
+            recent = cost_range(reference[day - RECENT_DAYS : day], cost[day - RECENT_DAYS : day])
+            expected, low, high = recent.around(float(reference[day]))
             inside.append(low <= cost[day] <= high)
             bias.append((expected - cost[day]) / np.abs(cost[92:]).mean())
     assert 0.78 <= np.mean(inside) <= 0.88

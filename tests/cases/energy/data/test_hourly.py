@@ -12,7 +12,7 @@ import pytest
 
 from dffl.cases.energy.data import Panel, build_panel
 from dffl.cases.energy.data.columns import DATE, ZONE
-from dffl.cases.energy.data.hourly import daily_prices
+from dffl.cases.energy.data.daily_prices import daily_prices
 from dffl.data.tables import InputTable
 from tests.cases.energy.data.made import hourly_table, refused, weather_table, write
 

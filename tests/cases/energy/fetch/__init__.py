@@ -1,1 +1,1 @@
-"""Loaders, against a server on this machine that speaks the sources' formats and fails as told."""
+"""Loaders, against a server on this machine that speaks the sources' formats and fails on request."""
