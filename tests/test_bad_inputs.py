@@ -163,7 +163,6 @@ def tables(good: pd.DataFrame) -> dict[str, bytes]:
         "no price_7": good.drop(columns="price_7").to_csv(index=False).encode(),
         "a row twice": "\n".join([*lines, lines[1]]).encode(),
         "a row too long": "\n".join([*lines, lines[1] + ",1,2"]).encode(),
-        "one zone": good[good["zone"] == good["zone"][0]].to_csv(index=False).encode(),
         "one day": good[good["date"] == good["date"][0]].to_csv(index=False).encode(),
         "two days": good[good["date"].isin(sorted(set(good["date"]))[:2])].to_csv(index=False).encode(),
         "an open quote": (text + '"open,1').encode(),

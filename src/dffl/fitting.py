@@ -206,9 +206,10 @@ def fit(
     """Fit one method to a federation.
 
     ``method`` is a name, or a name with options: ``("ditto", {"pull": 0.1})``. ``keywords`` are options of the method and the
-    settings of `dffl.Settings`: seed, rounds, local_epochs, batch_size, client_fraction, loss, aggregate and so on. ``validation`` is the separate federation that the oracle methods choose by.
-    ``progress`` switches the bar on or off; by default it shows in a terminal. ``checkpoint`` names a file from which an
-    interrupted fit continues to the same numbers; it is removed when the fit is complete.
+    settings of `dffl.Settings`: seed, rounds, local_epochs, batch_size, client_fraction, loss, aggregate and so on.
+    ``validation`` is the separate federation that the oracle methods choose by. ``progress`` switches the bar on or off; by
+    default it shows in a terminal. ``checkpoint`` names a file from which an interrupted fit continues to the same numbers;
+    it is removed when the fit is complete.
     """
     asked, settings = request(method, keywords)
     with running(federation, [asked], Settings.of(**settings), validation, progress, checkpoint) as run:

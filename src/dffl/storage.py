@@ -63,7 +63,7 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
     }
     arrays = {f"arrays/{number}.npy": content for number, content in enumerate(writer.arrays)}
     members = {"manifest.json": json.dumps(manifest).encode(), "history.parquet": fit.history.to_parquet(index=False)} | arrays
-    write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may reveal something of the data that trained it
+    write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may reveal what trained it
 
 
 def load(path: str | PathLike[str], network: NetworkFactory | None = None) -> Fit:

@@ -39,7 +39,7 @@ PanelFile = Annotated[
 Split = Annotated[str | None, typer.Option(help="The first test day. Default: the first day of the second half.")]
 Lags = Annotated[bool, typer.Option(help="Also use past prices, which the paper does not.")]
 Cost = Annotated[str, typer.Option(help="What an hour costs: total (its price), or total+own (the authors' choice).")]
-WeatherLag = Annotated[int, typer.Option(min=0, help="Use covariates of so many days before; 0: as if forecasts were perfect.")]
+WeatherLag = Annotated[int, typer.Option(min=0, max=366, help="Use covariates of so many days before; 0: as if forecasts were perfect.")]
 Covariates = Annotated[
     str | None,
     typer.Option(help="The covariates, separated by commas, or all. Default: all of a panel; of a folder, those of the paper."),
@@ -67,7 +67,7 @@ def run(
     covariates: Covariates = None,
     without: Without = None,
     demand_seed: DemandSeed = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="The number of seeds.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="The number of seeds.")] = 5,
     rounds: Rounds = ROUNDS,
     set_: Other = None,
     zone: Annotated[str | None, typer.Option(help="The zone of the calendar figure. Default: that with most regret.")] = None,
