@@ -1,6 +1,7 @@
 """The advice study: what is right and wrong, what each rule loses, and the command."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ from typer.testing import CliRunner
 from dffl.cases.advice import study as advice
 from dffl.cases.advice.federations import CLIENTS, SIZES, configurations, federation
 from dffl.cases.advice.tables import all_tables, clients, directions, followed, right, wrong
+from dffl.cases.energy.data import digest
 from dffl.cli import app
+from tests.cases.energy.markets import panel_file
 
 KIND = {"problem": "purchase", "prices": "two odd ones", "eta_constr": 1.0, "sizes": "mixed", "noise": 0.5, "degree": 2}
 SHORT = {"rounds": 2, "local_epochs": 2, "finetune.epochs": (0, 2), "hidden": 8}
@@ -114,6 +117,22 @@ def test_show_of_a_finished_folder_and_bad_input(tmp_path: Path, monkeypatch):
 
 def _canned(**job: object) -> pd.DataFrame:
     return rows().drop(columns=["job", "problem"])
+
+
+def test_workers_get_the_folder_of_the_zones_and_the_protocol_only_its_content(tmp_path: Path, monkeypatch):
+    panel = panel_file(tmp_path)
+    study = advice.zones(panel, seeds=(3,))
+    arguments = study.arguments(study.jobs[0])
+    assert arguments == {"data": digest(panel), "settings": {}, "seed": 3, "folder": str(panel.resolve())}
+    assert "folder" not in study.protocol  # a moved folder of the same data is the same study
+    assert not [name for name in os.environ if "DFFL" in name and os.environ[name] == str(panel.resolve())]
+    monkeypatch.setattr(advice, "judge", lambda train, test, blocks, **settings: pd.DataFrame({"n": [len(train)]}))
+    monkeypatch.setattr(advice, "LEFT_OUT", ("Z03",))
+    monkeypatch.setattr(advice, "FIRST_HALF", ("2022-01-01", "2022-01-30"))
+    monkeypatch.setattr(advice, "SECOND_HALF", ("2022-01-31", "2022-03-01"))
+    assert advice.judge_zones(**arguments)["n"].tolist() == [3]
+    with pytest.raises(ValueError, match="the tables are not those that the study began with"):
+        advice.judge_zones(**arguments | {"data": "other"})
 
 
 @pytest.mark.parametrize("missing", ["prices.csv.gz", "weather.csv.gz"])

@@ -6,7 +6,6 @@ that need no advice: always federate, always stay local, the paper's condition, 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ from dffl.studies.study import Parameters, Study, grid
 METHODS = ("mean-cost", "local", "fedavg", "interp-spo", "finetune")
 SEARCH_STEPS = 100
 """Of the ascent behind the paper's condition: it is true for almost every client whatever the steps."""
-FOLDER = "DFFL_ENERGY_DATA"
-"""The environment variable that names the zones' folder."""
 LEFT_OUT = ("NE_INTERNAL_HUB",)
 """A neighbouring market's hub: no zone."""
 FIRST_HALF, SECOND_HALF = ("2021-01-01", "2021-06-30"), ("2021-07-01", "2021-12-31")
@@ -37,10 +34,10 @@ def study(seeds: Sequence[int] = (0,)) -> Study:
 def zones(folder: Path, seeds: Sequence[int] = (0, 1, 2, 3, 4)) -> Study:
     """The zones of 2021: advised on the first half of the year in blocks, judged on the second.
 
-    The protocol knows the data by their content; workers find the folder through the environment.
+    The protocol knows the data by their content. The folder itself is only where workers read them.
     """
-    os.environ[FOLDER] = str(folder.resolve())
-    return Study("advice-zones", judge_zones, grid(seed=list(seeds)), {"data": energy.digest(folder), "settings": {}})
+    protocol, places = {"data": energy.digest(folder), "settings": {}}, {"folder": str(folder.resolve())}
+    return Study("advice-zones", judge_zones, grid(seed=list(seeds)), protocol, places=places)
 
 
 def weight(job: Parameters) -> float:
@@ -56,11 +53,11 @@ def judge_synthetic(*, settings: dict[str, Any], **job: Any) -> pd.DataFrame:
     return judge(train, test, blocks=False, seed=job["seed"], **settings)
 
 
-def judge_zones(*, data: str, seed: int, settings: dict[str, Any]) -> pd.DataFrame:
+def judge_zones(*, data: str, folder: str, seed: int, settings: dict[str, Any]) -> pd.DataFrame:
     """The rows of the real zones."""
-    if energy.digest(os.environ[FOLDER]) != data:
-        raise ValueError(f"{os.environ[FOLDER]}: the tables are not those that the study began with")
-    panel = energy.open_panel(os.environ[FOLDER], without=LEFT_OUT)
+    if energy.digest(folder) != data:
+        raise ValueError(f"{folder}: the tables are not those that the study began with; start again in another folder")
+    panel = energy.open_panel(folder, without=LEFT_OUT)
     train, test = (energy.federation(panel, None, *half) for half in (FIRST_HALF, SECOND_HALF))
     return judge(train, test, blocks=True, seed=seed, **settings)
 
