@@ -34,13 +34,13 @@ def federation() -> dffl.Federation:
         ("fedavg", {"schedule": "cosin"}, "unknown schedule 'cosin'; did you mean 'cosine'?"),
         ("ditto", {"pul": 0.1}, "unknown setting or option 'pul'; did you mean 'pull'?"),
         ("ditto", {"pull": -1}, "pull must be > 0 and finite, found -1"),
-        ("finetune", {"pull": 0.1}, "option 'pull' belongs to ditto, fedprox; method 'finetune' does not have it"),
+        ("finetune", {"pull": 0.1}, "'pull' is an option of ditto, fedprox, not of finetune .options of finetune: epochs"),
         ("fedrep", {"personal": "weights.7"}, r"\('weights.7',\) names no layer of the network \(it has weights.0, weights.1"),
         ("fedrep", {"personal": "*"}, "is the whole network: nothing would be shared"),
         ("finetune", {"judge": "spo"}, r"unknown loss 'spo'; did you mean 'spo\+'"),
         ("finetune", {"epochs": (3, 3)}, r"epochs must be increasing whole numbers, found \(3, 3\)"),
         ("finetune", {"epochs": "many"}, "epochs must be a whole number >= 0, found 'many'"),
-        ("finetune", {"finetune_epochs": (3,)}, "finetune_epochs is now the option 'epochs' of 'finetune'"),
+        ("finetune", {"finetune_epochs": (3,)}, "finetune_epochs is no longer a setting, but the option 'epochs'"),
         ("interp-spo", {"lambda_step": 1e-9}, r"lambda_step must be in \[0.0001, 1\], found 1e-09"),
         ("local", {"rounds": 10**23}, "rounds must be a whole number from 1 to 10,000,000, found 1000"),
         ("local", {"hidden": 10**10}, "hidden must be a whole number from 1 to 1,000,000, found 10000000000"),
@@ -81,10 +81,14 @@ def test_compare_takes_names_with_options(federation: dffl.Federation) -> None:
     assert list(dict.fromkeys(table["method"])) == list(fits)
     tight, loose = (fits[name].predict("c0", np.ones(3)) for name in ("fedprox(pull=5.0)", "fedprox"))
     assert not np.array_equal(tight, loose)
-    with pytest.raises(ValueError, match="'epochs' is an option of finetune, local: give it with its method"):
+    with pytest.raises(ValueError, match=r"'epochs' is an option: give it with its method, as in methods=\[\('finetune', "):
         dffl.fit_all(federation, ["finetune"], epochs=(0, 2), **SMALL)
-    with pytest.raises(ValueError, match="option 'pull' belongs to ditto, fedprox; method 'local' does not have it"):
+    with pytest.raises(ValueError, match="'pull' is an option of ditto, fedprox, not of local"):
         dffl.fit_all(federation, [("local", {"pull": 1.0})])
+    with pytest.raises(ValueError, match="'pull' is an option of ditto, fedprox, not of local, finetune"):
+        dffl.fit_all(federation, ["local", "finetune"], pull=1.0)
+    with pytest.raises(ValueError, match="'rounds' is a setting of the run, not an option of local"):
+        dffl.fit_all(federation, [("local", {"rounds": 3})])
     with pytest.raises(ValueError, match="a method is a name, or a name with options"):
         dffl.fit_all(federation, [3])  # type: ignore[list-item]
 

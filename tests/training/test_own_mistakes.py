@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -13,6 +14,8 @@ import pytest
 import dffl
 from dffl.named import plain, rebuilt
 from dffl.training import METHODS, Run, Settings
+from dffl.training.optimisers import Optimiser
+from dffl.training.schedules import Schedule
 from tests.federations import client
 
 SMALL: dict[str, Any] = {"rounds": 2, "local_epochs": 1, "hidden": 4, "progress": False}
@@ -25,7 +28,8 @@ def federation() -> dffl.Federation:
 
 @pytest.fixture(autouse=True)
 def registries() -> Iterator[None]:
-    kinds: list[Any] = [dffl.Loss.known, dffl.Aggregator.known, METHODS]
+    kinds: list[Any] = [kind.known for kind in (dffl.Loss, dffl.Aggregator, Optimiser, Schedule, dffl.Trainer)]
+    kinds.append(METHODS)
     before = [dict(kind) for kind in kinds]
     yield
     for kind, was in zip(kinds, before, strict=True):
@@ -129,13 +133,51 @@ def test_trainers_without_a_name_of_their_own_do_not_share_one(federation: dffl.
 
     @dataclass(frozen=True)
     class Other(dffl.FedAvg):
-        name: ClassVar[str] = "fedavg"
+        label: ClassVar[str] = "fedavg"  # type: ignore[assignment]
 
     assert One().label == "One"
     run = Run(federation, Settings(rounds=1, hidden=4))
     run.trained(dffl.FedAvg())
     with pytest.raises(ValueError, match="two different trainers are named 'fedavg'; give one of them another name"):
         run.trained(Other())
+
+
+def outcome(run: Run) -> dffl.Outcome:
+    return dffl.Outcome([])
+
+
+REGISTRIES: list[tuple[str, str, Callable[[str, str], Any]]] = [
+    ("loss 'mse'", "dffl.losses.mse.MSE", lambda name, place: made(dffl.Loss, name, place)),
+    ("aggregator 'median'", "dffl.training.aggregators.median.Median", lambda name, place: made(dffl.Aggregator, name, place)),
+    ("optimiser 'sgd'", "dffl.training.optimisers.SGD", lambda name, place: made(Optimiser, name, place)),
+    ("schedule 'linear'", "dffl.training.schedules.Linear", lambda name, place: made(Schedule, name, place)),
+    ("trainer 'fedavg'", "dffl.training.trainers.federated.FedAvg", lambda name, place: made(dffl.FedAvg, name, place)),
+    ("method 'ditto'", "dffl.training.methods.ditto.ditto", lambda name, place: dffl.method(name)(at(outcome, place))),
+]
+
+
+def made(base: type, name: str, place: str) -> Any:
+    return type(place, (base,), {"name": name, "__module__": "own_module", "__qualname__": place})
+
+
+def at(function: Any, place: str) -> Any:
+    copy = FunctionType(function.__code__, function.__globals__)
+    copy.__module__, copy.__qualname__ = "own_module", place
+    return copy
+
+
+@pytest.mark.parametrize(("taken", "owner", "define"), REGISTRIES)
+def test_a_name_belongs_to_one_definition(taken: str, owner: str, define: Callable[[str, str], Any]) -> None:
+    name, new = taken.split("'")[1], f"test-{taken.split()[0]}"
+    with pytest.raises(
+        ValueError, match=rf"{taken} is there already \({owner}\); choose another name for own_module\.Mine"
+    ) as no:
+        define(name, "Mine")
+    assert "\n" not in str(no.value)
+    define(new, "Mine")
+    define(new, "Mine")  # a module that is loaded again defines the same thing again
+    with pytest.raises(ValueError, match=r"is there already \(own_module\.Mine\); choose another name for own_module\.Other"):
+        define(new, "Other")
 
 
 def test_a_trainer_is_a_frozen_data_class(federation: dffl.Federation) -> None:

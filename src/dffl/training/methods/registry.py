@@ -8,11 +8,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from dffl.named import find, nearest, register
 from dffl.training.run import Outcome, Run
-from dffl.training.settings import MOVED, Settings, refuse_moved
+from dffl.training.settings import Settings, refuse_moved
 
 METHODS: dict[str, Method] = {}
 SPARE_COLOURS = ("#882255", "#332288", "#999933", "#661100", "#6699CC", "#888888")
@@ -84,18 +84,12 @@ class Request:
 
 
 def request(wanted: Any, keywords: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
-    """One method from its name, and keywords parted into its options and the settings of the run."""
+    """One method from its name, and keywords divided into its options and the settings of the run."""
     asked = _request(wanted)
     own = {name: value for name, value in keywords.items() if name in asked.method.options}
-    rest = {name: value for name, value in keywords.items() if name not in own}
-    known = set(Settings.names())
-    for name in rest:
-        if name in MOVED and MOVED[name][0] in asked.method.options:
-            raise ValueError(f"{name} is now the option {MOVED[name][0]!r} of {asked.method.name!r}")
-        if name not in known and "." not in name:
-            _refuse(name, asked.method)
-    [whole], rest = _dotted([Request(asked.method, {**asked.options, **own})], rest)
-    return whole, rest
+    others = {name: value for name, value in keywords.items() if name not in own}
+    [whole], settings = _divided([Request(asked.method, {**asked.options, **own})], others)
+    return whole, settings
 
 
 def requests(wanted: Iterable[Any], settings: Mapping[str, Any]) -> tuple[list[Request], dict[str, Any]]:
@@ -104,24 +98,13 @@ def requests(wanted: Iterable[Any], settings: Mapping[str, Any]) -> tuple[list[R
     A setting such as ``finetune.epochs`` is an option of that method: for command lines and files.
     """
     asked = [_request(one) for one in wanted]
-    found, rest = _dotted([one for place, one in enumerate(asked) if one not in asked[:place]], settings)
-    for name in (name for name in rest if name not in (*Settings.names(), *MOVED)):
-        owners = [one.method.name for one in found if name in one.method.options]
-        others = [one.name for one in METHODS.values() if name in one.options]
-        if others and not owners:
-            raise ValueError(f"{name!r} is an option of {', '.join(others)}, not asked for, and no setting")
-        if owners:
-            fix = f"({owners[0]!r}, {{{name!r}: ...}})"
-            raise ValueError(
-                f"{name!r} is an option of {', '.join(owners)}: give it with its method, as in methods=[{fix}, ...]"
-            )
-    return found, rest
+    return _divided([one for place, one in enumerate(asked) if one not in asked[:place]], settings)
 
 
 def options_of(name: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options of one method among settings such as ``finetune.epochs``, and the settings without options of any method."""
     own = {key: value for key, value in settings.items() if key.startswith(f"{name}.")}
-    [asked], _ = _dotted([_request(name)], own)
+    [asked], _ = _divided([_request(name)], own)
     return dict(asked.options), {key: value for key, value in settings.items() if "." not in key}
 
 
@@ -134,13 +117,13 @@ def _request(wanted: Any) -> Request:
         found = find(METHODS, wanted[0], "method")
         for name in wanted[1]:
             if name not in found.options:
-                _refuse(name, found)
+                _refuse(name, [found])
         return Request(found, dict(wanted[1]))
     raise ValueError(f"a method is a name, or a name with options such as ('ditto', {{'pull': 0.1}}), found {wanted!r:.80}")
 
 
-def _dotted(found: list[Request], settings: Mapping[str, Any]) -> tuple[list[Request], dict[str, Any]]:
-    """Options that were written as ``method.option`` among the settings, given to their methods."""
+def _divided(found: list[Request], settings: Mapping[str, Any]) -> tuple[list[Request], dict[str, Any]]:
+    """The requests with the options that were written as ``method.option`` among the settings, and the other settings."""
     rest = {name: value for name, value in settings.items() if "." not in name}
     for name, value in settings.items():
         owner, dot, option = name.partition(".")
@@ -150,20 +133,24 @@ def _dotted(found: list[Request], settings: Mapping[str, Any]) -> tuple[list[Req
                 asked = ", ".join(one.method.name for one in found)
                 raise ValueError(f"{name} is an option of a method that is not asked for (asked for: {asked})")
             found = [Request(one.method, {**one.options, option: value}) if one.method.name == owner else one for one in found]
+    for name in rest:
+        if name not in Settings.names():
+            _refuse(name, [one.method for one in found])
     return found, rest
 
 
-def _refuse(name: str, chosen: Method) -> None:
-    """Refuse an option that a method does not have, and say whose it is or what was probably meant."""
-    others = [one.name for one in METHODS.values() if name in one.options]
-    own = ", ".join(chosen.options) or "none"
-    if others:
-        raise ValueError(
-            f"option {name!r} belongs to {', '.join(others)}; method {chosen.name!r} does not have it (its own: {own})"
-        )
+def _refuse(name: str, asked: Sequence[Method]) -> NoReturn:
+    """Refuse an option that these methods do not take here: say whose it is, or what was probably meant."""
     refuse_moved(name)
-    known = [*chosen.options, *Settings.names()]
-    raise ValueError(
-        f"unknown setting or option {name!r}{nearest(name, known)} (options of {chosen.name!r}: {own}; "
-        f"settings: {', '.join(Settings.names())})"
-    )
+    methods, settings = ", ".join(one.name for one in asked), Settings.names()
+    options = list(dict.fromkeys(option for one in asked for option in one.options))
+    if name in options:
+        fix = next(one.name for one in asked if name in one.options)
+        raise ValueError(f"{name!r} is an option: give it with its method, as in methods=[({fix!r}, {{{name!r}: ...}}), ...]")
+    if name in settings:
+        raise ValueError(f"{name!r} is a setting of the run, not an option of {methods}: give it beside the methods")
+    own = f"options of {methods}: {', '.join(options) or 'none'}"
+    if others := [one.name for one in METHODS.values() if name in one.options]:
+        raise ValueError(f"{name!r} is an option of {', '.join(others)}, not of {methods} ({own})")
+    near = nearest(name, [*options, *settings])
+    raise ValueError(f"unknown setting or option {name!r}{near} ({own}; settings: {', '.join(settings)})")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dffl.named import register
 from dffl.training.engines.base import Fields, gathered
 from dffl.training.parts import Part
 
@@ -25,11 +26,13 @@ class Trainer(ABC):
     """A way to train models on some part of the samples. Subclasses are frozen data classes: equal ones train once."""
 
     name: ClassVar[str] = ""
+    known: ClassVar[dict[str, type[Trainer]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "name" not in cls.__dict__:  # never the name of what it extends: what clients keep is found by it
+        if "name" not in cls.__dict__:
             cls.name = cls.__name__
+        register(Trainer.known, cls.name, cls, "trainer")  # what clients keep of a training is found by this name
 
     @abstractmethod
     def train(self, run: Run, part: Part) -> Any:
