@@ -22,7 +22,7 @@ from dffl.training.aggregators.server import Momentum
 from dffl.training.engines.base import gathered
 from dffl.training.optimisers import SGD
 from dffl.training.schedules import Cosine, Linear
-from dffl.training.update import Form, Recipe
+from dffl.training.update import NetworkForm, Recipe
 from tests.federations import P, client
 from tests.training.numpy_update import Site, cheapest, output
 
@@ -335,7 +335,7 @@ def test_losses_are_equal_by_content() -> None:
 def test_equal_losses_train_once_and_share_a_program() -> None:
     run = Run(FEDERATION, Settings(**SMALL))
     assert run.trained(FedAvg(loss=SPOPlusMSE(0.7))) is run.trained(FedAvg(loss=SPOPlusMSE(0.7)))
-    form: Form = run.engine(ALL)._layout.recipe.form  # type: ignore[attr-defined]
+    form: NetworkForm = run.engine(ALL)._layout.recipe.form  # type: ignore[attr-defined]
     assert Recipe(form, SPOPlusMSE(0.2)) == Recipe(form, SPOPlusMSE(0.2))
     assert Recipe(form, SPOPlusMSE(0.2)) != Recipe(form, SPOPlusMSE(0.3))
     assert np.abs(run.trained(FedAvg(loss=SPOPlusMSE(0.2))) - run.trained(FedAvg(loss=SPOPlusMSE(0.7)))).max() > 1e-6

@@ -17,7 +17,7 @@ from dffl.training import Run, Settings
 from dffl.training.engines.vector import VectorEngine
 from dffl.training.parts import Part
 from dffl.training.trainers import Chosen, Refit, Stops, Weights, tuned
-from dffl.training.update import Form
+from dffl.training.update import NetworkForm
 
 SMALL = {"rounds": 4, "local_epochs": 3, "batch_size": 16}
 
@@ -66,7 +66,7 @@ def test_fedavg_shares_one_network_in_each_clients_units(federation: dffl.Federa
 def test_interpolation_chooses_the_grid_point_with_the_lowest_validation_loss(run: Run, federation: dffl.Federation) -> None:
     own, shared = run.trained(dffl.Local(), dffl.SPLIT), run.trained(dffl.FedAvg(), dffl.SPLIT)
     engine, grid = run.engine(dffl.SPLIT), Weights().grid
-    form = Form(engine.template, run.settings.tau)
+    form = NetworkForm(engine.template, run.settings.tau)
     _, held = federation.split(0.2, 0)
     spo, error = validation_losses(run, dffl.SPLIT)
     for j, client in enumerate(held):
@@ -133,7 +133,7 @@ def test_finetune_chooses_by_validation_loss(federation: dffl.Federation) -> Non
     run = Run(federation, Settings.of(**SMALL))
     chosen = run.trained(Chosen(Stops(dffl.FedAvg(), (0, 2, 9))), dffl.SPLIT)
     engine = run.engine(dffl.SPLIT)
-    form = Form(engine.template, run.settings.tau)
+    form = NetworkForm(engine.template, run.settings.tau)
     _, held = federation.split(0.2, 0)
     for j, client in enumerate(held):
 
@@ -220,7 +220,7 @@ def test_a_mix_is_the_mean_of_the_shared_and_the_tuned_model(federation: dffl.Fe
 def test_a_mix_chooses_its_epochs_with_the_mix_in_view(run: Run, federation: dffl.Federation) -> None:
     chosen = run.trained(Chosen(Stops(), share=0.5), dffl.SPLIT).epochs
     engine, shared = laid_out(run, dffl.SPLIT), run.trained(dffl.FedAvg(), dffl.SPLIT)
-    form, candidates = Form(engine.template, run.settings.tau), Stops().epochs
+    form, candidates = NetworkForm(engine.template, run.settings.tau), Stops().epochs
     [site, *_] = engine.sites()
     stops = Stops().reach(site, shared, candidates)
     _, held = federation.split(0.2, 0)

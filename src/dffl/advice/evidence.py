@@ -29,7 +29,7 @@ Guess = Callable[[np.ndarray], np.ndarray]
 """From raw features (n, p) to raw costs (n, d)."""
 Candidates = list[list[Guess]]
 """For each client: the historical mean, the own model, the shared one, and the shared one tuned for longer and longer."""
-Trainer = Callable[[Federation, tuple[int, ...], Settings, Progress], Candidates]
+FoldTrainer = Callable[[Federation, tuple[int, ...], Settings, Progress], Candidates]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def _chosen(lost: np.ndarray, fold: np.ndarray) -> np.ndarray:
 def _judge(
     federation: Federation,
     parts: Sequence[Fold],
-    train: Trainer,
+    train: FoldTrainer,
     stops: tuple[int, ...],
     settings: Settings,
     bar: Progress,

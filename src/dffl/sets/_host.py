@@ -75,7 +75,7 @@ _loading = threading.Lock()
 _late: deque[Loaded] = deque(maxlen=LATE)
 
 
-def load(family: type, key: bytes, dim: int, spec: dict[str, Any], build: Callable[[], HostModel]) -> Loaded:
+def load_model(family: type, key: bytes, dim: int, spec: dict[str, Any], build: Callable[[], HostModel]) -> Loaded:
     """What is loaded under this key; built now, and asked once, if there is nothing."""
     found = _registry.get((family, key))
     if found is None:
@@ -115,7 +115,7 @@ def _content(owner: str, spec: dict[str, Any]) -> Iterable[np.ndarray]:
         yield array
 
 
-class Held:
+class HeldModels:
     """Fingerprints (..., 4), and the models behind them, held for as long as this object lives.
 
     A pytree of one leaf. Whoever makes a set from another, by stacking, indexing or ``jax.tree.map``, makes a new one of
@@ -135,7 +135,9 @@ class Held:
         late.extend(self.models)
 
 
-jax.tree_util.register_pytree_node(Held, lambda held: ((held.digest,), held.family), lambda family, leaf: Held(family, *leaf))
+jax.tree_util.register_pytree_node(
+    HeldModels, lambda held: ((held.digest,), held.family), lambda family, leaf: HeldModels(family, *leaf)
+)
 
 
 def _concrete(leaf: Any) -> bool:
@@ -162,7 +164,7 @@ class HostSet(FeasibleSet):
     on_host: ClassVar[bool] = True
 
     _dim: int = eqx.field(static=True)
-    _held: Held
+    _held: HeldModels
 
     @abstractmethod
     def __init__(
@@ -171,8 +173,8 @@ class HostSet(FeasibleSet):
         family = type(self)
         self._dim = dimension(family.__name__, dim)
         key = fingerprint(_content(family.__name__, spec) if content is None else content)
-        loaded = load(family, key, self._dim, dict(spec), build)
-        self._held = Held(family, np.frombuffer(key, dtype=np.uint32))
+        loaded = load_model(family, key, self._dim, dict(spec), build)
+        self._held = HeldModels(family, np.frombuffer(key, dtype=np.uint32))
         del loaded  # not earlier: the line above finds it by its key
 
     @property
@@ -244,7 +246,7 @@ def _rebuild(family: type[HostSet], spec: dict[str, Any]) -> HostSet:
 
 
 def _from_host(
-    function: Callable[[Loaded, np.ndarray], np.ndarray], held: Held, values: Array, shape: tuple[int, ...]
+    function: Callable[[Loaded, np.ndarray], np.ndarray], held: HeldModels, values: Array, shape: tuple[int, ...]
 ) -> Array:
     """Call a function of the models from a compiled program, for values (clients..., ..., d).
 

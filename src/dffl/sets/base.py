@@ -208,7 +208,7 @@ def frozen(array: Any) -> Any:
     return array
 
 
-def numbers(owner: str, field: str, value: ArrayLike) -> np.ndarray:
+def float_array(owner: str, field: str, value: ArrayLike) -> np.ndarray:
     """A read-only float64 copy of real numbers; text is refused even where it spells a number."""
     try:
         if np.asarray(value).dtype.kind in "SUTcmM":
@@ -220,7 +220,7 @@ def numbers(owner: str, field: str, value: ArrayLike) -> np.ndarray:
 
 def parameter(owner: str, field: str, value: ArrayLike, ndim: int) -> np.ndarray:
     """``value`` as a finite, read-only float64 array with at least ``ndim`` axes."""
-    array = numbers(owner, field, value)
+    array = float_array(owner, field, value)
     if array.ndim < ndim:
         raise ValueError(f"{owner}: {field} must have at least {ndim} axes, found shape {array.shape}")
     if ndim and 0 in array.shape[array.ndim - ndim :]:

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from dffl.sets import _highs
 from dffl.sets._host import HostSet
-from dffl.sets.base import Bracket, frozen, numbers, parameter
+from dffl.sets.base import Bracket, float_array, frozen, parameter
 from dffl.sets.geometry import hulls
 
 
@@ -33,7 +33,7 @@ class Polytope(HostSet):
         upper: ArrayLike | None = None,
     ):
         given = {"A_ub": A_ub, "A_eq": A_eq, "lower": lower, "upper": upper}
-        shapes = {k: numbers("Polytope", k, v).shape for k, v in given.items() if v is not None}
+        shapes = {k: float_array("Polytope", k, v).shape for k, v in given.items() if v is not None}
         for k, shape in shapes.items():
             if k[0] == "A" and len(shape) != 2:
                 raise ValueError(f"Polytope: {k} must be a matrix, a row a constraint, found shape {shape}")
@@ -107,7 +107,7 @@ def _rows(kind: str, a: ArrayLike | None, b: ArrayLike | None, d: int) -> tuple[
 
 
 def _bounds(field: str, value: ArrayLike | None, d: int, default: float) -> np.ndarray:
-    array = frozen(np.array(np.broadcast_to(default if value is None else numbers("Polytope", field, value), (d,))))
+    array = frozen(np.array(np.broadcast_to(default if value is None else float_array("Polytope", field, value), (d,))))
     wrong = np.isnan(array) | (array == -default)
     if wrong.any():
         raise ValueError(f"Polytope: {field} must be numbers or {default}, found {array[wrong][0]}")

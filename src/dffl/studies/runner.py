@@ -21,7 +21,7 @@ from dffl.studies.cluster import RayWorkers, endpoint
 from dffl.studies.job import Failed, Finished, one_line
 from dffl.studies.store import Store
 from dffl.studies.study import Job, Study
-from dffl.studies.workers import LocalWorkers, available_cores
+from dffl.studies.workers import LocalWorkers, core_ids
 
 TICK = 0.5
 """Seconds between looks at the workers: the longest that Ctrl-C waits."""
@@ -92,7 +92,7 @@ def run(
 def _run_jobs(
     study: Study, store: Store, missing: list[Job], workers: int | None, ray: str | None, progress: bool | None
 ) -> list[tuple[Job, str]]:
-    count = min(workers or len(available_cores()), len(missing))
+    count = min(workers or len(core_ids()), len(missing))
     pool: Workers = RayWorkers(study, ray) if ray else LocalWorkers(study, count)
     failed: list[tuple[Job, str]] = []
     waiting, under_way = iter(missing), 0

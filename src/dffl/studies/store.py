@@ -73,7 +73,7 @@ class Store:
     def check(self, study: Study) -> dict[str, Any]:
         """What study.json says; a folder with the rows of another study or protocol is refused."""
         described = self.describe()
-        mine = {"study": study.name, **as_json(study.protocol)}
+        mine = {"study": study.name, **json_copy(study.protocol)}
         theirs = {"study": described["study"], **described["protocol"]}
         if difference := first_difference(mine, theirs):
             raise ValueError(f"{self.folder}: holds another run ({difference}); choose another folder with --out")
@@ -95,7 +95,7 @@ class Store:
             return
         if any(not path.name.startswith(".") for path in self.folder.iterdir()):
             raise ValueError(f"{self.folder}: is not empty and holds no study; choose another folder")
-        described = {"format": FORMAT, "study": study.name, "dffl": dffl.__version__, "protocol": as_json(study.protocol)}
+        described = {"format": FORMAT, "study": study.name, "dffl": dffl.__version__, "protocol": json_copy(study.protocol)}
         sealed = seal_json(described | {"machine": machine()})
         write_text(self.folder / "study.json", json.dumps(sealed, indent=2) + "\n")
 
@@ -225,7 +225,7 @@ class Store:
         return int(self.describe()["format"]) > 1
 
 
-def as_json(values: dict[str, Any]) -> dict[str, Any]:
+def json_copy(values: dict[str, Any]) -> dict[str, Any]:
     """``values`` as they come back from a JSON file."""
     return dict(json.loads(json.dumps(values)))
 

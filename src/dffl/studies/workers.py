@@ -18,7 +18,7 @@ from dffl.studies.job import Failed, Finished, one_line, run_job
 from dffl.studies.study import Job, Study
 
 
-def available_cores() -> list[int]:
+def core_ids() -> list[int]:
     """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
@@ -73,7 +73,7 @@ class LocalWorkers:
     def _pool(self, place: int) -> ProcessPoolExecutor:
         pool = self._pools[place]
         if pool is None:
-            cores = available_cores()
+            cores = core_ids()
             arguments = (cores[(place + os.getpid()) % len(cores)],)  # two runs side by side should not start on one core
             context = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads half alive
             pool = ProcessPoolExecutor(1, context, _start_worker, arguments)

@@ -23,7 +23,7 @@ from dffl.shapes import evenly_spaced, round_up
 from dffl.theory.scaled import Scaled
 from dffl.tiles import places_by
 from dffl.training import Settings
-from dffl.training.update import Form
+from dffl.training.update import NetworkForm
 
 STEPS, DRAWS, RATE = 300, 4, 1e-2
 SAMPLES = 32
@@ -37,10 +37,10 @@ class Estimate(NamedTuple):
     error: float
 
 
-def _form(settings: Settings, features: int, dim: int) -> tuple[Form, Any]:
+def _form(settings: Settings, features: int, dim: int) -> tuple[NetworkForm, Any]:
     network: Any = settings.factory(jax.random.key(settings.seed), features, dim)
     template = Template(network)
-    return Form(template, settings.tau), template.vector(network)
+    return NetworkForm(template, settings.tau), template.vector(network)
 
 
 # Rademacher complexity
@@ -60,7 +60,7 @@ def rademacher_lower(z: np.ndarray, dim: int, settings: Settings, draws: int = D
 
 
 @lru_cache(maxsize=8)
-def _climb_signs(form: Form, steps: int) -> Any:
+def _climb_signs(form: NetworkForm, steps: int) -> Any:
     def one(start: Array, rows: Array, signs: Array) -> Array:
         def value(vector: Array) -> Array:
             return jnp.sum(signs * form.forward(form.template.network(vector), rows)[0])
@@ -165,7 +165,7 @@ def _parts(groups: list[_Group]) -> list[tuple[Any, ...]]:
     return [tuple(group[1:]) for group in groups]
 
 
-def _mean_losses(form: Form, vector: Array, part: tuple[Any, ...]) -> Array:
+def _mean_losses(form: NetworkForm, vector: Array, part: tuple[Any, ...]) -> Array:
     """The mean SPO+ loss of each client of a group."""
     sets, signs, z, c, w_star = part
     network = form.template.network(vector)
@@ -174,7 +174,7 @@ def _mean_losses(form: Form, vector: Array, part: tuple[Any, ...]) -> Array:
 
 
 @lru_cache(maxsize=8)
-def _climb_tilts(form: Form, steps: int) -> Any:
+def _climb_tilts(form: NetworkForm, steps: int) -> Any:
     def one(start: Array, parts: Any, tilt: Array) -> Array:
         def value(vector: Array) -> Array:
             return tilt @ jnp.concatenate([_mean_losses(form, vector, part) for part in parts])
@@ -184,7 +184,7 @@ def _climb_tilts(form: Form, steps: int) -> Any:
     return jax.jit(lambda start, parts, tilts: lax.map(lambda tilt: one(start, parts, tilt), tilts))
 
 
-def _risks(form: Form, clients: Scaled, vectors: Array) -> np.ndarray:
+def _risks(form: NetworkForm, clients: Scaled, vectors: Array) -> np.ndarray:
     """The empirical risk of each client, on all its samples, under each vector: (vectors, clients)."""
     risks = np.empty((len(vectors), len(clients)))
     for place, client in enumerate(clients):
@@ -195,5 +195,5 @@ def _risks(form: Form, clients: Scaled, vectors: Array) -> np.ndarray:
 
 
 @lru_cache(maxsize=8)
-def _compiled_risks(form: Form) -> Any:
+def _compiled_risks(form: NetworkForm) -> Any:
     return jax.jit(lambda vectors, part: lax.map(lambda vector: _mean_losses(form, vector, part), vectors))

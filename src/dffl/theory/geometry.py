@@ -8,15 +8,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import jax
 import numpy as np
 
 from dffl.sets import FeasibleSet, hausdorff, shape_distance
-
-Form = Literal["sharp", "paper"]
-"""Whether a bound is the one printed in the paper or a sharper one that we prove."""
+from dffl.theory.risk import BoundForm
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ def harmonic_mean(r1: float, r2: float) -> float:
     return 2 / (1 / r1 + 1 / r2) if math.isfinite(r1) or math.isfinite(r2) else math.inf
 
 
-def set_shift(delta: float, r1: float, r2: float, form: Form = "sharp") -> float:
+def set_shift(delta: float, r1: float, r2: float, form: BoundForm = "sharp") -> float:
     """How far the optima of two sets at distance delta can lie apart at one common cost."""
     least = min(r1, r2)
     if math.isinf(least):
@@ -102,7 +99,7 @@ def set_shift(delta: float, r1: float, r2: float, form: Form = "sharp") -> float
     return math.sqrt(delta**2 + 2 * harmonic_mean(r1, r2) * delta)
 
 
-def decision_shift(angle: np.ndarray, delta: float, r1: float, r2: float, form: Form = "sharp") -> np.ndarray:
+def decision_shift(angle: np.ndarray, delta: float, r1: float, r2: float, form: BoundForm = "sharp") -> np.ndarray:
     """Gamma: how far the optima of two sets lie apart at costs whose directions differ by ``angle`` = |p1 - p2|."""
     least, mean = min(r1, r2), harmonic_mean(r1, r2)
     if math.isinf(least):

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 
 from dffl.sets import FeasibleSet
 from dffl.theory.bounds import ball_ceiling_of, loss_ceiling_of
-from dffl.theory.geometry import Form, Geometry, Pair, decision_shift, set_shift
+from dffl.theory.geometry import Geometry, Pair, decision_shift, set_shift
+from dffl.theory.risk import BoundForm
 from dffl.theory.vectors import centred, direction, dot, norm, times, vectors
 
 
@@ -65,7 +66,7 @@ def quadratic_growth(c: ArrayLike, w: ArrayLike, s: FeasibleSet) -> np.ndarray:
     return np.zeros(np.broadcast_shapes(size.shape, step.shape)) if g.rho in (0, math.inf) else size * step**2 / (2 * g.rho)
 
 
-def set_stability(s1: FeasibleSet, s2: FeasibleSet, form: Form = "sharp") -> float:
+def set_stability(s1: FeasibleSet, s2: FeasibleSet, form: BoundForm = "sharp") -> float:
     """Lemma set-stability: how far the optima of two sets at d_H = delta lie apart at one common cost.
 
     ``paper``: delta + 2 sqrt(rho_min delta), which holds. ``sharp``: sqrt(delta^2 + 2 h delta), h the harmonic mean of the
@@ -79,7 +80,7 @@ def set_stability(s1: FeasibleSet, s2: FeasibleSet, form: Form = "sharp") -> flo
 
 
 def curved_functional_gap(
-    c_hat: ArrayLike, c1: ArrayLike, s1: FeasibleSet, c2: ArrayLike, s2: FeasibleSet, form: Form = "sharp"
+    c_hat: ArrayLike, c1: ArrayLike, s1: FeasibleSet, c2: ArrayLike, s2: FeasibleSet, form: BoundForm = "sharp"
 ) -> np.ndarray:
     """Lemma lemma4-sc: |c_hat . (w*_1(c1) - w*_2(c2))| <= |c_hat| Gamma.
 

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-Form = Literal["paper", "sharp"]
-"""Of the deviation term: b sqrt(2 log(1/delta) / n) as in the paper, or b sqrt(log(2/delta) / (2n)), little over half of it."""
+BoundForm = Literal["paper", "sharp"]
+"""Whether a bound is the one printed in the paper or a sharper one that we prove."""
 
 
 class Bound(NamedTuple):
@@ -49,8 +49,11 @@ def rademacher_upper(prediction_norm: float, dim: int) -> float:
     return prediction_norm * math.sqrt(dim)
 
 
-def deviation(b: float, n: int, delta: float, form: Form = "paper") -> float:
-    """What chance adds to a uniform bound over n samples, with probability at least 1 - delta, on both sides."""
+def deviation(b: float, n: int, delta: float, form: BoundForm = "paper") -> float:
+    """What chance adds to a uniform bound over n samples, with probability at least 1 - delta, on both sides.
+
+    In the paper b sqrt(2 log(1/delta) / n); the sharper form is b sqrt(log(2/delta) / (2n)), little over half of it.
+    """
     _probability("delta", delta)
     if n < 1:
         raise ValueError(f"deviation: n must be at least 1, found {n}")
@@ -61,7 +64,7 @@ def deviation(b: float, n: int, delta: float, form: Form = "paper") -> float:
     return b * math.sqrt(2 * math.log(1 / delta) / n)
 
 
-def uniform_convergence(diameter: float, rademacher: float, b: float, n: int, delta: float, form: Form = "paper") -> float:
+def uniform_convergence(diameter: float, rademacher: float, b: float, n: int, delta: float, form: BoundForm = "paper") -> float:
     """epsilon(n, delta) = 4 sqrt(2) D R_n + what chance adds: how far risk and empirical risk are apart, for all predictors.
 
     For the mixture take the largest diameter and the largest b: pooled samples are stratified by client, not drawn from it.

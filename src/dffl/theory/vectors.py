@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dffl.sets import FeasibleSet
-from dffl.sets.base import numbers
+from dffl.sets.base import float_array
 
 
 def vectors(owner: str, field: str, value: ArrayLike, s: FeasibleSet) -> np.ndarray:
     """``value`` as float64 numbers of shape (..., d) for the d of this single set."""
     if s.batch_shape:
         raise ValueError(f"{owner}: it is of single sets, found a stack of shape {s.batch_shape}: index it first")
-    array = numbers(owner, field, np.asarray(value))
+    array = float_array(owner, field, np.asarray(value))
     if array.ndim < 1 or array.shape[-1] != s.dim:
         raise ValueError(f"{owner}: {field} must have shape (..., {s.dim}), found {array.shape}")
     if not np.isfinite(array).all():

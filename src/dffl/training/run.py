@@ -13,11 +13,10 @@ from dffl.federation import Federation
 from dffl.predictor import NetworkPredictor, Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.training.checkpoint import Checkpoint
-from dffl.training.engines.base import Answer, Engine, Note
-from dffl.training.engines.loop import LoopEngine
+from dffl.training.engines.base import ClientAnswers, Engine, Note
 from dffl.training.engines.processes import ProcessEngine, Processes
 from dffl.training.engines.start import precision
-from dffl.training.engines.vector import VectorEngine
+from dffl.training.engines.vector import LoopEngine, VectorEngine
 from dffl.training.history import History
 from dffl.training.parts import ALL, Part
 from dffl.training.settings import Settings
@@ -142,7 +141,7 @@ class Run:
 
     def ask(
         self, trainer: Trainer, part: Part, members: np.ndarray | None = None, *, scope: str | None = None, **sent: Any
-    ) -> Iterator[Answer]:
+    ) -> Iterator[ClientAnswers]:
         """Send a trainer's order to clients; what they see goes to the history and the progress bar.
 
         ``scope`` names another training whose kept vectors the visit uses.

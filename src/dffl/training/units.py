@@ -19,7 +19,7 @@ def in_units(client: Client, unit: Normaliser) -> tuple[np.ndarray, np.ndarray]:
     return unit.features(client.x), client.sense * client.c / unit.c_scale
 
 
-def stacked(federation: Federation, units: list[Normaliser], dtype: str) -> np.ndarray:
+def sample_table(federation: Federation, units: list[Normaliser], dtype: str) -> np.ndarray:
     """Every client's samples, below each other, one row per sample: features, costs, best decisions."""
     table = np.empty((sum(federation.counts), federation.features + 2 * federation.dim), dtype)
     start = 0

@@ -35,7 +35,7 @@ class Diagnostics(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Form:
+class NetworkForm:
     """The network's form, and the norm at which its output is clipped."""
 
     template: Template
@@ -50,7 +50,7 @@ class Form:
 class Recipe:
     """What is static: programs are compiled for it, and it is the same for all clients of a call."""
 
-    form: Form
+    form: NetworkForm
     loss: Loss = field(default_factory=SPOPlus)
     optimiser: Optimiser = field(default_factory=Adam)
     learning_rate: float = 1e-3

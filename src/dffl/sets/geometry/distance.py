@@ -171,7 +171,7 @@ class _Pair(NamedTuple):
             (gap[best] <= 0, self.two, self.one, -shift),
         ):
             if side.any():
-                ways[side] = hulls.nearest(probe.points[best[side]] - move, _distinct(other.points)[:2000])
+                ways[side] = hulls.ways_from_hull(probe.points[best[side]] - move, _distinct(other.points)[:2000])
         return _units(ways, self.one.u[best])
 
 

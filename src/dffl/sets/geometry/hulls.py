@@ -16,7 +16,7 @@ class Hull(NamedTuple):
     outer: np.ndarray
 
 
-def nearest(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
+def ways_from_hull(points: np.ndarray, corners: np.ndarray) -> np.ndarray:
     """For each point, the shortest vector to it from the hull of the corners."""
     scale = float(np.ptp(np.vstack([points, corners]), axis=0).max()) or 1.0
     out = np.empty_like(points)
@@ -57,7 +57,7 @@ def _shortest(rows: np.ndarray) -> np.ndarray:
 
 def farthest(points: np.ndarray, corners: np.ndarray) -> tuple[Bracket, np.ndarray]:
     """How far the hull of the points reaches out of that of the corners, and the directions in which they do."""
-    ways = nearest(points, corners)
+    ways = ways_from_hull(points, corners)
     lengths = np.linalg.norm(ways, axis=-1)
     units = ways / np.where(lengths > 0, lengths, 1)[:, None]
     # Below: what a direction separates. Above: the length of a way that begins in the hull.

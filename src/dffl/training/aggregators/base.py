@@ -49,6 +49,6 @@ class Aggregator(Named):
         return self.aggregate(shared, updates), memory
 
 
-def stacked(updates: Iterable[Update]) -> np.ndarray:
+def stacked_vectors(updates: Iterable[Update]) -> np.ndarray:
     """All vectors, (clients, numbers), in float64: for aggregators that need all of them at once."""
     return np.stack([np.asarray(update.vector, np.float64) for update in updates])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from dffl.checks import require_whole
-from dffl.training.aggregators.base import Aggregator, Update, stacked
+from dffl.training.aggregators.base import Aggregator, Update, stacked_vectors
 
 
 class Krum(Aggregator):
@@ -30,7 +30,7 @@ class Krum(Aggregator):
             raise ValueError(f"aggregator 'krum' with f={self.f} needs {least} clients in a round, found {participants}; {fix}")
 
     def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
-        vectors = stacked(updates)
+        vectors = stacked_vectors(updates)
         self.check(len(vectors))
         squares = np.array([np.sort(np.sum((vectors - one) ** 2, axis=1)) for one in vectors])
         # The nearest of all is the vector itself, at distance 0.

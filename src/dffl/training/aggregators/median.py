@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dffl.training.aggregators.base import Aggregator, Update, stacked
+from dffl.training.aggregators.base import Aggregator, Update, stacked_vectors
 
 
 class Median(Aggregator):
@@ -15,4 +15,4 @@ class Median(Aggregator):
     name = "median"
 
     def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
-        return np.median(stacked(updates), axis=0)
+        return np.median(stacked_vectors(updates), axis=0)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dffl.training.aggregators.base import Aggregator, Update, stacked
+from dffl.training.aggregators.base import Aggregator, Update, stacked_vectors
 
 
 class TrimmedMean(Aggregator):
@@ -21,6 +21,6 @@ class TrimmedMean(Aggregator):
         self.share = float(share)
 
     def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
-        ordered = np.sort(stacked(updates), axis=0)
+        ordered = np.sort(stacked_vectors(updates), axis=0)
         out = math.floor(self.share * len(ordered) + 1e-9)
         return ordered[out : len(ordered) - out].mean(axis=0)

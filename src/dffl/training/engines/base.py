@@ -29,14 +29,14 @@ class Visitor(Protocol):
         """Work at the clients of ``site`` with what the server sent, and answer."""
 
 
-class Answer(NamedTuple):
+class ClientAnswers(NamedTuple):
     """What some clients answered: their positions, and named arrays with one row for each of them."""
 
     members: np.ndarray
     fields: Fields
 
 
-def checked_answer(visitor: Visitor, members: np.ndarray, fields: Any) -> Answer:
+def checked_answer(visitor: Visitor, members: np.ndarray, fields: Any) -> ClientAnswers:
     """An answer whose fields have one row for each client, as everything relies on."""
     who = f"{type(visitor).__name__}.visit"
     if not isinstance(fields, Mapping):
@@ -45,7 +45,7 @@ def checked_answer(visitor: Visitor, members: np.ndarray, fields: Any) -> Answer
         if np.ndim(values) < 1 or len(values) != len(members):
             wanted = f"one row for each of the {len(members)} clients of its site"
             raise ValueError(f"{who}: field {name!r} must have {wanted}, found shape {np.shape(values)}")
-    return Answer(members, dict(fields))
+    return ClientAnswers(members, dict(fields))
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class Engine(Protocol):
         scope: str = "",
         note: Callable[[Note], None] | None = None,
         **sent: Any,
-    ) -> Iterator[Answer]:
+    ) -> Iterator[ClientAnswers]:
         """Send an order to the clients at these positions (default: all), and yield their answers as they come.
 
-        ``scope`` names the drawer in which the clients keep what stays with them until the next visit.
+        ``scope`` names the training for which the clients keep arrays until the next visit.
         """
 
     def kept(self, scope: str) -> dict[str, Fields]:
@@ -94,9 +94,6 @@ class Engine(Protocol):
 
     def restore(self, scope: str, kept: Mapping[str, Fields]) -> None:
         """Put back what `kept` returned."""
-
-    def forget(self, scope: str) -> None:
-        """Free what the clients keep in a scope."""
 
 
 class Reply(NamedTuple):
@@ -106,7 +103,7 @@ class Reply(NamedTuple):
     fields: Fields
 
 
-def in_name_order(answers: Iterable[Answer], members: np.ndarray, names: Sequence[str]) -> Iterator[Reply]:
+def in_name_order(answers: Iterable[ClientAnswers], members: np.ndarray, names: Sequence[str]) -> Iterator[Reply]:
     """The answers one by one in the order of the clients' names, each as soon as all before it are there.
 
     Sums then do not depend on the order in which clients answer, nor on who is computed together.
@@ -124,7 +121,7 @@ def in_name_order(answers: Iterable[Answer], members: np.ndarray, names: Sequenc
         raise RuntimeError(f"client {names[following]!r} gave no answer")
 
 
-def gathered(answers: Iterable[Answer], clients: int) -> Fields:
+def gathered(answers: Iterable[ClientAnswers], clients: int) -> Fields:
     """The answers of all clients, one row for each, in the federation's order."""
     found: Fields = {}
     for answer in answers:

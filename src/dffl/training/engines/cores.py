@@ -15,7 +15,7 @@ TICK = 0.2
 """Seconds between two looks at what is under way."""
 
 
-def available_cores() -> int:
+def core_count() -> int:
     """How many cores this process may use; a worker of a study has one, and XLA is told so."""
     if "intra_op_parallelism_threads=1" in os.environ.get("XLA_FLAGS", "").split():
         return 1

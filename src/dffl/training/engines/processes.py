@@ -20,9 +20,9 @@ import numpy as np
 from dffl.cache import keep_compiled_programs
 from dffl.federation import Client, Federation
 from dffl.predictor import Normaliser
-from dffl.training.engines.base import Answer, Fields, Note, Visitor
-from dffl.training.engines.loop import LoopEngine
+from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor
 from dffl.training.engines.start import precision, starting_recipe
+from dffl.training.engines.vector import LoopEngine
 from dffl.training.parts import Part
 from dffl.training.settings import Settings
 from dffl.training.update import Diagnostics
@@ -56,7 +56,6 @@ class Processes:
     def __init__(self, federation: Federation, settings: Settings, validation: Federation | None = None):
         self.names, self.settings = tuple(federation.names), settings
         self.features, self.dim = federation.features, federation.dim
-        self.validates = validation is not None
         self.traffic = Traffic()
         _require_picklable(settings)
         context = multiprocessing.get_context("spawn")
@@ -136,7 +135,7 @@ class ProcessEngine:
         scope: str = "",
         note: Callable[[Note], None] | None = None,
         **sent: Any,
-    ) -> Iterator[Answer]:
+    ) -> Iterator[ClientAnswers]:
         """Send the order to each client's process, and yield the answers as they arrive."""
         asked = self._everyone if members is None else members.tolist()
         order = {"kind": "order", "part": self._part, "visitor": visitor, "scope": scope, "sent": sent}
@@ -149,7 +148,7 @@ class ProcessEngine:
                     note(_note(place, message))
                 continue
             waiting.discard(place)
-            yield Answer(np.array([place]), message["fields"])
+            yield ClientAnswers(np.array([place]), message["fields"])
             if not waiting:
                 return
 
@@ -164,11 +163,6 @@ class ProcessEngine:
             if name in kept:
                 message = {"kind": "restore", "part": self._part, "scope": scope, "fields": dict(kept[name])}
                 self._processes.send(place, message)
-
-    def forget(self, scope: str) -> None:
-        """Free what the clients keep in a scope."""
-        for place in self._everyone:
-            self._processes.send(place, {"kind": "forget", "part": self._part, "scope": scope})
 
 
 UNITS = ("x_mean", "x_scale", "c_scale")
@@ -233,9 +227,6 @@ class _ClientProcess:
     def restore(self, message: Message) -> None:
         engine = self._engine(message)
         engine.restore(message["scope"], {engine.names[0]: message["fields"]})
-
-    def forget(self, message: Message) -> None:
-        self._engine(message).forget(message["scope"])
 
 
 def _rows(client: Client, prefix: str) -> Message:

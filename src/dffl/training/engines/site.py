@@ -13,11 +13,10 @@ import jax
 import numpy as np
 
 from dffl.losses import Loss
-from dffl.predictor import Template
 from dffl.randomness import Purpose, stream
 from dffl.shapes import round_up
 from dffl.training.batches import Batches
-from dffl.training.engines.base import Note
+from dffl.training.engines.base import Fields, Note
 from dffl.training.settings import Settings
 from dffl.training.update import (
     BLOCK,
@@ -40,10 +39,10 @@ class Layout(NamedTuple):
     initial: np.ndarray
     table: Any
     batches: Sequence[Batches]
-    held: Held | None
+    held: JudgingSamples | None
 
 
-class Held(NamedTuple):
+class JudgingSamples(NamedTuple):
     """The samples that judge: a table of their own, each client's first row and number of rows."""
 
     table: Any
@@ -51,22 +50,7 @@ class Held(NamedTuple):
     counts: np.ndarray
 
 
-class Keep:
-    """What each client keeps between visits: named arrays, in one drawer for each training."""
-
-    def __init__(self) -> None:
-        self._drawers: dict[str, dict[int, dict[str, np.ndarray]]] = {}
-
-    def drawer(self, scope: str) -> dict[int, dict[str, np.ndarray]]:
-        """For each client its named arrays."""
-        return self._drawers.setdefault(scope, {})
-
-    def forget(self, scope: str) -> None:
-        """Empty a drawer."""
-        self._drawers.pop(scope, None)
-
-
-class Trained:
+class TrainedModels:
     """The clients' models after some training, and all that it takes to go on with it."""
 
     def __init__(self, updated: Updated, clients: int):
@@ -97,10 +81,14 @@ class Site:
         members: np.ndarray,
         layout: Layout,
         side: ClientSide,
-        drawer: dict[int, dict[str, np.ndarray]],
+        kept: dict[int, Fields],
         note: Callable[[Note], None],
     ):
-        self.members, self._layout, self._side, self._drawer, self._note = members, layout, side, drawer, note
+        self.members, self._layout, self._side, self._kept, self._note = members, layout, side, kept, note
+        self.settings, self.initial = layout.settings, layout.initial
+        self.recipe = layout.recipe
+        """How the run trains; `dataclasses.replace` makes another one of it."""
+        self.template = self.recipe.form.template
         self._batches = [layout.batches[member] for member in members]
         self._places = len(np.asarray(side.sign))
         self._blocks = np.int32(-(-len(members) // BLOCK))
@@ -108,26 +96,6 @@ class Site:
 
     def __len__(self) -> int:
         return len(self.members)
-
-    @property
-    def settings(self) -> Settings:
-        """The run's settings."""
-        return self._layout.settings
-
-    @property
-    def template(self) -> Template:
-        """The network's form."""
-        return self._layout.recipe.form.template
-
-    @property
-    def initial(self) -> np.ndarray:
-        """The vector that every client starts from."""
-        return self._layout.initial
-
-    @property
-    def recipe(self) -> Recipe:
-        """How the run trains; `dataclasses.replace` makes another one of it."""
-        return self._layout.recipe
 
     # What stays with a client.
 
@@ -137,11 +105,11 @@ class Site:
             wanted = f"one row for each of the {len(self)} clients"
             raise ValueError(f"site.keep({name!r}): values must have {wanted}, found shape {np.shape(values)}")
         for member, row in zip(self.members.tolist(), np.asarray(values), strict=True):
-            self._drawer.setdefault(member, {})[name] = row
+            self._kept.setdefault(member, {})[name] = row
 
     def kept(self, name: str, otherwise: Any) -> np.ndarray:
         """What the clients keep under this name, one row each; ``otherwise`` is the row of a client that keeps nothing yet."""
-        rows = [self._drawer.get(member, {}).get(name) for member in self.members.tolist()]
+        rows = [self._kept.get(member, {}).get(name) for member in self.members.tolist()]
         return np.stack([np.asarray(otherwise) if row is None else row for row in rows])
 
     # What a client does.
@@ -160,7 +128,7 @@ class Site:
         rate: float = 1.0,
         round: int | None = None,
         label: str = "",
-    ) -> Trained:
+    ) -> TrainedModels:
         """Run the client update for some epochs, numbered from ``first``.
 
         ``start`` is one vector for all, one for each client, or what an earlier call returned, to go on with its optimiser's
@@ -180,7 +148,7 @@ class Site:
             current = compiled_update(used)(self._blocks, current.vector, current.state, side, shared)
             self._note(Note(self.members, label, self._calls if round is None else round, count, current.seen))
             self._calls += 1
-        return Trained(current, len(self))
+        return TrainedModels(current, len(self))
 
     def judge(self, models: np.ndarray, mixing: np.ndarray, losses: Sequence[Loss]) -> list[np.ndarray]:
         """The mean of each loss on the clients' held-out samples, (clients, candidates) each.
@@ -190,7 +158,7 @@ class Site:
         if self._layout.held is None:
             raise RuntimeError("these samples were laid out without any to judge on")
         table, starts, counts = self._layout.held
-        rows = held_rows(int(counts[self.members].max()))
+        rows = judging_rows(int(counts[self.members].max()))
         index = np.full((self._places, 1, rows), -1, np.int32)
         for place, member in enumerate(self.members):
             index[place, 0, : counts[member]] = starts[member] + np.arange(counts[member])
@@ -202,7 +170,7 @@ class Site:
     # Idle places, padding and shapes stay below this line.
 
     def _started(self, start: Any, recipe: Recipe, state: Sequence[np.ndarray] | None) -> Updated:
-        if isinstance(start, Trained):
+        if isinstance(start, TrainedModels):
             return start._updated
         vectors, fresh = compiled_start(recipe, self._places)(np.asarray(start, self.initial.dtype))
         if state is not None:
@@ -234,7 +202,7 @@ class Site:
         return np.concatenate([rows, np.broadcast_to(rows[-1], (idle, *rows.shape[1:]))]) if idle else rows
 
 
-def held_rows(count: int) -> int:
+def judging_rows(count: int) -> int:
     """The number of places for so many samples that judge: few programs, and a candidate costs little."""
     return round_up(max(count, 64), bits=0)
 

@@ -14,7 +14,7 @@ from dffl.predictor import Template
 from dffl.randomness import Purpose, stream
 from dffl.training.optimisers import Optimiser
 from dffl.training.settings import Settings
-from dffl.training.update import Form, Recipe
+from dffl.training.update import NetworkForm, Recipe
 
 
 def precision(settings: Settings) -> AbstractContextManager[Any]:
@@ -27,7 +27,7 @@ def starting_recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe
     network = initial_network(settings, features, dim)
     template = Template(network)
     recipe = Recipe(
-        Form(template, settings.tau),
+        NetworkForm(template, settings.tau),
         Loss.of(settings.loss),
         Optimiser.of(settings.optimiser),
         settings.learning_rate,

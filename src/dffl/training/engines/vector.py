@@ -7,6 +7,7 @@ samples stand in one table, so no client is padded to another's size.
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -22,12 +23,12 @@ from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
 from dffl.tiles import places_by
 from dffl.training.batches import Batches
-from dffl.training.engines.base import Answer, Fields, Note, Visitor, checked_answer
-from dffl.training.engines.cores import available_cores, side_by_side
-from dffl.training.engines.site import Held, Keep, Layout, Site, held_rows
+from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor, checked_answer
+from dffl.training.engines.cores import core_count, side_by_side
+from dffl.training.engines.site import JudgingSamples, Layout, Site, judging_rows
 from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.settings import Settings
-from dffl.training.units import own_units, stacked
+from dffl.training.units import own_units, sample_table
 from dffl.training.update import BLOCK, ClientSide, places_for
 
 
@@ -52,7 +53,7 @@ class VectorEngine:
         with self.precision():
             recipe, self.initial = starting_recipe(settings, federation.features, federation.dim)
             self.template = recipe.form.template
-            table = jnp.asarray(stacked(federation, self.units, settings.dtype))
+            table = jnp.asarray(sample_table(federation, self.units, settings.dtype))
             judging = None if held is None else self._held(held)
         starts = np.cumsum(self.counts) - self.counts
         batches = [
@@ -60,9 +61,10 @@ class VectorEngine:
             for client, start in zip(federation, starts, strict=True)
         ]
         self._layout = Layout(settings, recipe, self.initial, table, batches, judging)
-        self._cores = available_cores()
+        self._cores = core_count()
         self._groups = self._grouped()
-        self._keep = Keep()
+        self._kept: defaultdict[str, dict[int, Fields]] = defaultdict(dict)
+        """For each training what its clients keep between visits."""
 
     def precision(self) -> AbstractContextManager[Any]:
         """The context in which everything of this engine is traced and run."""
@@ -76,10 +78,10 @@ class VectorEngine:
         scope: str = "",
         note: Callable[[Note], None] | None = None,
         **sent: Any,
-    ) -> Iterator[Answer]:
+    ) -> Iterator[ClientAnswers]:
         """Visit the clients at these positions, those of one shape together, on as many cores as there are."""
 
-        def visit(site: Site) -> Answer:
+        def visit(site: Site) -> ClientAnswers:
             with self.precision():
                 return checked_answer(visitor, site.members, visitor.visit(site, sent))
 
@@ -95,7 +97,7 @@ class VectorEngine:
         """The clients at these positions (default: all), in sites of one shape."""
         laid_out = self._everyone if members is None or len(members) == len(self.names) else self._laid_out(members)
         for mine, side in laid_out:
-            yield Site(mine, self._layout, side, self._keep.drawer(scope), note or _ignore)
+            yield Site(mine, self._layout, side, self._kept[scope], note or _ignore)
 
     @cached_property
     def _everyone(self) -> list[tuple[np.ndarray, ClientSide]]:
@@ -117,16 +119,11 @@ class VectorEngine:
 
     def kept(self, scope: str) -> dict[str, Fields]:
         """What each client keeps in a scope."""
-        return {self.names[member]: dict(fields) for member, fields in self._keep.drawer(scope).items()}
+        return {self.names[member]: dict(fields) for member, fields in self._kept[scope].items()}
 
     def restore(self, scope: str, kept: Mapping[str, Fields]) -> None:
         """Put back what `kept` returned."""
-        drawer = self._keep.drawer(scope)
-        drawer.update({self.names.index(name): dict(fields) for name, fields in kept.items()})
-
-    def forget(self, scope: str) -> None:
-        """Free what the clients keep in a scope."""
-        self._keep.forget(scope)
+        self._kept[scope].update({self.names.index(name): dict(fields) for name, fields in kept.items()})
 
     def _grouped(self) -> list[_Group]:
         groups = []
@@ -142,12 +139,21 @@ class VectorEngine:
     def _shape(self, place: int) -> Any:
         """What clients have in common that share a program: all of it follows from the client alone."""
         own, held = self._layout.batches[place], self._layout.held
-        judging = 0 if held is None else held_rows(int(held.counts[place]))
+        judging = 0 if held is None else judging_rows(int(held.counts[place]))
         return structure(self.federation[place].set), own.steps, own.rows, judging
 
-    def _held(self, held: Federation) -> Held:
+    def _held(self, held: Federation) -> JudgingSamples:
         counts = np.array(held.counts)
-        return Held(jnp.asarray(stacked(held, self.units, self.settings.dtype)), np.cumsum(counts) - counts, counts)
+        return JudgingSamples(
+            jnp.asarray(sample_table(held, self.units, self.settings.dtype)), np.cumsum(counts) - counts, counts
+        )
+
+
+class LoopEngine(VectorEngine):
+    """Visits one client at a time, in the same programs and with the same numbers: for debugging, and for a deployed site."""
+
+    def _shape(self, place: int) -> Any:
+        return place
 
 
 def _evenly(items: list[Any], number: int) -> Iterator[list[Any]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dffl.training.engines.site import Site
 
 
-class Pair(NamedTuple):
+class DittoModels(NamedTuple):
     """The shared vector, and one vector of its own for each client."""
 
     shared: np.ndarray
@@ -48,12 +48,12 @@ class DittoTrainer(FedAvg):
         site.keep("vector", own.vectors)
         return answer
 
-    def finish(self, run: Run, part: Part, state: ServerState) -> Pair:
-        return Pair(state.shared, fetched(run, self, part))
+    def finish(self, run: Run, part: Part, state: ServerState) -> DittoModels:
+        return DittoModels(state.shared, fetched(run, self, part))
 
-    def blank(self, run: Run, part: Part) -> Pair:
+    def blank(self, run: Run, part: Part) -> DittoModels:
         shared = super().blank(run, part)
-        return Pair(shared, np.zeros((len(run.engine(part).names), shared.size), shared.dtype))
+        return DittoModels(shared, np.zeros((len(run.engine(part).names), shared.size), shared.dtype))
 
     def work(self, run: Run, part: Part) -> float:
         epochs = run.settings.local_epochs

@@ -8,7 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dffl.cases.paper.figures.parts import READING, REGRET, SHORT_ETAS, WHISKERS, drawing, level_name, levels_in, paint_boxes
+from dffl.cases.paper.figures.parts import (
+    BOX_CAPTION,
+    REGRET,
+    SHORT_ETAS,
+    WHISKERS,
+    drawing,
+    level_name,
+    levels_in,
+    paint_boxes,
+)
 from dffl.cases.paper.figures.scale import logarithmic
 from dffl.cases.paper.tables import methods_in, name_of, over_degrees
 from dffl.studies.drawing import PALE_INK, WIDE, blank, legend_above, note
@@ -40,7 +49,7 @@ def draw_boxes(rows: pd.DataFrame, problem: str) -> Figure | None:
     scale = logarithmic(panels[0, 0], _whisker_ends(clients))
     methods = methods_in(clients, COMPARED)
     legend_above(figure, [Patch(color=colour_of(method)) for method in methods], [name_of(method) for method in methods], 2)
-    note(figure, f"{READING} {scale}\nPercentages: clients with lower regret when federated, mean over seeds.")
+    note(figure, f"{BOX_CAPTION} {scale}\nPercentages: clients with lower regret when federated, mean over seeds.")
     return figure
 
 

@@ -23,7 +23,7 @@ POINTS = {"(.5, .5, 0)": (0.5, 0.5, 0.0), "(.55, .45, 0)": (0.55, 0.45, 0.0), "(
 """Two portfolios without the third asset, and their midpoint: the whole segment lies on the boundary."""
 ACROSS, UP = np.array([-1.0, 1.0, 0.0]) / math.sqrt(2), np.array([-1.0, -1.0, 2.0]) / math.sqrt(6)
 """Unit vectors of the portfolios' plane."""
-READING = (
+CAPTION = (
     "Triangles: all portfolios of three assets, distances as they are. Grey: those of entropy at least h. "
     "Yellow: flat pieces of its boundary. Left: the three\npoints lie on one piece, so no ball that touches there "
     "can hold the set. Right: dotted, a ball that touches and holds it, of radius {radius:.2f}."
@@ -68,7 +68,7 @@ def draw_face(rows: pd.DataFrame | None = None) -> Figure:
         _mark(flat)
         radius = EntropySimplex(3, ABOVE).curvature()
         _ball(round_, radius)
-        note(figure, READING.format(radius=radius).replace(" 0.", " ."))
+        note(figure, CAPTION.format(radius=radius).replace(" 0.", " ."))
     return figure
 
 

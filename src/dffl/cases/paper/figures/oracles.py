@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dffl.cases.paper.figures.parts import PROBLEMS, READING, REGRET, drawing, paint_boxes, problems_in
+from dffl.cases.paper.figures.parts import BOX_CAPTION, PROBLEMS, REGRET, drawing, paint_boxes, problems_in
 from dffl.cases.paper.tables import methods_in, over_degrees
 from dffl.studies.drawing import WIDE, blank, note
 from dffl.training.methods import colour_of
@@ -33,7 +33,7 @@ def draw_oracles(rows: pd.DataFrame) -> Figure | None:
         _panel(axes, clients[clients["problem"] == problem], methods)
         axes.set_title(PROBLEMS[problem])
     panels[0].set_ylabel(REGRET)
-    note(figure, f"{READING} Dots and numbers: means.")
+    note(figure, f"{BOX_CAPTION} Dots and numbers: means.")
     return figure
 
 

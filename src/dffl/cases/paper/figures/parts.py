@@ -36,7 +36,7 @@ SIZE_INKS = {BALANCED: "#444444", RICH: "#1F6E9C", POOR: "#946300"}
 
 WHISKERS = (5, 95)
 """Percentiles. Beyond them a few clients would squeeze all boxes flat."""
-READING = "Boxes: quartiles and median; whiskers: 5th to 95th percentile of the clients."
+BOX_CAPTION = "Boxes: quartiles and median; whiskers: 5th to 95th percentile of the clients."
 
 
 def drawing(

@@ -19,7 +19,7 @@ VERTICES = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 CLIENT_COLOURS = ("#000000", "#56B4E9")
 """Two of Okabe and Ito's colours that no method has (the third marks the jump)."""
 SET_COLOUR, JUMP_COLOUR = "#eeeeee", "#F0E442"
-READING = (
+CAPTION = (
     f"$\\epsilon$ = {level_name(EPSILON)}, B = {BOUND:g}. Dots: the clients' best decisions; arrows: where their costs fall. "
     "The gap is the largest difference of their\nSPO+ losses, found by a sweep over the predictions of norm at most B. "
     "Right: solid, the gap found; dotted, the paper's bound."
@@ -74,7 +74,7 @@ def draw_toy(rows: pd.DataFrame | None = None) -> Figure:
         _clients(triangle, TRIANGLE, f"jump {numbers.triangle_jump:.2f}", (0.68, 0.72))
         _clients(ball, BALL, f"jump {numbers.ball_jump:.2f}", (-0.1, -0.1))
         _limit(limit)
-        note(figure, READING)
+        note(figure, CAPTION)
     return figure
 
 
