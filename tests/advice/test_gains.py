@@ -129,11 +129,7 @@ def test_fewer_folds_leave_more_to_carry_on():
     fleet = [evidence([0.2] * 50, [0.1] * 50, half, name) for name in "ab"]
     moved = {folds: float(estimate(fleet, folds=folds).ratio[0] - np.log(0.5)) / np.log(2) for folds in (3, 5, 10)}
     # On a power law: .4 with 5 folds; with 3 folds, log 1.5 / log(4/3) = 1.409421 over log 1.25 / log 1.6 = .474770 times that.
-    assert moved == {
-        3: pytest.approx(1.187456, abs=1e-6),
-        5: pytest.approx(0.4, abs=1e-6),
-        10: pytest.approx(0.151020, abs=1e-6),
-    }
+    assert moved == pytest.approx({3: 1.187456, 5: 0.4, 10: 0.151020}, abs=1e-6)
 
 
 @pytest.mark.parametrize("n", [6, 8, 14, 60])

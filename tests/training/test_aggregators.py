@@ -17,11 +17,9 @@ import dffl
 from dffl.named import plain, rebuilt
 from dffl.training import ALL, FedAvg, Run, Settings
 from dffl.training.aggregators import Aggregator, Moment, Update
-from dffl.training.aggregators.krum import Krum
 from dffl.training.aggregators.mean import Mean
-from dffl.training.aggregators.median import Median
+from dffl.training.aggregators.robust import Krum, Median, TrimmedMean
 from dffl.training.aggregators.server import Momentum, ServerAdam
-from dffl.training.aggregators.trimmed_mean import TrimmedMean
 from dffl.training.engines.base import gathered
 from dffl.training.schedules import Cosine, Linear
 from tests.federations import client

@@ -148,7 +148,7 @@ def outcome(run: Run) -> dffl.Outcome:
 
 REGISTRIES: list[tuple[str, str, Callable[[str, str], Any]]] = [
     ("loss 'mse'", "dffl.losses.mse.MSE", lambda name, place: made(dffl.Loss, name, place)),
-    ("aggregator 'median'", "dffl.training.aggregators.median.Median", lambda name, place: made(dffl.Aggregator, name, place)),
+    ("aggregator 'median'", "dffl.training.aggregators.robust.Median", lambda name, place: made(dffl.Aggregator, name, place)),
     ("optimiser 'sgd'", "dffl.training.optimisers.SGD", lambda name, place: made(Optimiser, name, place)),
     ("schedule 'linear'", "dffl.training.schedules.Linear", lambda name, place: made(Schedule, name, place)),
     ("trainer 'fedavg'", "dffl.training.trainers.federated.FedAvg", lambda name, place: made(dffl.FedAvg, name, place)),

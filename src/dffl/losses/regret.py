@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from dffl.losses.base import Loss, Rows
 from dffl.sets import FeasibleSet
 
 
@@ -57,3 +58,13 @@ def sense(maximize: ArrayLike) -> Array:
     flag = jnp.asarray(maximize)
     sign = jnp.where(flag, -1, 1)
     return sign[..., None] if flag.ndim else sign
+
+
+class Regret(Loss):
+    """The regret itself, for choosing among candidates. It is flat almost everywhere, so nothing can be trained on it."""
+
+    name = "regret"
+    trains = False
+
+    def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
+        return jnp.sum(rows.c * (s.solve(c_hat) - rows.w_star), axis=-1)

@@ -55,7 +55,6 @@ def reproduce(options: RunOptions, quick: bool = False, variants: bool = False, 
     """Run the study, or look at it, and write its tables and figures into its folder."""
     from dffl.cases.paper import study, tables
     from dffl.cases.paper import variants as compared
-    from dffl.cases.paper.cost import speed_line
     from dffl.studies.render import write_tables
     from dffl.studies.result import StudyResult, finished_rows
 
@@ -66,7 +65,7 @@ def reproduce(options: RunOptions, quick: bool = False, variants: bool = False, 
     write_tables(made, found.folder / "tables")
     drawn, speed = [], ""
     if not variants:
-        speed = speed_line(found)
+        speed = study.speed_line(found)
         if figures:
             from dffl.cases.paper.figures import draw_all  # Matplotlib, only where pictures are wanted
 

@@ -143,10 +143,8 @@ class VectorEngine:
         return structure(self.federation[place].set), own.steps, own.rows, judging
 
     def _held(self, held: Federation) -> JudgingSamples:
-        counts = np.array(held.counts)
-        return JudgingSamples(
-            jnp.asarray(sample_table(held, self.units, self.settings.dtype)), np.cumsum(counts) - counts, counts
-        )
+        counts, table = np.array(held.counts), sample_table(held, self.units, self.settings.dtype)
+        return JudgingSamples(jnp.asarray(table), np.cumsum(counts) - counts, counts)
 
 
 class LoopEngine(VectorEngine):

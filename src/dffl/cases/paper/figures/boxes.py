@@ -16,9 +16,9 @@ from dffl.cases.paper.figures.parts import (
     drawing,
     level_name,
     levels_in,
+    logarithmic,
     paint_boxes,
 )
-from dffl.cases.paper.figures.scale import logarithmic
 from dffl.cases.paper.tables import methods_in, name_of, over_degrees
 from dffl.studies.drawing import PALE_INK, WIDE, blank, legend_above, note
 from dffl.training.methods import colour_of

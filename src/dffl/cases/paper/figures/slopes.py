@@ -18,8 +18,8 @@ from dffl.cases.paper.figures.parts import (
     grouped,
     level_name,
     levels_in,
+    logarithmic,
 )
-from dffl.cases.paper.figures.scale import logarithmic
 from dffl.cases.paper.tables import over_degrees
 from dffl.studies.drawing import WIDE, blank, legend_above, note
 

@@ -1,15 +1,21 @@
-"""`forecast`: the forecast that the clients already have, as it is. What a client has without any learning, if it has one."""
+"""`mean-cost` and `forecast`: what a client has without any learning."""
 
 from __future__ import annotations
 
-from dffl.predictor import ForecastPredictor
+from dffl.predictor import ConstantPredictor, ForecastPredictor
 from dffl.training.methods.registry import method
 from dffl.training.run import Outcome, Run
 
 
+@method("mean-cost", label="Mean cost (no features)", colour="#999999")
+def mean_cost(run: Run) -> Outcome:
+    """Each client's mean training cost, whatever the features."""
+    return Outcome([ConstantPredictor(client.c.mean(axis=0)) for client in run.federation])
+
+
 @method("forecast", label="Forecast as it is", colour="#BBBBBB")
 def forecast(run: Run) -> Outcome:
-    """Each client's own forecast."""
+    """The forecast that each client already has, as it is."""
     if not run.settings.forecast:
         raise ValueError("method 'forecast' needs a forecast behind the features: pass forecast=True")
     given = ForecastPredictor(run.federation.dim)
