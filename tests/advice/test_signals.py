@@ -1,4 +1,4 @@
-"""The signals: they see unlike prices, unlike constraints, and the regret that no shared prediction avoids."""
+"""The signals: they see different prices, different constraints, and the regret that no shared prediction avoids."""
 
 from dataclasses import replace
 
@@ -23,31 +23,31 @@ def fleet(odd: float = 0.0, k: float = 3.0, n: int = 80) -> dffl.Federation:
     return dffl.Federation(members)
 
 
-def test_alike_clients_are_not_told_apart():
+def test_alike_clients_are_not_distinguished():
     found = signals(fleet(), Settings())
-    assert (found.unlike > 0.01).all()
-    assert (found.floor < 0.02).all()
-    assert np.allclose(found.apart, 0)
+    assert (found.cost_p_value > 0.01).all()
+    assert (found.pooled_cost_regret < 0.02).all()
+    assert np.allclose(found.decision_distance, 0)
 
 
 @pytest.mark.parametrize("blocks", [False, True])
 def test_prices_that_move_otherwise_are_seen(blocks):
     found = signals(fleet(odd=1.0), Settings(), blocks)
-    assert found.unlike[4] <= 0.01
-    assert found.floor[4] > 5 * found.floor[:4].max()
+    assert found.cost_p_value[4] <= 0.01
+    assert found.pooled_cost_regret[4] > 5 * found.pooled_cost_regret[:4].max()
 
 
 def test_a_factor_on_all_prices_is_not_another_price():
     members = list(fleet())
     dear = dffl.Federation([*members[:4], replace(members[4], c=10 * members[4].c)])
-    np.testing.assert_allclose(signals(dear, Settings()).unlike[4], signals(fleet(), Settings()).unlike[4])
+    np.testing.assert_allclose(signals(dear, Settings()).cost_p_value[4], signals(fleet(), Settings()).cost_p_value[4])
 
 
 def test_a_constraint_of_ones_own_shows_and_costs_nothing():
     found = signals(fleet(k=6.0), Settings())
-    assert found.apart[4] > 2 * found.apart[:4].max() > 0
-    assert found.floor[4] < 0.02
-    assert found.unlike[4] > 0.01
+    assert found.decision_distance[4] > 2 * found.decision_distance[:4].max() > 0
+    assert found.pooled_cost_regret[4] < 0.02
+    assert found.cost_p_value[4] > 0.01
 
 
 @pytest.mark.parametrize("noise", [1.0, 0.2])
@@ -61,7 +61,7 @@ def test_the_test_holds_its_level(noise):
         for number in range(5):
             x = rng.normal(size=(40, 3))
             shuffled.append(dffl.Client(f"c{number}", x, 5 + x @ loading + noise * rng.normal(size=(40, 4)), dffl.TopK(4, 2)))
-        low += (signals(dffl.Federation(shuffled), Settings()).unlike <= 0.05).tolist()
+        low += (signals(dffl.Federation(shuffled), Settings()).cost_p_value <= 0.05).tolist()
     assert np.mean(low) <= 0.1
 
 
@@ -78,7 +78,7 @@ def test_weeks_hold_the_level_where_neighbours_are_alike():
             x, e = noise[:, :2], noise[:, 2:]
             members.append(dffl.Client(f"c{number}", x, 9 + x @ loading + e, dffl.TopK(3, 1)))
         for blocks, found in low.items():
-            found += (signals(dffl.Federation(members), Settings(), blocks).unlike <= 0.05).tolist()
+            found += (signals(dffl.Federation(members), Settings(), blocks).cost_p_value <= 0.05).tolist()
     assert np.mean(low[True]) < 0.6 * np.mean(low[False])
 
 
@@ -91,12 +91,12 @@ def test_more_noise_is_not_another_price():
             x = rng.normal(size=(60, 3))
             noise = 3.0 if number == 0 else 0.3
             members.append(dffl.Client(f"c{number}", x, 9 + x @ loading + noise * rng.normal(size=(60, 4)), dffl.TopK(4, 2)))
-        low.append(signals(dffl.Federation(members), Settings()).unlike[0] <= 0.05)
+        low.append(signals(dffl.Federation(members), Settings()).cost_p_value[0] <= 0.05)
     assert np.mean(low) <= 0.25
 
 
 def test_a_maximiser_is_read_with_its_own_sign():
     members = list(fleet(odd=1.0))
     flipped = dffl.Federation([replace(one, maximize=True) for one in members])
-    assert (signals(flipped, Settings()).floor >= 0).all()
-    assert signals(flipped, Settings()).floor[4] > 0.05
+    assert (signals(flipped, Settings()).pooled_cost_regret >= 0).all()
+    assert signals(flipped, Settings()).pooled_cost_regret[4] > 0.05

@@ -1,4 +1,4 @@
-"""Whether federating helps a client: evidence from its own data, and words that it can act on."""
+"""Whether federating helps a client: evidence from its own samples, and advice that it can act on."""
 
 from dffl.advice.advising import Advice, advise
 

@@ -22,20 +22,21 @@ from dffl.training.methods import options_of
 from dffl.training.trainers.tuning import EPOCHS
 
 LIKELY, UNLIKELY = 0.8, 0.2
-"""The probability of a gain from which on federating is recommended, and staying local: odds of four to one."""
+"""Federating is recommended from the first probability of a gain on, and staying local up to the second: odds of 4 to 1."""
 RECOMMENDATIONS = ("federate", "personalise", "stay local", "cannot tell")
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What `dffl.advise` found, a row a client.
+    """What `dffl.advise` found: ``table`` has one row per client.
 
     ``recommendation`` answers whether the shared model, as it is, will lose less than the client's own: federate, stay local,
     or neither clearly, and then personalise if tuning the shared model beats the own one, else cannot tell. ``gain`` is the
     share of the own model's regret that the shared model is expected to save, with ``gain_low`` and ``gain_high`` the ends of
     the ``confidence`` interval and ``probability`` that of any gain. ``mean_cost`` (the naive choice, the mean of past costs),
     ``local``, ``federated`` and ``finetuned`` are held-out relative regrets, ``use`` the method with the lowest expected one.
-    ``floor``, ``unlike`` and ``apart`` are the signals behind ``reason``, and ``nothing`` says that there is nothing to gain.
+    ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are the signals behind ``reason``.
+    ``nothing`` is true where there is nothing to gain.
     """
 
     table: pd.DataFrame
@@ -57,7 +58,7 @@ class Advice:
         return "\n".join(f"{row['client']}: {row['recommendation']}; {row['reason']}" for row in self.rows())
 
     def rows(self) -> list[dict[str, Any]]:
-        """A dictionary a client."""
+        """One dictionary per client."""
         return [{str(key): value for key, value in row.items()} for row in self.table.to_dict("records")]
 
     def as_json(self) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def advise(
     require_federation("federation", federation)
     if len(federation) < 2:
         raise ValueError("advise: a federation of one client has nobody to federate with; at least 2 clients are needed")
-    require_whole("folds", folds, least=3)  # two folds are the halves that the learning curve needs beside them
+    require_whole("folds", folds, least=3)  # the learning curve compares the folds with halves, which are two folds
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
     tuning, rest = options_of("finetune", settings)
@@ -128,9 +129,9 @@ def _table(evidence: list[Evidence], gains: Gains, why: Signals, confidence: flo
             "probability": gains.probability[place],
             **means,
             "nothing": bool(gains.nothing[place]),
-            "floor": why.floor[place],
-            "unlike": why.unlike[place],
-            "apart": why.apart[place],
+            "pooled_cost_regret": why.pooled_cost_regret[place],
+            "cost_p_value": why.cost_p_value[place],
+            "decision_distance": why.decision_distance[place],
         }
         row["use"] = _best(means, gains, place) if not quick else "fedavg" if row["recommendation"] == "federate" else "local"
         rows.append(row | {"reason": reason(row | {"unknown": bool(gains.unknown[place])}, median, steep)})
@@ -155,6 +156,6 @@ def _best(means: dict[str, float], gains: Gains, place: int) -> str:
     own = max(means["local"] * math.exp(-gains.fall.own * gains.curve.own), 1e-9)
     expected = {"local": 1.0, "fedavg": math.exp(gains.ratio[place]), "mean-cost": means["mean_cost"] / own}
     if means["federated"] > 0:
-        # Tuning is judged beside the shared model, which it starts from; the step from own to shared has been shrunk.
+        # Tuning is compared with the shared model, from which it starts; the ratio of own and shared has been shrunk.
         expected["finetune"] = expected["fedavg"] * means["finetuned"] / means["federated"]
     return min(expected, key=lambda name: expected[name])

@@ -21,29 +21,22 @@ class AdviceShown(NamedTuple):
 
     def show(self, console: Console) -> None:
         """Print who should federate, what each choice is expected to lose, and why."""
-        show(self.advice, self.title, console)
+        console.print(_table(self.advice, self.title))
+        rows = self.advice.rows()
+        counts = {name: sum(row["recommendation"] == name for row in rows) for name in RECOMMENDATIONS}
+        console.print("\n" + ", ".join(f"{name}: {count}" for name, count in counts.items() if count))
+        if harmed := [row["client"] for row in rows if row["gain_high"] < 0]:
+            console.print(f"The shared model as it is would harm {', '.join(harmed)}.")
+        for warning in warnings(self.advice):
+            console.print(warning, style="yellow")
+        console.print("\nWhy", style="bold")
+        for row in rows:
+            line = Text(f"{row['client']}: ").append(_recommendation(row))
+            console.print(line.append(f". {row['reason'][0].upper()}{row['reason'][1:]}."))
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         return self.advice.as_json()
-
-
-def show(advice: Advice, title: str, console: Console) -> None:
-    """Print who should federate, what each choice is expected to lose, and why."""
-    console.print(_table(advice, title))
-    rows = advice.rows()
-    counts = {name: sum(row["recommendation"] == name for row in rows) for name in RECOMMENDATIONS}
-    console.print("\n" + ", ".join(f"{name}: {count}" for name, count in counts.items() if count))
-    harmed = [row["client"] for row in rows if row["gain_high"] < 0]
-    if harmed:
-        console.print(f"The shared model as it is would harm {', '.join(harmed)}.")
-    for warning in warnings(advice):
-        console.print(warning, style="yellow")
-    console.print("\nWhy", style="bold")
-    for row in rows:
-        line = Text(f"{row['client']}: ")
-        line.append(row["recommendation"], style=STYLES[row["recommendation"]])
-        console.print(line.append(f". {row['reason'][0].upper()}{row['reason'][1:]}."))
 
 
 def warnings(advice: Advice) -> list[str]:
@@ -56,7 +49,7 @@ def warnings(advice: Advice) -> list[str]:
     if 3 * poor >= max(len(table), 1):
         lines.append(
             f"For {poor} of {len(table)} clients the own model loses no less than the mean of past costs. Either the features "
-            "say little, or models are not trained enough (raise the rounds), and tuning then looks better than it is."
+            "predict little, or models are not trained enough (raise the rounds), and tuning then looks better than it is."
         )
     return lines
 
@@ -68,8 +61,8 @@ def _table(advice: Advice, title: str) -> Table:
         title=f"Advice for {title} ({judged})",
         title_justify="left",
         caption="gain: the share of the own model's regret that the shared model saves. Regrets are held-out ones, in % of the "
-        "best possible objective; mean cost is the naive choice. The gain also allows for the data that folds leave out and "
-        "for how clients of the same size fare, so it may differ from the columns. Federate and stay local: odds of 4 to 1.",
+        "best possible objective; mean cost is the naive choice. The gain also accounts for the data that folds leave out and "
+        "for clients of the same size, so it may differ from the columns. Federate and stay local: odds of 4 to 1.",
         caption_justify="left",
     )
     out.add_column("client", no_wrap=True)
@@ -81,9 +74,13 @@ def _table(advice: Advice, title: str) -> Table:
         out.add_column(name.replace("_", " "), justify="right")
     out.add_column("use", no_wrap=True)
     for row in advice.rows():
-        told = Text(row["recommendation"], style=STYLES[row["recommendation"]])
-        out.add_row(row["client"], str(row["n"]), told, _gain(row), *(f"{100 * row[name]:.2f}" for name in names), row["use"])
+        regrets = (f"{100 * row[name]:.2f}" for name in names)
+        out.add_row(row["client"], str(row["n"]), _recommendation(row), _gain(row), *regrets, row["use"])
     return out
+
+
+def _recommendation(row: dict[str, Any]) -> Text:
+    return Text(row["recommendation"], style=STYLES[row["recommendation"]])
 
 
 def _gain(row: dict[str, Any]) -> str:

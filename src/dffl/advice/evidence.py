@@ -1,8 +1,8 @@
-"""What held-out samples say: the regret of each sample under models that have not seen it.
+"""The evidence: the regret of each sample under models that have not seen it.
 
 Every fold trains the local models, the shared one, and the shared one tuned at each client, on the other folds. So each
-sample is judged once by all of them, and by the historical mean. Before anything is trained, closed-form models of the
-costs (`quick`) take the networks' place: they know no decision, but they take a second.
+sample is judged once by all of them, and by the historical mean. With `quick` nothing is trained: closed-form models of the
+costs replace the networks. They ignore decisions, but take a second.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dffl.training.units import in_units, own_units
 Guess = Callable[[np.ndarray], np.ndarray]
 """From raw features (n, p) to raw costs (n, d)."""
 Candidates = list[list[Guess]]
-"""For each client: the historical mean, the own model, the shared one, and the shared one tuned for longer and longer."""
+"""For each client: the historical mean, the own model, the shared one, and the shared one tuned for increasing epochs."""
 FoldTrainer = Callable[[Federation, tuple[int, ...], Settings, Progress], Candidates]
 
 
@@ -46,7 +46,7 @@ class Evidence:
     tuned: np.ndarray
     """(n,): under the shared model tuned at the client, for as long as the other folds find best (or not at all)."""
     half: np.ndarray
-    """(n, 2): under the own and the shared model of half the data, which tells how regret falls with data."""
+    """(n, 2): under the own and the shared model of half the data, which shows how regret falls with data."""
 
     @property
     def n(self) -> int:
@@ -91,7 +91,7 @@ def gather(
 
 
 def _chosen(lost: np.ndarray, fold: np.ndarray) -> np.ndarray:
-    """Each sample's regret under the column that is best on the other folds: choosing is not judged on what it saw."""
+    """Each sample's regret under the column that is best on the other folds: no choice is judged on samples that made it."""
     best = {number: int(np.argmin(lost[fold != number].mean(axis=0))) for number in np.unique(fold)}
     return lost[np.arange(len(fold)), [best[number] for number in fold]]
 
@@ -126,7 +126,7 @@ def _train(federation: Federation, stops: tuple[int, ...], settings: Settings, b
 
 
 def _regress(federation: Federation, stops: tuple[int, ...], settings: Settings, bar: Progress) -> Candidates:
-    """The own and the pooled ridge regression of scaled costs, in the place of networks trained on decisions."""
+    """The own and the pooled ridge regression of scaled costs, instead of networks trained on decisions."""
     units = own_units(federation, settings)
     rows = [in_units(client, unit) for client, unit in zip(federation, units, strict=True)]
     features = np.concatenate([z for z, _ in rows])

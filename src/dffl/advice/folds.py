@@ -1,6 +1,8 @@
-"""Which samples a fold holds out: at random, or in blocks of neighbours for time series."""
+"""Which samples a fold holds out: random ones, or blocks of consecutive ones for time series."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,14 +10,15 @@ from dffl.federation import Client, Federation, optima
 from dffl.randomness import Purpose, stream
 
 WEEK = 7
-"""Consecutive samples of a time series that stay together: neighbours are alike."""
+"""Consecutive samples of a time series that stay together, because neighbouring days resemble each other."""
 
 
-class Fold:
-    """One way to part every client's samples: those that train and those that are held out."""
+class Fold(NamedTuple):
+    """Every client's samples that train and that are held out; ``index`` holds the numbers of the latter, by client."""
 
-    def __init__(self, train: Federation, held: Federation, index: list[np.ndarray]):
-        self.train, self.held, self.index = train, held, index
+    train: Federation
+    held: Federation
+    index: list[np.ndarray]
 
 
 def folds(federation: Federation, count: int, seed: int = 0, blocks: bool = False) -> list[Fold]:
@@ -37,12 +40,12 @@ def halved(whole: list[Fold]) -> list[Fold]:
     made = []
     for fold in whole:
         kept = [client.rows(np.flatnonzero(np.arange(client.n) // WEEK % 2 == 0)) for client in fold.train]
-        made.append(Fold(Federation(kept), fold.held, fold.index))
+        made.append(fold._replace(train=Federation(kept)))
     return made
 
 
 def _parts(client: Client, count: int, seed: int, blocks: bool) -> list[np.ndarray]:
-    """The client's sample numbers in ``count`` parts of equal size, but for one sample."""
+    """The client's sample numbers in ``count`` parts whose sizes differ by one at most."""
     if client.n < 2 * count:
         fix = "ask for fewer folds" if client.n >= 6 else "leave it out"  # three folds are the fewest
         raise ValueError(

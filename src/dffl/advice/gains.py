@@ -1,13 +1,13 @@
 """From held-out regrets to the expected gain of federating, with an interval.
 
-Everything is said of the log ratio of the shared model's regret to the own model's, so that clients of any size of regret can
-be compared: a ratio of log .8 is a gain of 20 %. Four steps:
+All numbers are log ratios of the shared model's regret to the own model's, so that clients with small and large regrets can be
+compared: a ratio of log .8 is a gain of 20 %. Four steps:
 
 1. the ratio of the held-out means, and its standard error by the bootstrap (paired: both models judge the same samples);
-2. the models of a fold have seen a part of the data only, and the own model misses the rest more: both are carried on to all
-   the data along the fleet's learning curves, which the models of half the data tell;
-3. shrinkage (empirical Bayes): a client is likely to fare as others of its size do, the more so the less its own samples say;
-4. the interval also covers the luck of the one training that the client will get.
+2. the models of a fold have seen a part of the data only, and the own model misses the rest more: both are extrapolated to all
+   the data along the fleet's learning curves, which the models of half the data show;
+3. shrinkage (empirical Bayes): the ratio moves towards that of clients of the same size, and more so if its error is large;
+4. the interval also covers the chance in the one training that the client will get.
 
 The constants were fitted to 120 synthetic federations, and are judged on others (`dffl.cases.advice.study`).
 """
@@ -27,14 +27,14 @@ from dffl.advice.folds import WEEK
 FALL_OWN, FALL_SHARED = 0.4, 0.2
 """What the last fifth of the data still brings (log regret), as a share of what came between half and four fifths of it. With
 another number of folds the shares are those of the same power law."""
-LUCK_SMALL, LUCK_ANY = 3.0, 0.02
-"""The variance of one training's luck: (LUCK_SMALL / n + LUCK_ANY) times how steeply regret still falls with data."""
+CHANCE_SMALL, CHANCE_ANY = 3.0, 0.02
+"""The variance between trainings: (CHANCE_SMALL / n + CHANCE_ANY) times how steeply regret still falls with data."""
 STEEP = 0.05
 """The least steepness of the fleet's learning curve."""
-QUICK_SHIFT, QUICK_LUCK = -0.15, 0.16
-"""Where closed-form models stand for networks: how much better federating turns out, and the variance of such a stand-in."""
+QUICK_SHIFT, QUICK_CHANCE = -0.15, 0.16
+"""Where closed-form models replace networks: how much better federating is with networks, and the variance of that."""
 QUICK_EXACT = 0.02
-"""A closed-form model that loses less than this share of what the mean cost loses says nothing about networks."""
+"""A closed-form model that loses less than this share of what the mean cost loses is no evidence about networks."""
 FAR = 3.0
 """The largest log ratio: beyond a factor of 20 it only matters that it is large."""
 DRAWS = 400
@@ -49,12 +49,12 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """One entry a client. Log ratios: negative where the shared model is the better one."""
+    """One entry per client. Log ratios: negative where the shared model is the better one."""
 
     ratio: np.ndarray
     """Expected, after all steps."""
     spread: np.ndarray
-    """Its standard deviation, luck included."""
+    """Its standard deviation, chance included."""
     raw: np.ndarray
     """The ratio of held-out means alone."""
     error: np.ndarray
@@ -62,11 +62,11 @@ class Gains:
     nothing: np.ndarray
     """Clients whose decisions lose nothing by their own model or by the mean of past costs: there is nothing to gain."""
     unknown: np.ndarray
-    """Clients of whom the evidence says nothing."""
+    """Clients about whom there is no evidence."""
     curve: Curve
     """How much log regret rises, on average over the fleet, when models see half the data instead of the folds' share."""
     fall: Curve
-    """Which share of that rise the data beyond the folds' share still bring."""
+    """Which share of that rise the data beyond the folds' share still remove."""
 
     def interval(self, confidence: float) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the central interval of the gain, as a share of the own model's regret."""
@@ -89,12 +89,12 @@ class Gains:
 
 
 def estimate(evidence: Sequence[Evidence], blocks: bool = False, seed: int = 0, quick: bool = False, folds: int = 5) -> Gains:
-    """The gains of all clients, each helped by what the others show."""
+    """The gains of all clients; each estimate also uses the others' evidence."""
     own, shared = (np.array([getattr(one, name).mean() for one in evidence]) for name in ("local", "federated"))
     half = np.array([one.half.mean(axis=0) for one in evidence])
     counts = np.array([one.n for one in evidence], float)
     naive = np.array([one.mean_cost.mean() for one in evidence])
-    # A regression that fits exactly does not say that a network will.
+    # A regression may fit exactly where a network does not.
     nothing = (naive if quick else np.minimum(own, naive)) <= 1e-9
     unknown = ~nothing & quick & (own < QUICK_EXACT * naive)
     some = ~nothing & ~unknown
@@ -109,16 +109,16 @@ def estimate(evidence: Sequence[Evidence], blocks: bool = False, seed: int = 0, 
         curve = Curve(*(max(float(rise), 0.0) for rise in rises))
         whole = raw[some] + fall.own * curve.own - fall.shared * curve.shared
         ratio[some], variance = shrink(whole, error[some] ** 2, counts[some])
-        luck = max(curve.own, STEEP) * (LUCK_SMALL / counts[some] + LUCK_ANY)
+        chance = max(curve.own, STEEP) * (CHANCE_SMALL / counts[some] + CHANCE_ANY)
         if quick:
             ratio[some] += QUICK_SHIFT
-            luck = luck + QUICK_LUCK
-        spread[some] = np.sqrt(variance + luck)
+            chance = chance + QUICK_CHANCE
+        spread[some] = np.sqrt(variance + chance)
     return Gains(ratio, spread, raw, error, nothing, unknown, curve, fall)
 
 
 def _beyond(folds: int, blocks: bool = False) -> float:
-    """What all the data save beside a fold's share of them, over what that share saves beside half; in logs, of a power law.
+    """What all the data save over a fold's share of them, divided by what that share saves over half; in logs, of a power law.
 
     Half of all the data, or in ``blocks`` half of the fold's share.
     """
@@ -133,7 +133,7 @@ def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
 
 
 def _bootstrap(one: Evidence, blocks: bool, seed: int) -> float:
-    """The standard error of the log ratio, over samples drawn again, in stretches where neighbours are alike."""
+    """The standard error of the log ratio, over samples drawn again; in ``blocks``, weeks of them."""
     rng = np.random.default_rng([seed, one.n])
     length = max(1, min(WEEK, one.n // 6)) if blocks else 1  # some blocks at least, or nothing varies
     starts = rng.integers(one.n - length + 1, size=(DRAWS, -(-one.n // length)))
@@ -142,10 +142,10 @@ def _bootstrap(one: Evidence, blocks: bool, seed: int) -> float:
 
 
 def shrink(ratio: np.ndarray, variance: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each client's ratio drawn towards the fleet's line over log n, and its variance (empirical Bayes, normal-normal).
+    """Each client's ratio moved towards the fleet's line over log n, and its variance (empirical Bayes, normal-normal).
 
-    The spread of clients around the line is what their ratios vary more than their standard errors explain. A small fleet, or
-    one of a single size, has a level instead of a line; a lone client is left as it is.
+    The spread of clients around the line is the variance of their ratios that their standard errors do not explain. A small
+    fleet, or one of a single size, has a level instead of a line; fewer than three clients are left as they are.
     """
     m = len(ratio)
     if m < 3:

@@ -3,8 +3,8 @@
 Linear models of its own samples and of a draw of the others' are compared, and then again under random relabellings. Costs and
 features are taken around each client's own means, and slopes brought to size 1: a level, or a common factor on all prices, does
 not matter to a shared model that works in each client's own units. The gap is divided by its standard error, so that a client
-with more noise does not look unlike. In time series whole weeks change label together; clients that share days, and swings that
-last longer than a week, still make its p-values too small: read them as a hint there.
+with more noise does not look different. In time series whole weeks change label together. Clients that share days, and changes
+that last longer than a week, still make its p-values too small: there they are only a hint.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Moves(NamedTuple):
         return int(self.week[-1]) + 1
 
 
-def likeness(federation: Federation, units: list[Normaliser], seed: int, blocks: bool) -> np.ndarray:
+def cost_p_values(federation: Federation, units: list[Normaliser], seed: int, blocks: bool) -> np.ndarray:
     """The p-value of each client. In ``blocks`` samples are exchanged by the week, else one by one."""
-    # Units that all clients share: own ones would carry the error of the client's own spread into its slopes.
+    # Units that all clients share: own units would add the error of the client's own spread to its slopes.
     spread = np.sqrt(np.average([unit.x_scale**2 for unit in units], axis=0, weights=federation.counts))
     length = WEEK if blocks else 1
     moves = [

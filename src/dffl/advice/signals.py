@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dffl.advice.likeness import likeness
+from dffl.advice.likeness import cost_p_values
 from dffl.federation import Client, Federation
 from dffl.shapes import evenly_spaced
 from dffl.theory.costmodel import fit_own_ridge
@@ -18,21 +18,21 @@ from dffl.training import Settings
 from dffl.training.units import own_units
 
 POINTS = 200
-"""Samples of a client at which the floor is measured, at most."""
+"""Samples of a client at which the regret of the pooled costs is measured, at most."""
 FEW_POINTS = 3
 """Samples of each client at which decisions are compared."""
 
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """One entry a client."""
+    """One entry per client."""
 
-    floor: np.ndarray
-    """The relative regret of deciding by the mean of all clients' modelled costs: what unlike prices cost, roughly."""
-    unlike: np.ndarray
+    pooled_cost_regret: np.ndarray
+    """The relative regret of deciding by the mean of all clients' modelled costs: roughly, what different prices cost."""
+    cost_p_value: np.ndarray
     """The p-value of a test that the client's costs move with its features as the others' do (see `likeness`)."""
-    apart: np.ndarray
-    """How far its decisions lie from the others' at the same costs, in diameters of its set: what its constraint does."""
+    decision_distance: np.ndarray
+    """How far its decisions are from the others' at the same costs, in diameters of its set: the effect of its constraint."""
 
 
 def signals(federation: Federation, settings: Settings, blocks: bool = False) -> Signals:
@@ -41,13 +41,13 @@ def signals(federation: Federation, settings: Settings, blocks: bool = False) ->
     models = [fit_own_ridge(client, unit) for client, unit in zip(federation, units, strict=True)]
     features = [unit.features(client.x) for client, unit in zip(federation, units, strict=True)]
     shares = np.array(federation.counts) / sum(federation.counts)
-    floor = np.empty(len(federation))
+    pooled = np.empty(len(federation))
     for place, (client, z) in enumerate(zip(federation, features, strict=True)):
         modelled = np.stack([model(_some(z, POINTS)) for model in models])
-        floor[place] = _relative(client, np.tensordot(shares, modelled, axes=1), modelled[place])
+        pooled[place] = _relative(client, np.tensordot(shares, modelled, axes=1), modelled[place])
     points = np.concatenate([_some(z, FEW_POINTS) for z in features])
     common = np.tensordot(shares, np.stack([model(points) for model in models]), axes=1)
-    return Signals(floor, likeness(federation, units, settings.seed, blocks), _decisions_apart(federation, common))
+    return Signals(pooled, cost_p_values(federation, units, settings.seed, blocks), _decision_distances(federation, common))
 
 
 def _some(z: np.ndarray, most: int) -> np.ndarray:
@@ -62,7 +62,7 @@ def _relative(client: Client, guess: np.ndarray, costs: np.ndarray) -> float:
     return float(max(lost, 0.0) / size) if size > 0 else 0.0
 
 
-def _decisions_apart(federation: Federation, costs: np.ndarray) -> np.ndarray:
+def _decision_distances(federation: Federation, costs: np.ndarray) -> np.ndarray:
     taken = np.stack(solve_each([client.set for client in federation], [client.sense * costs for client in federation]))
     gaps = np.linalg.norm(taken[:, None] - taken[None], axis=-1).mean(axis=-1)
     others = gaps.sum(axis=1) / max(len(federation) - 1, 1)

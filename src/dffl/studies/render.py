@@ -13,7 +13,7 @@ from dffl.files import write_text
 from dffl.studies.tables import Cell, Table, Value
 
 MANY = 1000
-"""From here on numbers are shown whole."""
+"""From here on numbers are shown without decimals."""
 
 
 def write_tables(tables: list[Table], folder: Path) -> list[Path]:
@@ -36,7 +36,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """A line a cell, with full precision: for programs."""
+    """One line per cell, with full precision: for programs."""
     records = []
     for cell in table.cells:
         paper = cell.paper or Value(float("nan"), float("nan"))
@@ -52,15 +52,10 @@ def to_latex(table: Table) -> str:
     """A booktabs tabular in a table float."""
     headings, body = _grid(table, plus_minus=r"$\pm$")
     labels = len(headings) - len({cell.column for cell in table.cells})
-    rows = [" & ".join(_escaped(text) for text in line) + r" \\" for line in body]
-    heading = " & ".join(_escaped(text) for text in headings) + r" \\"
+    heading, *rows = (" & ".join(_escaped(text) for text in line) + r" \\" for line in (headings, *body))
     lines = [r"\begin{table}[t]", r"\centering", r"\small", rf"\caption{{{_escaped(table.title)}. {_escaped(table.note)}}}"]
-    lines += [
-        rf"\label{{tab:{table.name}}}",
-        rf"\begin{{tabular}}{{{'l' * labels}{'r' * (len(headings) - labels)}}}",
-        r"\toprule",
-    ]
-    lines += [heading, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    lines += [rf"\label{{tab:{table.name}}}", rf"\begin{{tabular}}{{{'l' * labels}{'r' * (len(headings) - labels)}}}"]
+    lines += [r"\toprule", heading, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
 
 
@@ -72,7 +67,7 @@ def to_rich(table: Table) -> RichTable:
     for number, heading in enumerate(headings):
         label = number < labels
         width = 9 if number == 0 else None
-        # In a narrow terminal numbers go on in the next line rather than be cut.
+        # In a narrow terminal numbers continue in the next line instead of being cut.
         out.add_column(heading, justify="left" if label else "right", no_wrap=label, overflow="fold", min_width=width)
     compared = any(cell.paper for cell in table.cells)
     for line, after in zip(body, [*body[1:], None], strict=True):
@@ -82,7 +77,7 @@ def to_rich(table: Table) -> RichTable:
 
 
 def _grid(table: Table, plus_minus: str = "±") -> tuple[list[str], list[list[str]]]:
-    """Headings and lines. Where nothing stands beside the paper, nobody has to be told whose numbers these are."""
+    """Headings and lines. The column with "paper", "ours" and "difference" is left out if the paper has none of the numbers."""
     columns = list(dict.fromkeys(cell.column for cell in table.cells))
     compared = any(cell.paper for cell in table.cells)
     headings = [*table.labels, *([""] if compared else []), *columns]
@@ -108,9 +103,10 @@ def _lines(cells: dict[str, Cell], columns: list[str], plus_minus: str) -> Itera
 def _value(value: Value | None, plus_minus: str) -> str:
     if value is None or value.mean != value.mean:
         return ""
-    # A spread has as many digits as what it is the spread of.
-    spread = f"{value.sd:,.0f}" if abs(value.mean) >= MANY else _number(value.sd)
-    return _number(value.mean) + (f" {plus_minus} {spread}" if value.sd == value.sd else "")
+    # A whole number from 10 on without a spread is a count: a measured regret is never so round.
+    count = value.sd != value.sd and value.mean >= 10 and value.mean == int(value.mean)
+    digits = 0 if count or abs(value.mean) >= MANY else 2
+    return f"{value.mean:,.{digits}f}" + (f" {plus_minus} {value.sd:,.{digits}f}" if value.sd == value.sd else "")
 
 
 def _difference(cell: Cell | None) -> str:
@@ -119,11 +115,6 @@ def _difference(cell: Cell | None) -> str:
     change = cell.ours.mean - cell.paper.mean
     share = f" ({100 * change / abs(cell.paper.mean):+.0f} %)" if cell.paper.mean else ""
     return f"{change:+.2f}{share}"
-
-
-def _number(value: float) -> str:
-    # A whole number from 10 on is a count: a measured regret is never so round.
-    return f"{value:,.0f}" if abs(value) >= MANY or (value >= 10 and value == int(value)) else f"{value:.2f}"
 
 
 def _piped(texts: list[str]) -> str:

@@ -22,13 +22,13 @@ SHORT = {"rounds": 2, "local_epochs": 2, "finetune.epochs": (0, 2), "hidden": 8}
 
 def rows() -> pd.DataFrame:
     """Six clients of whom it is known what should be counted."""
-    told = ["federate", "federate", "stay local", "stay local", "personalise", "cannot tell"]
+    advised = ["federate", "federate", "stay local", "stay local", "personalise", "cannot tell"]
     local = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.0])
     fed = np.array([0.5, 1.5, 1.5, 0.5, 1.05, 0.2])
     return pd.DataFrame(
         {
             "job": "j", "client": list("abcdef"), "n": [40, 40, 100, 100, 240, 240], "saturated": False, "problem": "knapsack",
-            "recommendation": told, "gain": 1 - fed, "gain_low": 0.4 - fed, "gain_high": [0.6, 0.0, 0.0, 0.0, 0.0, 0.0],
+            "recommendation": advised, "gain": 1 - fed, "gain_low": 0.4 - fed, "gain_high": [0.6, 0.0, 0.0, 0.0, 0.0, 0.0],
             "use": ["fedavg", "finetune", "local", "local", "finetune", "mean-cost"], "quick": "cannot tell",
             "condition": True, "lambda": [1.0, 0.0, 1.0, 0.0, 0.5, 0.0], "test_mean-cost": 2.0, "test_local": local,
             "test_fedavg": fed, "test_interp-spo": 0.9, "test_finetune": 0.8,
@@ -44,8 +44,8 @@ def test_right_and_wrong_are_counted_among_large_changes_only():
     cells = {cell.column: cell.ours.mean for cell in directions(judged).cells if cell.row == ("all", "")}
     assert cells["clients"] == 5
     assert cells["large change"] == 4  # 5 % is not large
-    assert cells["told right"] == 50
-    assert cells["told wrong"] == 50
+    assert cells["right"] == 50
+    assert cells["wrong"] == 50
     assert cells["interval holds"] == 80  # all but d's, which ends at 0
     assert cells["quick: right"] == 0
 
@@ -55,7 +55,7 @@ def test_what_each_rule_loses():
     assert lost["always federate"] == [0.5, 1.5, 1.5, 0.5, 1.05]
     assert lost["the paper's condition"] == lost["always federate"]
     assert lost["interpolation weight at least 1/2"] == [0.5, 1.0, 1.5, 1.0, 1.05]
-    assert lost["the advice as told"] == [0.5, 1.5, 1.0, 1.0, 0.8]
+    assert lost["the recommendation"] == [0.5, 1.5, 1.0, 1.0, 0.8]
     assert lost["the advice's choice of method"] == [0.5, 0.8, 1.0, 1.0, 0.8]
     assert lost["best of local and federated"] == [0.5, 1.0, 1.0, 0.5, 1.0]
     assert lost["best of all"] == [0.5, 0.8, 0.8, 0.5, 0.8]
@@ -106,7 +106,7 @@ def test_show_of_a_finished_folder_and_bad_input(tmp_path: Path, monkeypatch):
     answer = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--workers", "1", "--quiet", *only])
     assert answer.exit_code == 0, answer.output
     assert "3 of 3 configurations" in answer.output
-    assert "the advice as told" in (out / "tables" / "rules.md").read_text()
+    assert "the recommendation" in (out / "tables" / "rules.md").read_text()
     assert "| all |  | 15 | 12 | 50 | 50 | 80 |" in (out / "tables" / "directions.md").read_text()  # counts without decimals
     shown = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--show", "--json"])
     assert set(json.loads(shown.stdout)["tables"]) == {"directions", "rules", "recommendations"}

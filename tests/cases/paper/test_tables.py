@@ -10,10 +10,11 @@ from dffl.cases.paper import study as paper
 from dffl.cases.paper import tables, variants
 from dffl.cases.paper.published import AGGREGATE, BY_SIZE
 from dffl.studies import Job, Study, render
+from dffl.studies.tables import Cell, Table, Value
 
 
 def made_up(seeds=(0, 1), noise=0.0) -> pd.DataFrame:
-    """Rows whose statistics can be told by hand: regret = method's base + client's number, in tenths of a percent."""
+    """Rows whose statistics can be computed by hand: regret = method's base + client's number, in tenths of a percent."""
     base = {"mean-cost": 50, "local": 10, "fedavg": 8, "interp-mse": 7, "interp-spo": 5, "finetune": 3}
     lines = []
     for seed in seeds:
@@ -149,3 +150,12 @@ def test_the_distance_of_the_paper_to_itself_is_zero():
     by_reading = {cell.row[2]: cell.ours.mean for cell in distances.cells if cell.column == "all cells"}
     assert by_reading["in total"] == pytest.approx(0, abs=1e-9)
     assert by_reading["per sample"] == pytest.approx(100 * np.log(2))
+
+
+def test_only_a_number_without_a_spread_is_shown_as_a_count() -> None:
+    cells = [
+        Cell(("a",), "count", Value(22.0)),
+        Cell(("a",), "regret", Value(22.0, 0.96)),
+        Cell(("a",), "big", Value(1234.5, 6.0)),
+    ]
+    assert "| a | 22 | 22.00 ± 0.96 | 1,234 ± 6 |" in render.to_markdown(Table("t", "T", ("of",), cells, ""))

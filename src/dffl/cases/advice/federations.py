@@ -19,11 +19,11 @@ SIZES = {
     "mixed": (30, 60, 120, 240) * 3,
 }
 PRICES = {"alike": 0.0, "near": 0.3, "apart": 1.0, "two odd ones": 0.3}
-"""How far the clients' prices move apart (eta_obj). Two odd ones: the last two of a near federation are 3 apart."""
+"""How much the clients' prices differ (eta_obj). Two odd ones: 3 for the last two clients of a near federation."""
 
 
 def configurations(seeds: list[int]) -> list[Job]:
-    """Every kind of federation, once for each seed, in mixed order: a part of the study is a fair part of it."""
+    """Every kind of federation, once for each seed, in mixed order: a part of the study represents all of it."""
     jobs = grid(
         problem=["knapsack", "portfolio", "purchase"],
         prices=list(PRICES),
@@ -43,8 +43,8 @@ def federation(
     samples = SIZES[sizes] if split == "train" else None
 
     def made(eta_obj: float) -> Federation:
-        recipe = synthetic.portfolio if problem == "portfolio" else synthetic.knapsack
-        return recipe(
+        make = synthetic.portfolio if problem == "portfolio" else synthetic.knapsack
+        return make(
             seed, split, clients=CLIENTS, dim=DIM, degree=degree, noise=noise, eta_obj=eta_obj, eta_constr=eta_constr,
             samples=samples,
         )  # fmt: skip

@@ -67,7 +67,7 @@ def judge(train: Federation, test: Federation, blocks: bool, **settings: Any) ->
     from dffl.advice import advise
     from dffl.comparing import fit_all, tabulate
 
-    why = ["reason", "floor", "unlike", "apart"]
+    why = ["reason", "pooled_cost_regret", "cost_p_value", "decision_distance"]
     advised = advise(train, blocks=blocks, progress=False, **settings).table.drop(columns=why).set_index("client")
     quick = advise(train, blocks=blocks, quick=True, progress=False, **settings).table.set_index("client")
     judged = tabulate(fit_all(train, METHODS, progress=False, **settings), test)

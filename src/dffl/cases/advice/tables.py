@@ -1,4 +1,4 @@
-"""What the advice study says: who was told the right direction, whether intervals hold, and what each rule loses."""
+"""The tables of the advice study: who got the right direction, whether intervals hold, and what each rule loses."""
 
 from __future__ import annotations
 
@@ -35,16 +35,15 @@ def directions(judged: pd.DataFrame) -> Table:
     cells = []
     for label, part in _parts(judged):
         large = part[part["change"].abs() > LARGE]
-        told = right(large, "recommendation"), wrong(large, "recommendation")
-        quick = right(large, "quick"), wrong(large, "quick")
         inside = part["change"].between(part["gain_low"], part["gain_high"])
         numbers = {
-            "clients": len(part), "large change": len(large), "told right": _percent(told[0]), "told wrong": _percent(told[1]),
-            "interval holds": _percent(inside), "quick: right": _percent(quick[0]), "quick: wrong": _percent(quick[1]),
+            "clients": len(part), "large change": len(large), "right": _percent(right(large, "recommendation")),
+            "wrong": _percent(wrong(large, "recommendation")), "interval holds": _percent(inside),
+            "quick: right": _percent(right(large, "quick")), "quick: wrong": _percent(wrong(large, "quick")),
         }  # fmt: skip
         cells += plain_cells(label, numbers)
     note = (
-        f"In %, but for the two counts. A change is large if it exceeds {LARGE:.0%} of the client's local test regret; right "
+        f"In %, except the two counts. A change is large if it exceeds {LARGE:.0%} of the client's local test regret; right "
         "and wrong are among those. Personalise and cannot tell are neither. Intervals claim 90 %. Quick: nothing was trained."
     )
     return Table("directions", "Was the advice right?", ("of", ""), cells, note)
@@ -68,7 +67,7 @@ def rules(judged: pd.DataFrame) -> Table:
 
 
 def recommendations(judged: pd.DataFrame) -> Table:
-    """What happened to the clients that were told each thing."""
+    """What happened to the clients with each recommendation."""
     cells = []
     for name, part in judged.groupby("recommendation"):
         finer = 1 - part["test_finetune"] / part["test_local"]
@@ -78,7 +77,7 @@ def recommendations(judged: pd.DataFrame) -> Table:
         }  # fmt: skip
         cells += plain_cells((str(name),), numbers)
     note = "Medians over clients, in % of their local regret; gained: the share of them whose regret fell by federating."
-    return Table("recommendations", "What became of those who were told", ("told",), cells, note)
+    return Table("recommendations", "What happened after each recommendation", ("recommendation",), cells, note)
 
 
 def followed(judged: pd.DataFrame) -> dict[str, pd.Series]:
@@ -88,8 +87,8 @@ def followed(judged: pd.DataFrame) -> dict[str, pd.Series]:
     def either(federate: pd.Series) -> pd.Series:
         return regret["fedavg"].where(federate, regret["local"])
 
-    told, use = judged["recommendation"], judged["use"]
-    literal = regret["finetune"].where(~told.isin(["federate", "stay local"]), either(told == "federate"))
+    advised, use = judged["recommendation"], judged["use"]
+    literal = regret["finetune"].where(~advised.isin(["federate", "stay local"]), either(advised == "federate"))
     deployed = sum((regret[name].where(use == name, 0.0) for name in ("mean-cost", "local", "fedavg", "finetune")), start=0.0)
     return {
         "the mean of past costs": regret["mean-cost"],
@@ -98,7 +97,7 @@ def followed(judged: pd.DataFrame) -> dict[str, pd.Series]:
         "the paper's condition": either(judged["condition"].astype(bool)),
         "interpolation weight at least 1/2": either(judged["lambda"] >= 0.5),
         "always interpolate (interp-spo)": regret["interp-spo"],
-        "the advice as told": literal,
+        "the recommendation": literal,
         "always fine-tune": regret["finetune"],
         "the advice's choice of method": pd.Series(deployed, index=judged.index),
         "best of local and federated": pd.concat([regret["local"], regret["fedavg"]], axis=1).min(axis=1),
@@ -107,12 +106,12 @@ def followed(judged: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def right(part: pd.DataFrame, column: str) -> pd.Series:
-    """Who was told the direction that came true."""
+    """Whose recommended direction was the right one."""
     return ((part[column] == "federate") & (part["change"] > 0)) | ((part[column] == "stay local") & (part["change"] < 0))
 
 
 def wrong(part: pd.DataFrame, column: str) -> pd.Series:
-    """Who was told the opposite of what came true."""
+    """Whose recommended direction was the wrong one."""
     return ((part[column] == "federate") & (part["change"] < 0)) | ((part[column] == "stay local") & (part["change"] > 0))
 
 

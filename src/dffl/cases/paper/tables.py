@@ -20,12 +20,12 @@ PAPER_NAMES = {
     "finetune": "Fine-tuned (ours)",
     "finetune-mix": "Fine-tuned, mixed (ours)",
 }
-"""The paper's own words for its methods, and for those beyond it whose they are. The others have their usual label."""
+"""The paper's names of its methods, and our names of those that it does not have. The others have their usual label."""
 ORDER = (
     "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
     "finetune-mix",
 )  # fmt: skip
-"""The order in which methods stand in tables; others follow."""
+"""The order of methods in tables; others follow."""
 
 PAPER_FOUR = ("local", "fedavg", "interp-mse", "interp-spo")
 ORACLES = ("oracle-interp-mse", "oracle-interp-spo")
@@ -116,7 +116,7 @@ def readings(rows: pd.DataFrame) -> Table:
 def averaging(rows: pd.DataFrame) -> Table:
     """Quantiles over clients whose regrets were averaged over the degrees first, and over all clients and degrees."""
     cells = []
-    for words, kept in (("degrees averaged", over_degrees(rows)), ("all degrees apart", rows)):
+    for words, kept in (("degrees averaged", over_degrees(rows)), ("each degree separately", rows)):
         found = _aggregate_cells(kept, PAPER_FOUR, AGGREGATE)
         cells += [cell._replace(row=(*cell.row, words)) for cell in found if cell.column in STATISTICS[1:]]
     order = list(dict.fromkeys(cell.row[:2] for cell in cells))
@@ -167,7 +167,7 @@ def by_seed(rows: pd.DataFrame) -> Table:
                 cells += [
                     cell._replace(column=f"seed {seed}") for cell in _cells((problem, name_of(method)), part, ("mean",), {})
                 ]
-    note = "Mean relative regret in percent. A seed draws all clients anew, their budgets too: a few tiny ones decide a mean."
+    note = "Mean relative regret in percent. A seed draws all clients again, budgets included: a few tiny ones decide a mean."
     return Table("by-seed", "The means of each seed", ("problem", "method"), cells, note)
 
 
