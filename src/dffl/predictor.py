@@ -175,7 +175,7 @@ class MixedPredictor(Predictor):
 class Template:
     """The form of a network whose trainable numbers are one flat vector.
 
-    Training, averaging and sending all speak of that vector; only here is it a network again.
+    Training, averaging and sending all use that vector; only here is it turned into a network again.
     """
 
     def __init__(self, network: eqx.Module):

@@ -74,8 +74,8 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Polytope(A_ub=[[1, 1]], b_ub=[1], lower=[0, -inf]), "Polytope: it is unbounded: add lower and upper bounds"),
     (lambda: Polytope(A_ub=I2, lower=0), "Polytope: A_ub and b_ub go together; one of them is missing"),
     (lambda: Polytope(b_eq=[1], lower=[0], upper=[1]), "Polytope: A_eq and b_eq go together; one of them is missing"),
-    (lambda: Polytope(A_ub=I2, b_ub=[1]), "Polytope: b_ub must have one entry a row of A_ub, found (1,) for (2, 2)"),
-    (lambda: Polytope(A_ub=[1, 2], b_ub=[1]), "Polytope: A_ub must be a matrix, a row a constraint, found shape (2,)"),
+    (lambda: Polytope(A_ub=I2, b_ub=[1]), "Polytope: b_ub must have one entry per row of A_ub, found (1,) for (2, 2)"),
+    (lambda: Polytope(A_ub=[1, 2], b_ub=[1]), "Polytope: A_ub must be a matrix with one row per constraint, found shape (2,)"),
     (
         lambda: Polytope(A_ub=I2, b_ub=[1, 1], upper=[1, 1, 1]),
         "Polytope: A_ub, A_eq, lower and upper must be equally wide and not empty, found {'A_ub': 2, 'upper': 3}",

@@ -155,7 +155,7 @@ def test_what_has_no_fingerprint_is_refused_unless_its_content_is_given(odd: obj
         def __init__(self, odd: object, **more: object):
             super().__init__(D, {"odd": odd}, lambda: Points(CORNERS), **more)
 
-    with pytest.raises(ValueError, match="Loose: odd is neither numbers nor text; say by content= which arrays"):
+    with pytest.raises(ValueError, match="Loose: odd is neither numbers nor text; name by content= the arrays"):
         Loose(odd)
     assert Loose(odd, content=[CORNERS]).spec() == {"odd": odd}
 

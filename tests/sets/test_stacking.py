@@ -1,4 +1,4 @@
-"""A stack of sets, one a client, gives the answers of its sets one by one."""
+"""A stack of sets, one per client, gives the answers of its sets one by one."""
 
 from __future__ import annotations
 

@@ -307,7 +307,7 @@ def test_filters_and_bad_studies():
     with pytest.raises(ValueError, match="size must be a text, a number, true, false or none, found list"):
         Study("lists", tasks.healed, [Job({"size": [1, 2]})])
     for protocol, places in (({"number": 1}, {}), ({}, {"number": 1}), ({"size": 1}, {"size": 2})):
-        with pytest.raises(ValueError, match="must stand in one of protocol, jobs and places, found it in two"):
+        with pytest.raises(ValueError, match="must be in one of protocol, jobs and places, found it in two"):
             Study("clash", tasks.healed, grid(number=range(2)), protocol, places=places)
     assert grid(number=np.arange(2))[1] == Job({"number": 1})
     with pytest.raises(ValueError, match="exclude each other"):

@@ -14,7 +14,7 @@ from dffl.training.checkpoint import Checkpoint
 from tests.training.test_seam import SMALL, _interrupt_after, federation, same
 
 REFUSED = (
-    r"^checkpoint: .*run.checkpoint cannot be read as a checkpoint \([^\n]*; name another file, or delete it to start anew$"
+    r"^checkpoint: .*run.checkpoint cannot be read as a checkpoint \([^\n]*; name another file, or delete it to start again$"
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,8 @@ WEEK = 7
 """Consecutive samples of a time series that stay together, because neighbouring days resemble each other."""
 
 
-class Fold(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Fold:
     """Every client's samples that train and that are held out; ``index`` holds the numbers of the latter, by client."""
 
     train: Federation
@@ -40,7 +41,7 @@ def halved(whole: list[Fold]) -> list[Fold]:
     made = []
     for fold in whole:
         kept = [client.rows(np.flatnonzero(np.arange(client.n) // WEEK % 2 == 0)) for client in fold.train]
-        made.append(fold._replace(train=Federation(kept)))
+        made.append(replace(fold, train=Federation(kept)))
     return made
 
 

@@ -1,7 +1,7 @@
 """Benchmarks: what `dffl bench` measures, in one run on one machine, and what we aim at.
 
 Each measurement runs in a process of its own: memory is then its own, one core can be given to it, and OR-Tools (in
-`benchmarks/peers`) never meets HiGHS (in ours), whose symbols clash.
+`benchmarks/peers`) never shares a process with HiGHS (in ours): their symbols clash.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Result:
-    """A measurement and what it gave; ``error`` says why it gave nothing."""
+    """A measurement and what it gave; ``error`` is the reason if it gave nothing."""
 
     measurement: Measurement
     value: float | None

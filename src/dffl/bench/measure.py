@@ -32,7 +32,7 @@ def typical_seconds(work: Callable[[], Any], seconds: float, calls: int = 1) -> 
 
 
 def spo(family: str, seconds: float) -> dict[str, Any]:
-    """SPO+ values and gradients a second, with w*(c) kept, float32, batch 256, d = 50."""
+    """SPO+ values and gradients per second, with w*(c) kept, float32, batch 256, d = 50."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -83,7 +83,7 @@ def step(problem: str, seconds: float) -> dict[str, Any]:
 
 
 def rounds(clients: int, seconds: float, samples: int = 100, batch: int = 32) -> dict[str, Any]:
-    """Federated rounds a second, everything included: shuffling, training, averaging, diagnostics."""
+    """Federated rounds per second, everything included: shuffling, training, averaging, diagnostics."""
     from dffl.training import FedAvg, Run, Settings
 
     federation = _federation("knapsack", clients, samples)

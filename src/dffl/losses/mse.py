@@ -1,4 +1,4 @@
-"""Squared error: what ordinary forecasting trains on. It knows no decision."""
+"""Squared error: what ordinary forecasting trains on. It ignores decisions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dffl.sets import FeasibleSet
 
 
 def mse(c_hat: ArrayLike, c: ArrayLike) -> Array:
-    """The mean squared error over the d costs. It knows no decision, hence no set and no sense."""
+    """The mean squared error over the d costs. It ignores decisions, so it needs no set and no sense."""
     return jnp.mean((jnp.asarray(c_hat) - jnp.asarray(c)) ** 2, axis=-1)
 
 

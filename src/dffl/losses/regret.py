@@ -31,7 +31,7 @@ def optimal_value(c: ArrayLike, s: FeasibleSet, maximize: ArrayLike = False) -> 
 
 
 def relative_regret(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: ArrayLike = False) -> Array:
-    """The sum of the regrets over the sum of |z*|: one number, or one a client for a stack of sets."""
+    """The sum of the regrets over the sum of |z*|: one number, or one per client for a stack of sets."""
     lost, best = _regret_and_value(c_hat, c, s, maximize)
     axes = tuple(range(len(s.batch_shape), lost.ndim))
     return ratio(jnp.sum(lost, axis=axes), jnp.sum(jnp.abs(best), axis=axes))
@@ -49,12 +49,12 @@ def _regret_and_value(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: 
 
 
 def ratio(top: Array, bottom: Array) -> Array:
-    """top / bottom, where nothing lost of nothing is 0."""
+    """top / bottom, with 0 / 0 = 0."""
     return jnp.where(bottom > 0, top / jnp.where(bottom > 0, bottom, 1), jnp.where(top > 0, jnp.inf, 0))
 
 
 def sense(maximize: ArrayLike) -> Array:
-    """-1 where a client maximises, 1 where it minimises. An array of senses stands for the leading axes."""
+    """-1 where a client maximises, 1 where it minimises. An array gives one sense per leading index."""
     flag = jnp.asarray(maximize)
     sign = jnp.where(flag, -1, 1)
     return sign[..., None] if flag.ndim else sign

@@ -21,7 +21,7 @@ def spo_plus(
 
     It is the gap between two objectives at the cost 2 c_hat - c, that of the best decision for c and that of the best
     decision for 2 c_hat - c itself, so it is never negative and is zero at c_hat = c. Its derivative in c_hat is the
-    subgradient 2 (w*(c) - w*(2 c_hat - c)). ``w_star`` may hand in w*(c), so that it is not solved for again.
+    subgradient 2 (w*(c) - w*(2 c_hat - c)). ``w_star`` is w*(c) where it is known already, so that it is not solved for again.
     """
     sign = sense(maximize)
     c_hat, c = jnp.asarray(c_hat), jnp.asarray(c)

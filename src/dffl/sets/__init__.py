@@ -12,18 +12,6 @@ from dffl.sets.simplex import Simplex
 from dffl.sets.topk import TopK
 
 __all__ = [
-    "Ball",
-    "Box",
-    "Bracket",
-    "Ellipsoid",
-    "EntropySimplex",
-    "FeasibleSet",
-    "FractionalKnapsack",
-    "HostSet",
-    "Polytope",
-    "Simplex",
-    "TopK",
-    "hausdorff",
-    "shape_distance",
-    "stack",
-]
+    "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "HostSet", "Polytope",
+    "Simplex", "TopK", "hausdorff", "shape_distance", "stack",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Floats by their bits: the power of two and the digits apart, which is exact and needs no logarithm."""
+"""Floats by their bits: power of two and digits separately, which is exact and needs no logarithm."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Sets whose oracle runs on the host: ordinary Python code that compiled programs call back.
 
-What travels through JAX is a fingerprint, 16 bytes a set; the host model behind it stays in this process. Every set, stack
+What travels through JAX is a fingerprint, 16 bytes per set; the host model behind it stays in this process. Every set, stack
 and slice holds the models of its own fingerprints, and nothing else does: a model is freed with the last of them.
 """
 
@@ -71,7 +71,7 @@ LATE = 64
 _registry: WeakValueDictionary[tuple[type, bytes], Loaded] = WeakValueDictionary()
 _loading = threading.Lock()
 # The models released last. A program that was handed a set may be in flight when the caller drops the set: JAX lets some
-# 32 programs wait for their inputs. It also saves building anew what is dropped and built again.
+# 32 programs wait for their inputs. It also saves time where a set is dropped and built again.
 _late: deque[Loaded] = deque(maxlen=LATE)
 
 
@@ -110,7 +110,7 @@ def _content(owner: str, spec: dict[str, Any]) -> Iterable[np.ndarray]:
         except ValueError:  # lists of different lengths
             array = np.asarray(None)
         if array.dtype.hasobject:
-            raise ValueError(f"{owner}: {name} is neither numbers nor text; say by content= which arrays make it what it is")
+            raise ValueError(f"{owner}: {name} is neither numbers nor text; name by content= the arrays that define it")
         yield np.asarray(f"{name} {array.dtype.str}")
         yield array
 
@@ -237,7 +237,7 @@ class HostSet(FeasibleSet):
 
 @partial(jax.jit, static_argnums=0)
 def _compiled(function: Callable[[Any, Array], Array], s: HostSet, c: Array) -> Array:
-    # The host takes a stack as it is. Compiled, because JAX compiles a callback outside of a program anew at each call.
+    # The host takes a stack as it is. Compiled, because JAX compiles a callback outside of a program again at each call.
     return function(s, c)
 
 
@@ -250,7 +250,7 @@ def _from_host(
 ) -> Array:
     """Call a function of the models from a compiled program, for values (clients..., ..., d).
 
-    The callback runs on a thread of its own, on which JAX knows no 64-bit numbers: they travel as pairs of 32-bit words.
+    The callback runs on a thread of its own, on which JAX has no 64-bit numbers: they are passed as pairs of 32-bit words.
     """
     dtype = np.dtype(values.dtype)
     pair = (2,) if dtype == np.float64 else ()

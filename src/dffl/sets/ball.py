@@ -42,18 +42,16 @@ class Ball(FeasibleSet):
         return excess / jnp.where(size > 0, size, 1)
 
     def _diameter(self) -> Bracket:
-        return Bracket(2 * float(self.radius), 2 * float(self.radius))
+        return Bracket.at(2 * float(self.radius))
 
     def _curvature(self) -> float:
         return float(self.radius)
 
     def _hausdorff(self, other: Self) -> Bracket:
-        value = float(np.linalg.norm(self.center - other.center)) + abs(float(self.radius - other.radius))
-        return Bracket(value, value)
+        return Bracket.at(float(np.linalg.norm(self.center - other.center)) + abs(float(self.radius - other.radius)))
 
     def _shape_distance(self, other: Self) -> Bracket:
-        value = abs(float(self.radius - other.radius))
-        return Bracket(value, value)
+        return Bracket.at(abs(float(self.radius - other.radius)))
 
 
 class Ellipsoid(FeasibleSet):
@@ -96,8 +94,7 @@ class Ellipsoid(FeasibleSet):
         return np.sqrt(np.linalg.eigvalsh(self.shape))
 
     def _diameter(self) -> Bracket:
-        value = 2 * float(self._axes()[-1])
-        return Bracket(value, value)
+        return Bracket.at(2 * float(self._axes()[-1]))
 
     def _curvature(self) -> float:
         axes = self._axes()

@@ -1,6 +1,6 @@
 """What a feasible set is: an immutable pytree that minimises linear costs.
 
-A new family is one subclass in one file: it says how one set minimises, what it contains and how large it
+A new family is one subclass in one file: it defines how one set minimises, what it contains and how large it
 is. Batching over costs, stacking over clients, precision and derivatives are handled here, once.
 """
 
@@ -31,6 +31,11 @@ class Bracket(NamedTuple):
     lower: float
     upper: float
 
+    @classmethod
+    def at(cls, value: float) -> Bracket:
+        """The bracket of a number that is known exactly."""
+        return cls(value, value)
+
     @property
     def exact(self) -> bool:
         """Whether the two ends meet, up to rounding."""
@@ -42,7 +47,7 @@ class FeasibleSet(eqx.Module):
 
     The parameters are NumPy float64 arrays, cast to the precision of the costs when they are used, so one set
     serves float32 training and float64 evaluation. They may carry leading client axes (``batch_shape``): such a
-    stack holds one set a client, and the leading axes of the costs must then match it.
+    stack holds one set per client, and the leading axes of the costs must then match it.
     """
 
     families: ClassVar[dict[str, type[FeasibleSet]]] = {}
@@ -55,7 +60,7 @@ class FeasibleSet(eqx.Module):
         if not any(getattr(getattr(cls, name, None), "__isabstractmethod__", False) for name in dir(cls)):
             register(FeasibleSet.families, cls.__name__, cls, "feasible set")  # saved sets are found by this name
 
-    # What a family has to say.
+    # What a family has to define.
 
     @property
     @abstractmethod
@@ -135,7 +140,7 @@ class FeasibleSet(eqx.Module):
             raise TypeError(f"{type(self).__name__} is a single set, not a stack")
         return jax.tree.map(lambda a: frozen(a[index]), self)
 
-    # The plumbing.
+    # Internals.
 
     def __repr__(self) -> str:
         if self.batch_shape:

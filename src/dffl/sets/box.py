@@ -43,8 +43,7 @@ class Box(FeasibleSet):
         return jnp.max(excess / jnp.where(size > 0, size, 1), axis=-1)
 
     def _diameter(self) -> Bracket:
-        value = float(np.linalg.norm(self.upper - self.lower))
-        return Bracket(value, value)
+        return Bracket.at(float(np.linalg.norm(self.upper - self.lower)))
 
     def _hausdorff(self, other: Self) -> Bracket:
         return _farther_side(self.upper - other.upper, other.lower - self.lower)
@@ -58,5 +57,4 @@ class Box(FeasibleSet):
 def _farther_side(above: np.ndarray, below: np.ndarray) -> Bracket:
     """The distance of boxes, of which one stands out by ``above`` and ``below`` and the other by what these are negated."""
     one, two = np.maximum(np.maximum(above, below), 0), np.maximum(-np.minimum(above, below), 0)
-    value = max(float(np.linalg.norm(one)), float(np.linalg.norm(two)))
-    return Bracket(value, value)
+    return Bracket.at(max(float(np.linalg.norm(one)), float(np.linalg.norm(two))))

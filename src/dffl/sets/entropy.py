@@ -66,7 +66,7 @@ class EntropySimplex(FeasibleSet):
     def _diameter(self) -> Bracket:
         d, h = self.dim, float(self.min_entropy)
         if d == 1 or h >= math.log(d):
-            return Bracket(0.0, 0.0)
+            return Bracket.at(0.0)
         x = geometry.offset(d, h, 1 - 1 / d)
         p = 1 / d + x
         within_sphere = math.sqrt(2 * (p**2 + (1 - p) ** 2 / (d - 1)))
@@ -80,7 +80,7 @@ class EntropySimplex(FeasibleSet):
     def _hausdorff(self, other: Self) -> Bracket:
         d, spare = self.dim, sorted((float(self.spare), float(other.spare)))
         if d == 1 or spare[0] == spare[1]:
-            return Bracket(0.0, 0.0)
+            return Bracket.at(0.0)
         inner, outer = (geometry.offset(d, math.log(d) - s, 1 - 1 / d) * math.sqrt(d / (d - 1)) for s in spare)
         # Below: along e_1, in which both sets reach farthest from the uniform point (conjectured to be the distance).
         lower = outer - inner

@@ -36,7 +36,7 @@ class Polytope(HostSet):
         shapes = {k: float_array("Polytope", k, v).shape for k, v in given.items() if v is not None}
         for k, shape in shapes.items():
             if k[0] == "A" and len(shape) != 2:
-                raise ValueError(f"Polytope: {k} must be a matrix, a row a constraint, found shape {shape}")
+                raise ValueError(f"Polytope: {k} must be a matrix with one row per constraint, found shape {shape}")
             if k[0] != "A" and len(shape) > 1:
                 raise ValueError(f"Polytope: {k} must be a number or a vector, found shape {shape}")
         widths = {k: shape[-1] for k, shape in shapes.items() if shape}
@@ -102,7 +102,7 @@ def _rows(kind: str, a: ArrayLike | None, b: ArrayLike | None, d: int) -> tuple[
         return np.zeros((0, d)), np.zeros(0)
     matrix, vector = parameter("Polytope", f"A_{kind}", a, 2), parameter("Polytope", f"b_{kind}", np.atleast_1d(b), 1)
     if vector.shape != matrix.shape[:1]:
-        raise ValueError(f"Polytope: b_{kind} must have one entry a row of A_{kind}, found {vector.shape} for {matrix.shape}")
+        raise ValueError(f"Polytope: b_{kind} must have one entry per row of A_{kind}, found {vector.shape} for {matrix.shape}")
     return matrix, vector
 
 

@@ -30,7 +30,7 @@ def _compare(keys: Array, weights: Array) -> Array:
     places = np.arange(d)
 
     def add(j: Array, before: Array) -> Array:
-        # j comes before i if rank_j < rank_i, or they are equal and j < i: one integer comparison says both.
+        # j comes before i if rank_j < rank_i, or they are equal and j < i: one integer comparison checks both.
         earlier = lax.dynamic_slice_in_dim(rank, j, 1, axis=-1) < rank + (j < places)
         return before + jnp.where(earlier, lax.dynamic_slice_in_dim(weights, j, 1, axis=-1), 0)
 
@@ -50,7 +50,7 @@ def _sort(keys: Array, weights: Array) -> Array:
 def ratio_order(c: Array, a: Array) -> Array:
     """Integers in the order of c / a, for c < 0 < a; elsewhere any. The ratio itself may overflow or vanish.
 
-    Digits and powers of two are divided apart: the quotient of the digits rounds as c / a does, so that ties stay ties.
+    Digits and powers of two are divided separately: the quotient of the digits rounds as c / a does, so that ties stay ties.
     """
     integer, digits, one = layout(c.dtype)
     bits = [lax.bitcast_convert_type(x, integer) & np.iinfo(integer).max for x in (c, a)]

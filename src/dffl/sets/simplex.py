@@ -43,14 +43,11 @@ class Simplex(FeasibleSet):
         return jnp.maximum(jnp.max(-w, axis=-1), off) / size
 
     def _diameter(self) -> Bracket:
-        value = float(self.scale) * math.sqrt(2) if self.dim > 1 else 0.0
-        return Bracket(value, value)
+        return Bracket.at(float(self.scale) * math.sqrt(2) if self.dim > 1 else 0.0)
 
     def _hausdorff(self, other: Self) -> Bracket:
-        value = abs(float(self.scale - other.scale))
-        return Bracket(value, value)
+        return Bracket.at(abs(float(self.scale - other.scale)))
 
     def _shape_distance(self, other: Self) -> Bracket:
         # The best shift aligns the centres: what is left is the largest entry of a unit vector that sums to zero.
-        value = abs(float(self.scale - other.scale)) * math.sqrt(1 - 1 / self.dim)
-        return Bracket(value, value)
+        return Bracket.at(abs(float(self.scale - other.scale)) * math.sqrt(1 - 1 / self.dim))

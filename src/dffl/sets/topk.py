@@ -45,14 +45,12 @@ class TopK(FeasibleSet):
         m = min(float(self.k), self.dim - float(self.k))
         whole = math.floor(m)
         part = m - whole if 2 * math.ceil(m) <= self.dim else 0.0
-        value = math.sqrt(2 * (whole + part * part))
-        return Bracket(value, value)
+        return Bracket.at(math.sqrt(2 * (whole + part * part)))
 
     def _hausdorff(self, other: Self) -> Bracket:
-        # The gap of the hyperplanes and what is left inside them are at right angles.
-        apart = float(self.k - other.k) / math.sqrt(self.dim)
-        value = math.hypot(apart, self._shape_distance(other).upper)
-        return Bracket(value, value)
+        # The distance of the hyperplanes and the distance inside them are at right angles.
+        planes = float(self.k - other.k) / math.sqrt(self.dim)
+        return Bracket.at(math.hypot(planes, self._shape_distance(other).upper))
 
     def _shape_distance(self, other: Self) -> Bracket:
         """The largest difference of the supports over unit directions that sum to zero.
@@ -66,5 +64,4 @@ class TopK(FeasibleSet):
         places = np.arange(self.dim)
         gap = np.clip(float(self.k) - places, 0, 1) - np.clip(float(other.k) - places, 0, 1)
         sides = (isotonic_regression(gap, increasing=up).x for up in (False, True))
-        value = max(float(np.linalg.norm(side - gap.mean())) for side in sides) if gap.any() else 0.0
-        return Bracket(value, value)
+        return Bracket.at(max(float(np.linalg.norm(side - gap.mean())) for side in sides) if gap.any() else 0.0)

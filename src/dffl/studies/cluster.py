@@ -69,7 +69,7 @@ class RayWorkers:
     def _answers(self) -> bool:
         """Whether the cluster answers now; an error once it has been silent for too long.
 
-        Ray says nothing about a lost cluster: after a minute it ends this process, with no chance to say where the rows are.
+        Ray does not report a lost cluster: after a minute it ends this process, without a message.
         """
         try:
             for lifeline in self._lifelines:
@@ -92,7 +92,7 @@ def endpoint(address: str) -> Endpoint | None:
 
 
 def _connect(ray: Any, address: str) -> list[Endpoint]:
-    """Join the cluster, or say in one line that it does not answer. Returns what must go on answering."""
+    """Join the cluster, or refuse in one line if it does not answer. Returns the endpoints that must keep answering."""
     found = endpoint(address)
     try:
         if found is not None:  # Ray itself waits for minutes where nobody listens

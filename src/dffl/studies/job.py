@@ -1,4 +1,4 @@
-"""One job, run where it stands: what every kind of worker calls."""
+"""One job: what every kind of worker calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-"""A job has one core, so that its arithmetic does not depend on how many jobs run beside it."""
+"""A job has one core, so that its arithmetic does not depend on how many jobs run at the same time."""
 
 
 class Finished(NamedTuple):
@@ -24,7 +24,7 @@ class Finished(NamedTuple):
 
 
 COSTS = ("seconds", "cpu_seconds")
-"""The fields of a finished job that say what it cost."""
+"""The fields of a finished job that hold what it cost."""
 
 
 @dataclass(frozen=True)

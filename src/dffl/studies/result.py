@@ -93,7 +93,7 @@ class StudyResult:
     """The tables that the terminal shows; all are written."""
     figures: list[Path] = field(default_factory=list)
     remark: str = ""
-    """What else to say about the cost."""
+    """Text that follows the cost."""
 
     @property
     def failed(self) -> list[tuple[Job, str]]:

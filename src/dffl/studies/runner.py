@@ -63,9 +63,9 @@ def run(
 ) -> Report:
     """Run the jobs of a study that its folder lacks, and return all rows of the folder.
 
-    Each job runs in a process with one core: ``workers`` of them on this machine (default: one a core), or all the cores of
+    Each job runs in a process with one core: ``workers`` of them on this machine (default: one per core), or all the cores of
     the Ray cluster at ``ray``. A finished job is on disk at once. Whatever stops a run (Ctrl-C, a kill, a full disk), calling
-    again goes on from there, and the rows at the end are the same. A job that fails is reported and does not stop the others.
+    again continues from there, and the rows at the end are the same. A job that fails is reported and does not stop the others.
     """
     if workers is not None:
         require_whole("workers", workers, least=1)

@@ -38,7 +38,7 @@ def check_table(content: bytes) -> None:
 
 
 def seal_json(values: dict[str, Any]) -> dict[str, Any]:
-    """``values`` and, as the last field, the digest of what they say (spaces and line breaks may change)."""
+    """``values`` and, as the last field, the digest of their content (spaces and line breaks may change)."""
     values = {name: value for name, value in values.items() if name != "digest"}
     return values | {"digest": _digest(json.dumps(values, sort_keys=True).encode()).hex()}
 

@@ -110,7 +110,7 @@ class Store:
         except ImportError:  # not a Unix
             yield
             return
-        # The file stays: if it went, a third run could lock a new one while a second still holds the old.
+        # The file stays: without it, a third run could lock a new one while a second still holds the old one.
         with (self.folder / ".lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -172,7 +172,7 @@ class Store:
     def pack(self, order: list[Job]) -> None:
         """Gather everything in rows.parquet and jobs.parquet, and drop the parts that are in there.
 
-        Rows stand in the order of the grid as soon as the grid has all the folder's jobs; a part of it only adds to the end.
+        Rows are in the order of the grid as soon as the grid has all the folder's jobs; a part of it only adds to the end.
         """
         place = {job.key: number for number, job in enumerate(order)}
         rows, jobs = self.rows(), self.jobs()
@@ -181,11 +181,11 @@ class Store:
             rows, jobs = _ordered(rows, place), _ordered(jobs, place)
         packed = self._packed("rows.parquet", columns=["job"])
         if packed is None or not packed["job"].equals(rows["job"]):
-            # jobs.parquet first: rows.parquet says which jobs are done, and must not be ahead of it.
+            # jobs.parquet first: rows.parquet decides which jobs are done, and must not be ahead of it.
             _save(self.folder / "jobs.parquet", _compact(jobs))
             _save(self.folder / "rows.parquet", _compact(rows))
         for path in (self.folder / "parts").glob("*.parquet"):
-            if path.stem in done:  # a part that could not be read stays: the next run that has its job writes it anew
+            if path.stem in done:  # a part that could not be read stays: the next run that has its job writes it again
                 path.unlink()
         for name in ("parts", "failed"):
             with contextlib.suppress(OSError):  # not there, or not empty
@@ -194,7 +194,7 @@ class Store:
     # Inside
 
     def _parts(self) -> dict[str, Finished]:
-        """The jobs whose parts are sound, by key. Each part is read to its end: a sound footer says nothing about the data."""
+        """The jobs whose parts are sound, by key. Each part is read to its end: a sound footer does not prove sound data."""
         paths = sorted((self.folder / "parts").glob("*.parquet"))
         sealed, parts = bool(paths) and self._sealed(), {}
         for path in paths:
@@ -203,7 +203,7 @@ class Store:
                 stored = pq.read_schema(io.BytesIO(content)).metadata
                 costs = (float(stored[name.encode()]) for name in COSTS)
                 parts[path.stem] = Finished(pd.read_parquet(io.BytesIO(content)), *costs)
-            except FileNotFoundError:  # the run that we are watching has just packed it
+            except FileNotFoundError:  # a run that is writing has just packed it
                 continue
             except Exception:  # where there is no digest, damage can make any part of the reader fail
                 if path not in self.damaged:

@@ -44,7 +44,7 @@ class Study:
     jobs: Sequence[Job]
     protocol: Parameters = field(default_factory=dict)
     weight: Callable[[Parameters], float] = lambda parameters: 1.0
-    """How long a job takes beside others: what the progress bar counts."""
+    """How long a job takes compared with others: what the progress bar counts."""
     places: Parameters = field(default_factory=dict)
     """Where things are, such as a folder of data: handed to every worker, but no part of the protocol, and never compared."""
 
@@ -63,7 +63,7 @@ class Study:
             raise ValueError(f"study {self.name!r}: all jobs must have the same parameters, found {names}")
         given = Counter([*self.protocol, *self.parameters, *self.places])
         if twice := [name for name, count in given.items() if count > 1]:
-            raise ValueError(f"study {self.name!r}: {twice[0]} must stand in one of protocol, jobs and places, found it in two")
+            raise ValueError(f"study {self.name!r}: {twice[0]} must be in one of protocol, jobs and places, found it in two")
 
     @property
     def parameters(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""A table of results: cells of ours, beside a reference where there is one. `render` writes any of them."""
+"""A table of results: our cells, each with a reference where there is one. `render` writes it."""
 
 from __future__ import annotations
 

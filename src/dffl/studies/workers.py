@@ -90,7 +90,7 @@ def _start_worker(core: int) -> None:
 
 
 def _follow() -> None:
-    """Die with the parent, even one that was killed and could say nothing."""
+    """End with the parent, even one that was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

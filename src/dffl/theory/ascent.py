@@ -97,7 +97,7 @@ def _climb(value: Any, start: Array, steps: int) -> tuple[Array, Array]:
 
 
 class Discrepancy(NamedTuple):
-    """The largest and the smallest R_j - R_mix that ascent found, on the samples at hand."""
+    """The largest and the smallest R_j - R_mix that ascent found, on the given samples."""
 
     highest: np.ndarray
     lowest: np.ndarray
@@ -125,17 +125,17 @@ class _Group(NamedTuple):
 
 
 def discrepancies(clients: Scaled, settings: Settings, steps: int = STEPS) -> Discrepancy:
-    """For each client the networks that it likes least, and most, beside what the mixture loses with them."""
+    """For each client the largest and the smallest R_j - R_mix that the search finds."""
     m, dim = len(clients), clients[0].c.shape[1]
     host = any(client.set.on_host for client in clients)  # solved one by one: search less
     samples, steps = (4, min(steps, 20)) if host else (SAMPLES, steps)
     form, start = _form(settings, clients[0].z.shape[1], dim)
     groups = _grouped(clients, samples)
     order = np.concatenate([group.members for group in groups])
-    # Row k of `tilt` says what search k climbs: +-(R_j - R_mix) as a weighted sum of the clients' losses.
-    apart = np.eye(m) - clients.shares
-    tilt = np.concatenate([apart, -apart])[:, order].astype(np.float32)
-    vectors = _climb_tilts(form, steps)(start, _parts(groups), jnp.asarray(tilt))
+    # Row k of `tilt` is what search k maximises: +-(R_j - R_mix) as a weighted sum of the clients' losses.
+    gap = np.eye(m) - clients.shares
+    tilt = np.concatenate([gap, -gap])[:, order].astype(np.float32)
+    vectors = _climb_tilts(form, steps)(start, [group[1:] for group in groups], jnp.asarray(tilt))
     risks = _risks(form, clients, vectors.reshape(-1, vectors.shape[-1]))
     gaps = risks - (risks @ clients.shares)[:, None]
     # Any network is a candidate for every client, so each takes the best of all that were found.
@@ -159,10 +159,6 @@ def _grouped(clients: Scaled, samples: int) -> list[_Group]:
             )
         )
     return groups
-
-
-def _parts(groups: list[_Group]) -> list[tuple[Any, ...]]:
-    return [tuple(group[1:]) for group in groups]
 
 
 def _mean_losses(form: NetworkForm, vector: Array, part: tuple[Any, ...]) -> Array:

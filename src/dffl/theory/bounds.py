@@ -1,4 +1,4 @@
-"""How far the SPO+ losses of two clients can lie apart at one shared prediction."""
+"""How much the SPO+ losses of two clients can differ at one shared prediction."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def _mismatch(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair) -> tuple[
 
     Either the costs change on the first set and then the set changes at the second costs, or the other way round.
     """
-    apart = norm(a - b)
-    one = pair.first.diameter * apart, pair.delta * (norm(b - 2 * p) + norm(b))
-    two = pair.second.diameter * apart, pair.delta * (norm(a - 2 * p) + norm(a))
+    gap = norm(a - b)
+    one = pair.first.diameter * gap, pair.delta * (norm(b - 2 * p) + norm(b))
+    two = pair.second.diameter * gap, pair.delta * (norm(a - 2 * p) + norm(a))
     shorter = sum(one) <= sum(two)
     return np.where(shorter, one[0], two[0]), np.where(shorter, one[1], two[1])
 

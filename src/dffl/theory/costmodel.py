@@ -1,7 +1,7 @@
 """A client's costs given its features: known ones where the data are synthetic, a quick model of them elsewhere.
 
 The model is a ridge regression on the features and on random ReLU units, its penalty chosen by leave-one-out error, which
-a ridge has in closed form. It knows no decision; it only says how the costs move with the features.
+a ridge has in closed form. It ignores decisions; it only describes how the costs move with the features.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dffl.predictor import Normaliser
 from dffl.training.units import in_units
 
 UNITS = 64
-"""Random ReLU units beside the features themselves."""
+"""Random ReLU units in addition to the features themselves."""
 PENALTIES = 10.0 ** np.arange(-4, 5)
 
 CostFunction = Callable[[np.ndarray], np.ndarray]

@@ -35,14 +35,14 @@ def by_proposition(clients: Scaled, common: Common, tau: float) -> np.ndarray:
 def _worst(pair: Pair, a: np.ndarray, b: np.ndarray, tau: float) -> float:
     """The mean over the points of the largest H over predictions of norm tau at most."""
     a, b = centred(a, pair.flat), centred(b, pair.flat)
-    apart = norm(a - b)
-    one = pair.first.diameter * apart + pair.delta * (2 * norm(b) + 2 * tau)
-    two = pair.second.diameter * apart + pair.delta * (2 * norm(a) + 2 * tau)
+    gap = norm(a - b)
+    one = pair.first.diameter * gap + pair.delta * (2 * norm(b) + 2 * tau)
+    two = pair.second.diameter * gap + pair.delta * (2 * norm(a) + 2 * tau)
     return float(np.mean(2 * tau * (pair.delta + pair.diameter) + np.minimum(one, two)))
 
 
 def by_largest_losses(largest: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """sum over i != j of alpha_i max(b_i, b_j): two numbers between 0 and b are no further apart."""
+    """sum over i != j of alpha_i max(b_i, b_j): two numbers between 0 and b differ by no more."""
     pairs = np.maximum(largest[:, None], largest[None])
     np.fill_diagonal(pairs, 0.0)
     return np.asarray(pairs @ shares)

@@ -14,8 +14,8 @@ from dffl.theory.heterogeneity import matrix
 from dffl.theory.report import Bounds
 
 PANELS = {
-    "objective_part": "Theorem 1: what unlike costs contribute",
-    "constraint_part": "Theorem 1: what unlike constraints contribute",
+    "objective_part": "Theorem 1: what different costs contribute",
+    "constraint_part": "Theorem 1: what different constraints contribute",
     "best": "The best bound",
     "gap": "The gap itself",
 }
@@ -29,23 +29,18 @@ class BoundsShown(NamedTuple):
     figure: Path
 
     def show(self, console: Console) -> None:
-        """Print the tables, and draw the heat map."""
-        show(self.bounds, self.title, console)
+        """Print how the clients differ, the terms of Theorem 2 and how to read them, and draw the heat map."""
+        console.print(_differences(self.bounds, self.title))
+        console.print()
+        console.print(_risk(self.bounds))
+        for line in notes(self.bounds):
+            console.print(f"- {line}")
         draw(self.bounds, self.figure, self.title)
         console.print(f"\nHeat map: {self.figure}")
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         return self.bounds.as_json()
-
-
-def show(bounds: Bounds, title: str, console: Console) -> None:
-    """Print what sets the clients apart, the terms of Theorem 2, and what of all this says nothing."""
-    console.print(_apart(bounds, title))
-    console.print()
-    console.print(_risk(bounds))
-    for line in notes(bounds):
-        console.print(f"- {line}")
 
 
 def notes(bounds: Bounds) -> list[str]:
@@ -69,18 +64,17 @@ def notes(bounds: Bounds) -> list[str]:
             )
     if "paper_condition" in table:
         held, empty = int(table["paper_condition"].sum()), int(table["condition_vacuous"].sum())
-        line = f"The paper's condition for federating holds for {held} of {count} clients at the values that a search attains"
-        if empty:
-            line += f"; it compares two vacuous bounds for {empty} of them, and says nothing there"
-        lines.append(f"{line}.")
-    lines.append("Bounds do not decide: for advice to each client, dffl advise.")
+        vacuous = f"; it compares two vacuous bounds for {empty} of them, and decides nothing there" if empty else ""
+        condition = f"The paper's condition for federating holds for {held} of {count} clients"
+        lines.append(f"{condition} at the values that a search attains{vacuous}.")
+    lines.append("Bounds do not decide: for advice to each client, use dffl advise.")
     return lines
 
 
-def _apart(bounds: Bounds, title: str) -> Table:
+def _differences(bounds: Bounds, title: str) -> Table:
     names = bounds.clients["client"].tolist()
     out = Table(
-        title=f"How unlike the others each client is: {title}", title_justify="left", caption_justify="left",
+        title=f"How different each client is from the others: {title}", title_justify="left", caption_justify="left",
         caption="Means over the other clients of the bounds on the difference of SPO+ losses, and of the parts of Theorem 1's. "
         "To the mixture: the best bounds weighted by the others' shares of all samples.",
     )  # fmt: skip

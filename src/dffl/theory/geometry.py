@@ -27,10 +27,11 @@ class Geometry:
     rho: float
     flat: bool
 
-    @classmethod
-    def of(cls, s: FeasibleSet) -> Geometry:
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def of(s: FeasibleSet) -> Geometry:
         """The geometry of this set, kept for sets of equal content."""
-        return _geometry(s)
+        return Geometry(s.diameter().upper, s.curvature(), fixed_sum(s))
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def harmonic_mean(r1: float, r2: float) -> float:
 
 
 def set_shift(delta: float, r1: float, r2: float, form: BoundForm = "sharp") -> float:
-    """How far the optima of two sets at distance delta can lie apart at one common cost."""
+    """How far the optima of two sets at distance delta can differ at one common cost."""
     least = min(r1, r2)
     if math.isinf(least):
         return math.inf
@@ -100,7 +101,7 @@ def set_shift(delta: float, r1: float, r2: float, form: BoundForm = "sharp") -> 
 
 
 def decision_shift(angle: np.ndarray, delta: float, r1: float, r2: float, form: BoundForm = "sharp") -> np.ndarray:
-    """Gamma: how far the optima of two sets lie apart at costs whose directions differ by ``angle`` = |p1 - p2|."""
+    """Gamma: how far the optima of two sets can differ at costs whose directions differ by ``angle`` = |p1 - p2|."""
     least, mean = min(r1, r2), harmonic_mean(r1, r2)
     if math.isinf(least):
         return np.full(np.shape(angle), math.inf)
@@ -113,14 +114,9 @@ def decision_shift(angle: np.ndarray, delta: float, r1: float, r2: float, form: 
     return np.minimum(path, half + np.sqrt(half**2 + 2 * mean * delta + delta**2))
 
 
-@lru_cache(maxsize=4096)
-def _geometry(s: FeasibleSet) -> Geometry:
-    return Geometry(s.diameter().upper, s.curvature(), fixed_sum(s))
-
-
 @lru_cache(maxsize=65536)
 def _pair(s1: FeasibleSet, s2: FeasibleSet, moved: bool) -> Pair:
     if s1.dim != s2.dim:
         raise ValueError(f"the two sets must have the same dimension, found {s1.dim} and {s2.dim}")
     distance = shape_distance if moved else hausdorff
-    return Pair(_geometry(s1), _geometry(s2), distance(s1, s2).upper)
+    return Pair(Geometry.of(s1), Geometry.of(s2), distance(s1, s2).upper)

@@ -1,4 +1,4 @@
-"""How unlike each pair of clients is, at the same features: the loss-gap bounds in a matrix, with what they are made of."""
+"""How different each pair of clients is at the same features: the loss-gap bounds with their parts."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def common_points(clients: Scaled, tau: float, points: int = POINTS) -> Common:
 
 
 def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
-    """A row a pair: the mean over the points of each bound, of its parts, and of the gap itself.
+    """One row per pair: the mean over the points of each bound, of its parts, and of the gap itself.
 
     A pair of a client that minimises and one that maximises is left out: they read one prediction with opposite signs, and
-    the theorem speaks of one.
+    the theorem is about one sign.
     """
     losses = [_losses(client, common, place) for place, client in enumerate(clients)]
     ceilings = [

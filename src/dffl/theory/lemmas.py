@@ -67,7 +67,7 @@ def quadratic_growth(c: ArrayLike, w: ArrayLike, s: FeasibleSet) -> np.ndarray:
 
 
 def set_stability(s1: FeasibleSet, s2: FeasibleSet, form: BoundForm = "sharp") -> float:
-    """Lemma set-stability: how far the optima of two sets at d_H = delta lie apart at one common cost.
+    """Lemma set-stability: how far the optima of two sets at d_H = delta can differ at one common cost.
 
     ``paper``: delta + 2 sqrt(rho_min delta), which holds. ``sharp``: sqrt(delta^2 + 2 h delta), h the harmonic mean of the
     two radii. It needs one strongly convex set only (then h = 2 rho) and is never larger: the optimum x1 lies within delta

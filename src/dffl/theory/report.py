@@ -1,4 +1,4 @@
-"""`dffl.bounds`: what the theory says about a federation, with what is certified, estimated and vacuous told apart."""
+"""`dffl.bounds`: what the theory says about a federation, each number marked as certified, estimated or vacuous."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dffl.training import Settings
 class Bounds:
     """What `dffl.bounds` found, in the units in which the federation trains: standardised features and scaled costs.
 
-    ``pairs`` has a row a pair of clients (see `matrix`), ``clients`` a row a client with the terms of Theorem 2.
+    ``pairs`` has one row per pair of clients (see `matrix`), ``clients`` one row per client with the terms of Theorem 2.
     """
 
     pairs: pd.DataFrame

@@ -1,6 +1,6 @@
 """The risk bounds of the paper's section 5 as formulas: uniform convergence, Theorem 2, the federation condition, gains.
 
-Every bound knows the trivial one that it competes with, so that it can say when it says nothing.
+Every bound comes with the trivial one, so that it shows where it is vacuous.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def mixture_weights(counts: Sequence[int]) -> np.ndarray:
     """alpha_j = n_j / N."""
     sizes = np.asarray(counts, float)
     if sizes.ndim != 1 or not len(sizes) or (sizes <= 0).any():
-        raise ValueError(f"mixture_weights: counts must be positive, one a client, found {counts!r:.80}")
+        raise ValueError(f"mixture_weights: counts must be positive, one per client, found {counts!r:.80}")
     return sizes / sizes.sum()
 
 
@@ -65,7 +65,7 @@ def deviation(b: float, n: int, delta: float, form: BoundForm = "paper") -> floa
 
 
 def uniform_convergence(diameter: float, rademacher: float, b: float, n: int, delta: float, form: BoundForm = "paper") -> float:
-    """epsilon(n, delta) = 4 sqrt(2) D R_n + what chance adds: how far risk and empirical risk are apart, for all predictors.
+    """epsilon(n, delta) = 4 sqrt(2) D R_n + what chance adds: how far risk and empirical risk differ, for all predictors.
 
     For the mixture take the largest diameter and the largest b: pooled samples are stratified by client, not drawn from it.
     """
@@ -78,7 +78,7 @@ def local_bound(epsilon: float, b: float) -> Bound:
 
 
 def federated_bound(epsilon_mix: float, discrepancy: float, b: float, oscillation: float | None = None) -> Bound:
-    """Theorem 2, federated: at most 2 epsilon_mix + 2 Delta_j; sup - inf of R_j - R_mix may stand for 2 Delta_j."""
+    """Theorem 2, federated: at most 2 epsilon_mix + 2 Delta_j; sup - inf of R_j - R_mix may replace 2 Delta_j."""
     penalty = 2 * discrepancy if oscillation is None else min(2 * discrepancy, oscillation)
     return Bound(2 * epsilon_mix + penalty, b)
 

@@ -1,12 +1,13 @@
 """A federation in the units in which it trains: standardised features, scaled costs, a minimiser's sign.
 
-Theory that speaks of a fit (its loss, the bound on a prediction, distances between clients) holds in these units.
+Theory about a fit (its loss, the bound on a prediction, distances between clients) holds in these units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -77,14 +78,9 @@ def scaled(federation: Federation, settings: Settings) -> Scaled:
     for client, unit, costs, w_star in zip(federation, units, functions, optima(federation.clients), strict=True):
         z, c = in_units(client, unit)
         geometry, sign = Geometry.of(client.set), client.sense
-        members.append(ScaledClient(client.name, z, c, w_star, client.set, sign, geometry, _Signed(costs, sign)))
+        members.append(ScaledClient(client.name, z, c, w_star, client.set, sign, geometry, partial(_signed, costs, sign)))
     return Scaled(tuple(members), exact)
 
 
-@dataclass(frozen=True, eq=False)
-class _Signed:
-    costs: CostFunction
-    sign: int
-
-    def __call__(self, z: np.ndarray) -> np.ndarray:
-        return self.sign * self.costs(z)
+def _signed(costs: CostFunction, sign: int, z: np.ndarray) -> np.ndarray:
+    return sign * costs(z)

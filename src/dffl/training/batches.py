@@ -3,7 +3,7 @@
 There are as many batches as it takes to hold none above ``batch_size``, all of equal size but for one sample: no step is
 spent on a handful of left-over samples. Above eight the number of batches is rounded up to one of 10, 12, 14, 16, 20, 24, ...
 (batches at most a fifth smaller), so that clients of all sizes fall into few groups that train together. The shape of a batch
-is rounded up in the same way. Both depend on the client's own size alone, so every engine and a deployed client compute alike.
+is rounded up in the same way. Both depend on the client's own size only, so all engines and deployed clients compute the same.
 """
 
 from __future__ import annotations
@@ -47,5 +47,5 @@ def _order(seed: int, purpose: Purpose, name: str, epoch: int, n: int) -> np.nda
     return permutation(seed, purpose, name, epoch, n).astype(np.int32)
 
 
-# Methods that share an epoch, and configurations of a study that share a seed, split alike: a tenth of a study's time.
+# Methods that share an epoch, and jobs of a study that share a seed, split in the same way: a tenth of a study's time.
 _kept_order = lru_cache(maxsize=1 << 15)(_order)

@@ -1,4 +1,4 @@
-"""An interrupted run goes on where it was, to the same bits.
+"""An interrupted run continues where it was, to the same bits.
 
 One file holds, for every training of the run, its result or the server's state after the last round that was written, with what
 the clients keep and what was seen. It is a sealed zip of plain arrays, written whole or not at all; nothing is pickled.
@@ -25,7 +25,7 @@ from dffl.training.settings import Settings
 Arrays = dict[str, np.ndarray]
 FORMAT, UNSEALED = "dffl-checkpoint-2", "dffl-checkpoint-1"
 EVERY = 5.0
-"""Seconds between two writings of an unfinished training: what a kill can lose."""
+"""Seconds between two writings of an unfinished training: the most that a kill loses."""
 
 
 class Saved(NamedTuple):
@@ -65,7 +65,7 @@ class Checkpoint:
         return time.monotonic() - self._written > EVERY
 
     def reached(self, job: str, state: Mapping[str, Any], kept: dict[str, Arrays], history: Callable[[], Arrays]) -> None:
-        """A training has reached a state; it is written now and then, and when the run ends early."""
+        """A training has reached a state; it is written every few seconds, and when the run ends early."""
 
         def keep() -> None:
             plain = {name: np.asarray(state[name]) for name in ("round", "shared")}
@@ -90,7 +90,7 @@ class Checkpoint:
             pending()
 
     def remove(self) -> None:
-        """The run is complete: nothing is left to go on with."""
+        """The run is complete: nothing is left to continue."""
         self._pending = None
         self._path.unlink(missing_ok=True)
 
@@ -98,7 +98,7 @@ class Checkpoint:
         """A training's result in the form of ``blank``."""
         leaves, treedef = jax.tree.flatten(blank)
         if len(leaves) != len(saved.state) or any(np.shape(a) != saved.state[str(k)].shape for k, a in enumerate(leaves)):
-            raise ValueError(f"checkpoint: {self._path} does not fit this run; delete it to start anew")
+            raise ValueError(f"checkpoint: {self._path} does not fit this run; delete it to start again")
         return jax.tree.unflatten(treedef, [saved.state[str(number)] for number in range(len(leaves))])
 
     def _write(self) -> None:
@@ -123,7 +123,7 @@ class Checkpoint:
             jobs = {job: _deep(done, arrays.get(place, {})) for place, (job, done) in enumerate(about["done"].items())}
             run = about["run"]
         except Exception as error:  # a file that was edited can break anything that is built from it
-            fix = "name another file, or delete it to start anew"
+            fix = "name another file, or delete it to start again"
             raise ValueError(f"checkpoint: {self._path} cannot be read as a checkpoint ({in_one_line(error)}); {fix}") from None
         if run != self._fingerprint:
             fix = "delete it, or name another file"

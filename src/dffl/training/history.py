@@ -1,4 +1,4 @@
-"""What was seen in training, round by round and client by client; and the watch for divergence."""
+"""What was seen in training, by round and client, and the check for divergence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Entry(NamedTuple):
 class History:
     """Rows of (job, round, client, loss, clipped, norm).
 
-    Results are looked at some rounds after they were asked for, so that the device never waits for the host.
+    Results are checked some rounds after they were asked for, so that the device never waits for the host.
     """
 
     LAG = 8
@@ -50,7 +50,7 @@ class History:
             self._check()
 
     def flush(self) -> None:
-        """Look at everything that has not been looked at."""
+        """Check everything that has not been checked."""
         while self._checked < len(self._entries):
             self._check()
 
@@ -73,14 +73,12 @@ class History:
         entries = [entry for entry in self._entries if only is None or entry.job in only]
         if not entries:
             return pd.DataFrame({name: pd.Series(dtype=float) for name in COLUMNS})
-        title = np.concatenate([np.full(len(entry.members), entry.title, dtype=object) for entry in entries])
-        number = np.concatenate([np.full(len(entry.members), entry.round) for entry in entries])
-        member = np.concatenate([entry.members for entry in entries])
-        table = {"job": title, "round": number, "client": np.array(self.names, dtype=object)[member]}
-        for name in Diagnostics._fields:
-            table[name] = np.concatenate([getattr(entry.seen, name) for entry in entries])
-        place = {name: k for k, name in enumerate(dict.fromkeys(title))}
-        order = np.lexsort(np.array([member, number, [place[name] for name in title]]))
+        columns = _columns(entries)
+        titles = np.array([entry.title for entry in entries], dtype=object)[columns["entry"]]
+        table = {"job": titles, "round": columns["round"], "client": np.array(self.names, dtype=object)[columns["member"]]}
+        table |= {name: columns[name] for name in Diagnostics._fields}
+        place = {name: k for k, name in enumerate(dict.fromkeys(titles))}
+        order = np.lexsort(np.array([columns["member"], columns["round"], [place[name] for name in titles]]))
         return pd.DataFrame(table).iloc[order].reset_index(drop=True)
 
     # Saved and restored with an unfinished training.
@@ -89,14 +87,7 @@ class History:
         """The entries of a job, or those before a round, as arrays: one row for each client and call."""
         self.flush()
         own = [entry for entry in self._entries if entry.job == job and (before is None or entry.round < before)]
-        columns = {name: [np.asarray(getattr(entry.seen, name)) for entry in own] for name in Diagnostics._fields}
-        columns |= {
-            "label": [np.full(len(entry.members), entry.label) for entry in own],
-            "round": [np.full(len(entry.members), entry.round) for entry in own],
-            "member": [entry.members for entry in own],
-            "entry": [np.full(len(entry.members), number) for number, entry in enumerate(own)],
-        }
-        return {name: np.concatenate(parts) for name, parts in columns.items()} if own else {}
+        return _columns(own) if own else {}
 
     def restore(self, job: str, saved: dict[str, np.ndarray]) -> None:
         """Put back what `saved` returned."""
@@ -106,3 +97,12 @@ class History:
             seen = Diagnostics(*(saved[name][rows] for name in Diagnostics._fields))
             first = {name: saved[name][rows][0] for name in ("label", "round")}
             self._entries.append(_Entry(job, str(first["label"]), int(first["round"]), saved["member"][rows], seen))
+
+
+def _columns(entries: list[_Entry]) -> dict[str, np.ndarray]:
+    """The entries as arrays, one row for each client and call."""
+    columns = {name: [np.asarray(getattr(entry.seen, name)) for entry in entries] for name in Diagnostics._fields}
+    columns |= {name: [np.full(len(one.members), getattr(one, name)) for one in entries] for name in ("label", "round")}
+    columns["member"] = [entry.members for entry in entries]
+    columns["entry"] = [np.full(len(entry.members), number) for number, entry in enumerate(entries)]
+    return {name: np.concatenate(parts) for name, parts in columns.items()}

@@ -125,8 +125,8 @@ class Run:
         engine = self.engine(part)
         forecasts = self.federation.dim if self.settings.forecast else 0
         pooled = Normaliser.pool(engine.units, engine.counts.tolist(), forecasts)
-        lent = self._predictor(engine, vector, pooled)
-        return [NetworkPredictor(lent.network, unit, lent.tau) for unit in engine.units], lent
+        shared = self._predictor(engine, vector, pooled)
+        return [NetworkPredictor(shared.network, unit, shared.tau) for unit in engine.units], shared
 
     def asked_by(self, method: Callable[[Run], Any]) -> tuple[Any, list[str]]:
         """What a function of a run returns, and the jobs that it asked for, in order: its own history."""
@@ -174,9 +174,9 @@ class Run:
         return state
 
     def save(self, trainer: Trainer, part: Part, state: ServerState) -> None:
-        """Keep the server's state, and what the clients keep, so that an interrupted run can go on from here."""
+        """Keep the server's state, and what the clients keep, so that an interrupted run can continue from here."""
         engine, saved = self.engine(part), self._checkpoint
-        if saved is None or not (engine.at_hand or saved.due):
+        if saved is None or not (engine.in_process or saved.due):
             return
         # What clients keep is noted now: they may be in the middle of the next round when it is written.
         kept, job = engine.kept(trainer.label), job_name(trainer, part)

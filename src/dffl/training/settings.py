@@ -19,7 +19,7 @@ from dffl.training.schedules import Schedule
 LARGEST = {
     "rounds": 10**7, "local_epochs": 10**5, "batch_size": 10**7, "hidden": 10**6, "chunk_size": 10**6,
 }  # fmt: skip
-"""What nobody means: a larger number is a slip, and would end in a full memory or a traceback."""
+"""A larger number is a mistake, and would end in a full memory or a traceback."""
 KINDS: dict[str, Any] = {"loss": Loss, "aggregate": Aggregator, "optimiser": Optimiser, "schedule": Schedule}
 """Settings that are named values."""
 MOVED = {
@@ -128,7 +128,7 @@ class Settings:
 
     @property
     def factory(self) -> NetworkFactory:
-        """What builds the network: the user's own, or the default one of this width; beside a forecast, what corrects it."""
+        """What builds the network: the user's own, or the default one of this width; with a forecast, what corrects it."""
         if not self.forecast:
             return self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)))
         inner = self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)).silent())
@@ -140,7 +140,7 @@ class Settings:
 
 
 def refuse_moved(name: str) -> None:
-    """Refuse a setting of version 0.1.0 that is now an option, and say of what."""
+    """Refuse a setting of version 0.1.0 that is now an option, and name its method."""
     if name in MOVED:
         option, method = MOVED[name]
         fix = f"dffl.fit(federation, {method!r}, {option}=...), or methods=[({method!r}, {{{option!r}: ...}})] to compare"

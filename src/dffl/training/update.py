@@ -77,7 +77,7 @@ class ClientSide(NamedTuple):
 
     set: FeasibleSet
     sign: Numbers
-    """-1 for a client that maximises: its predictions, like its costs in the table, are negated before they meet the oracle."""
+    """-1 for a client that maximises: its predictions, like its costs in the table, are negated before the oracle."""
     batches: Numbers
     """(steps at most, rows) row numbers of the table, one minibatch for each step; -1 is an empty place."""
     key: Numbers | None = None
@@ -135,7 +135,7 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
     none_yet = (Diagnostics(zero, zero, zero), jnp.zeros_like(vector) if recipe.measure else None)
     vector, state, total, gradients = lax.fori_loop(0, shared.steps, step, (vector, state, *none_yet))
     seen, gradient = jax.tree.map(lambda t: t / jnp.maximum(shared.steps, 1).astype(vector.dtype), (total, gradients))
-    # A model that stops being finite in the last step shows in no loss: let its own loss tell.
+    # A model that stops being finite in the last step shows in no loss: report it as the loss.
     loss = jnp.where(jnp.all(jnp.isfinite(vector)), seen.loss, jnp.nan)
     return Updated(vector, state, seen._replace(loss=loss), gradient)
 
@@ -165,7 +165,7 @@ def _trained(recipe: Recipe, numbers: Array) -> Array:
 
 
 def _filled(index: Array) -> Array:
-    """Row numbers with the first one in empty places: what another client's row would do to a loss is none of this one's."""
+    """Row numbers with the first one in empty places: another client's row might break the loss."""
     return jnp.where(index >= 0, index, index[0])
 
 
@@ -184,7 +184,7 @@ def candidate_losses(
 
     def judged(weights: Array) -> list[Array]:
         predicted = mine.sign * jnp.tensordot(weights, outputs, axes=1)
-        # Every candidate of a random loss meets the same draws: what differs is the candidate.
+        # Every candidate of a random loss gets the same draws: only the candidate differs.
         key = None if mine.key is None else jax.random.wrap_key_data(mine.key)
         return [jnp.sum(each_row(loss, predicted, rows, mine.set, key if loss.random else None) * share) for loss in losses]
 
@@ -197,7 +197,7 @@ BLOCK = 4
 """Clients are computed four at a time, one block after the other, whatever the engine.
 
 The kernel that multiplies matrices, and with it the last bits, depends on how many clients are computed together: with
-blocks of one size a client's numbers do not depend on who trains beside it. Four keep a block in the processor's cache.
+blocks of one size a client's numbers do not depend on who trains with it. Four keep a block in the processor's cache.
 """
 
 
@@ -209,7 +209,7 @@ def places_for(clients: int) -> int:
 def in_blocks(function: Callable[..., Any], shared: int) -> Callable[..., Any]:
     """A function of one client, mapped over the first ``count`` blocks of places; the others are left at zero.
 
-    The mapped function takes ``count`` first; its last ``shared`` arguments are everyone's.
+    The mapped function takes ``count`` first; its last ``shared`` arguments are the same for all.
     """
 
     def mapped(count: Numbers, *args: Any) -> Any:

@@ -1,1 +1,1 @@
-"""The paper's synthetic study, with its tables and figures beside the paper's own numbers."""
+"""The paper's synthetic study, with its tables and figures and the paper's own numbers."""

@@ -36,7 +36,7 @@ def paper(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Reproduce the paper's synthetic study: every table and figure, beside the paper's own numbers.
+    """Reproduce the paper's synthetic study: every table and figure, with the paper's own numbers.
 
     The whole grid is 2,560 configurations and takes hours; stop it at any time, and the same command continues.
 

@@ -1,4 +1,4 @@
-"""What the paper reports, cell by cell, to stand beside our numbers. Regrets in percent; each value with its inter-seed sd."""
+"""What the paper reports, cell by cell, to compare with our numbers. Regrets in percent; each value with its inter-seed sd."""
 
 from __future__ import annotations
 

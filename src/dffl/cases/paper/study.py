@@ -78,7 +78,7 @@ def fit_configuration(
 
     ``relative_regret`` is the sum of a client's regrets over the sum of |z*|, ``mean_ratio`` the mean over its samples of
     regret over |z*|, both at the realised costs; the columns that start with ``expected`` are the same at the
-    conditional-mean costs, where noise sets the two apart.
+    conditional-mean costs, which noise makes different.
     """
     from dffl.comparing import fit_all, tabulate
     from dffl.data import synthetic

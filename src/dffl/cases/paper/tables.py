@@ -1,4 +1,4 @@
-"""The paper's tables from a study's rows, each cell beside the paper's own. Regrets are in percent."""
+"""The paper's tables from a study's rows, each cell with the paper's own. Regrets are in percent."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def percent(rows: pd.DataFrame, column: str = READING) -> pd.DataFrame:
     local = out.loc[out["method"] == "local"].set_index(keys)["regret"]
     own = local.reindex(pd.MultiIndex.from_frame(out[keys])).to_numpy()
     harmed = pd.Series(harms(out["regret"].to_numpy(), own, margin=1e-9).astype(float), out.index)
-    return out.assign(harmed=harmed.where(~np.isnan(own)))  # without a local model nobody can tell
+    return out.assign(harmed=harmed.where(~np.isnan(own)))  # unknown without a local model
 
 
 def name_of(method: str) -> str:
@@ -98,7 +98,7 @@ def all_tables(rows: pd.DataFrame) -> list[Table]:
 
 
 def readings(rows: pd.DataFrame) -> Table:
-    """The means of every method beside the paper's, under both readings of a client's relative regret."""
+    """The means of every method and the paper's, under both readings of a client's relative regret."""
     cells = []
     for reading, words in READINGS.items():
         found = _aggregate_cells(percent(rows, reading), [*PAPER_FOUR, *ORACLES, *BEYOND], AGGREGATE)

@@ -1,7 +1,7 @@
 """How far apart two feasible sets are, and how far after the best translation, as certified brackets.
 
 A family that has formulas keeps them in its own file. Any two other sets of one dimension are compared by their
-oracles alone: directions show how far apart they are at least, and a proof says how far at most.
+oracles alone: directions give a lower bound on their distance, and a proof gives an upper bound.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def hausdorff(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
     """
     s1, s2, same = _comparable("hausdorff", s1, s2)
     if same:
-        return Bracket(0.0, 0.0)
+        return Bracket.at(0.0)
     return _tidy((s1._hausdorff(s2) if type(s1) is type(s2) else None) or _hausdorff(s1, s2))
 
 
@@ -44,7 +44,7 @@ def shape_distance(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
     """
     s1, s2, same = _comparable("shape_distance", s1, s2)
     if same:
-        return Bracket(0.0, 0.0)
+        return Bracket.at(0.0)
     found = s1._shape_distance(s2) if type(s1) is type(s2) else None
     if found is None:
         found = _shape_distance(s1, s2)
@@ -156,7 +156,7 @@ class _Pair(NamedTuple):
         return self.one.slack + self.two.slack
 
     def climb(self, u: np.ndarray, shift: np.ndarray, damped: bool) -> np.ndarray:
-        """See the directions, and say where the difference of supports grows from each of them."""
+        """Ask for these directions; the directions in which the difference of supports grows from each of them."""
         ways = self.one.see(u) - self.two.see(u) - shift
         ways *= np.where(np.sum(ways * u, axis=-1) < 0, -1.0, 1.0)[:, None]
         return _units(u + _units(ways, u) if damped else ways, u)
@@ -185,7 +185,7 @@ def _pair(s1: FeasibleSet, s2: FeasibleSet) -> tuple[_Pair, np.ndarray]:
     ones, way = np.full((1, d), d**-0.5), pair.one.centre - pair.two.centre
     special = np.vstack([ones, -ones, _units(way[None], ones), -_units(way[None], ones)])
     ways = np.vstack([pair.one.points - pair.two.points, pair.two.points - pair.one.points])
-    # Some of all directions, and some of those that tell polytopes apart: sums of a few axes.
+    # Random directions, and some in which polytopes often differ: sums of a few axes.
     few = (rng.integers(0, 2, (BLOCK // 2, d)), rng.integers(-1, 2, (BLOCK - 4, d)))
     drawn = np.vstack([rng.normal(size=(BLOCK // 2, d)), *few])
     u = np.vstack([special, _units(drawn, ones), _units(ways, ones)])

@@ -61,11 +61,11 @@ def farthest(points: np.ndarray, corners: np.ndarray) -> tuple[Bracket, np.ndarr
     lengths = np.linalg.norm(ways, axis=-1)
     units = ways / np.where(lengths > 0, lengths, 1)[:, None]
     # Below: what a direction separates. Above: the length of a way that begins in the hull.
-    apart = np.sum(units * points, axis=-1) - (units @ corners.T).max(axis=-1)
+    separated = np.sum(units * points, axis=-1) - (units @ corners.T).max(axis=-1)
     upper = float(lengths.max())
     outside = np.flatnonzero(lengths > 0)
     worst = outside[np.argsort(-lengths[outside])][:32]
-    return Bracket(min(float(apart[worst].max(initial=0.0)), upper), upper), units[worst]
+    return Bracket(min(float(separated[worst].max(initial=0.0)), upper), upper), units[worst]
 
 
 def hausdorff(one: Hull, two: Hull) -> Bracket:
@@ -79,7 +79,7 @@ def shape_distance(one: Hull, two: Hull, rounds: int = 40, close: float = 1e-9) 
     """Cutting planes: the best shift for the directions seen so far, then the worst directions for that shift."""
     d = one.inner.shape[1]
     u = np.vstack([np.eye(d), -np.eye(d)])
-    # The shift is sought around the one that aligns the middles; where the sets are alike it is the answer.
+    # The shift is sought around the one that aligns the middles; for equal sets it is the answer.
     start = (middle(one.inner) - middle(two.inner))[None]
     two = Hull(two.inner + start, two.outer + start)
     shift, lower, upper = np.zeros(d), 0.0, np.inf

@@ -43,7 +43,7 @@ class Sack(NamedTuple):
         a, budget = np.sort(np.asarray(self.weights)), self.budget
         total = float(a.sum())
         if total + a[-1] <= 2 * budget or budget >= total:
-            return Bracket(math.sqrt(a.size), math.sqrt(a.size))
+            return Bracket.at(math.sqrt(a.size))
         upper = math.sqrt(min(a.size, _lightest_count(a, 2 * budget)))
         return Bracket(min(_two_bin_distance(a, budget), upper), upper)
 
@@ -56,11 +56,11 @@ def hausdorff(one: Sack, two: Sack) -> Bracket:
 
 def shape_distance(one: Sack, two: Sack) -> Bracket:
     """The same after the best shift."""
-    apart = hausdorff(one, two)
-    upper = min(apart.upper, _centred(one, two), _centred(two, one))
+    distance = hausdorff(one, two)
+    upper = min(distance.upper, _centred(one, two), _centred(two, one))
     # Both sets have 0 as a corner, so along the non-negative direction of their distance both begin at the same place:
     # their widths differ by the distance, and a shift halves it at best.
-    return Bracket(min(max(apart.lower / 2, _rotating(one, two)), upper), upper)
+    return Bracket(min(max(distance.lower / 2, _rotating(one, two)), upper), upper)
 
 
 def _fit(inside: Sack, outside: Sack) -> float:

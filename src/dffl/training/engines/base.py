@@ -1,6 +1,6 @@
 """The line between the server and the clients: what is asked, and what is answered.
 
-A trainer has two sides. Its ``visit`` runs where the clients' samples are, its server side where the answers meet. What
+A trainer has two sides. Its ``visit`` runs where the clients' samples are, its server side where the answers arrive. What
 crosses the line is an order (the trainer, which is a small value, and named arrays) and an answer (named arrays); nothing else.
 """
 
@@ -72,7 +72,7 @@ class Engine(Protocol):
     """The units of each client's features and costs."""
     judges: bool
     """There are samples to judge candidates on."""
-    at_hand: bool
+    in_process: bool
     """The clients are in this process, so that `kept` costs nothing."""
 
     def ask(
@@ -90,20 +90,13 @@ class Engine(Protocol):
         """
 
     def kept(self, scope: str) -> dict[str, Fields]:
-        """What each client keeps in a scope: for saving an unfinished training, where the clients are at hand."""
+        """What each client keeps in a scope: for saving an unfinished training, where the clients are in this process."""
 
     def restore(self, scope: str, kept: Mapping[str, Fields]) -> None:
         """Put back what `kept` returned."""
 
 
-class Reply(NamedTuple):
-    """One client's answer."""
-
-    member: int
-    fields: Fields
-
-
-def in_name_order(answers: Iterable[ClientAnswers], members: np.ndarray, names: Sequence[str]) -> Iterator[Reply]:
+def in_name_order(answers: Iterable[ClientAnswers], members: np.ndarray, names: Sequence[str]) -> Iterator[tuple[int, Fields]]:
     """The answers one by one in the order of the clients' names, each as soon as all before it are there.
 
     Sums then do not depend on the order in which clients answer, nor on who is computed together.
@@ -115,7 +108,7 @@ def in_name_order(answers: Iterable[ClientAnswers], members: np.ndarray, names: 
         for row, member in enumerate(some.tolist()):
             waiting[member] = {name: values[row] for name, values in fields.items()}
         while following in waiting:
-            yield Reply(following, waiting.pop(following))
+            yield following, waiting.pop(following)
             following = next(order, None)
     if following is not None:
         raise RuntimeError(f"client {names[following]!r} gave no answer")

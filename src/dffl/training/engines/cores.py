@@ -12,11 +12,11 @@ from typing import TypeVar
 S = TypeVar("S")
 T = TypeVar("T")
 TICK = 0.2
-"""Seconds between two looks at what is under way."""
+"""Seconds between two checks of what is running."""
 
 
 def core_count() -> int:
-    """How many cores this process may use; a worker of a study has one, and XLA is told so."""
+    """How many cores this process may use; a worker of a study has one, which XLA's flags show."""
     if "intra_op_parallelism_threads=1" in os.environ.get("XLA_FLAGS", "").split():
         return 1
     if hasattr(os, "sched_getaffinity"):

@@ -113,7 +113,7 @@ class Processes:
 class ProcessEngine:
     """One part of the samples of clients that live in processes. It answers as `Engine` says."""
 
-    at_hand = False
+    in_process = False
 
     def __init__(self, processes: Processes, part: Part):
         self._processes, self._part = processes, part

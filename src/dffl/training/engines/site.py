@@ -1,7 +1,7 @@
 """What a visit works with: some clients of one shape, their samples, and what they keep between visits.
 
 At a deployed site there is one client; a simulation has many of one shape together. Code that runs here treats the first axis
-of every array as "the clients at hand" and never mixes its rows, so the same code serves both.
+of every array as the clients of the site and never mixes its rows, so the same code serves both.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class JudgingSamples(NamedTuple):
 
 
 class TrainedModels:
-    """The clients' models after some training, and all that it takes to go on with it."""
+    """The clients' models after some training, and all that it takes to continue it."""
 
     def __init__(self, updated: Updated, clients: int):
         self._updated, self._clients = updated, clients
@@ -131,8 +131,8 @@ class Site:
     ) -> TrainedModels:
         """Run the client update for some epochs, numbered from ``first``.
 
-        ``start`` is one vector for all, one for each client, or what an earlier call returned, to go on with its optimiser's
-        state; ``state`` hands in a state that was kept. ``anchor`` and ``correction`` are vectors, one for all or one each.
+        ``start`` is one vector for all, one for each client, or what an earlier call returned, to continue with its optimiser's
+        state; ``state`` is a state that was kept. ``anchor`` and ``correction`` are vectors, one for all or one each.
         ``round`` and ``label`` name the rows of the history; without a round, calls are counted.
         """
         used = recipe or self.recipe
@@ -153,7 +153,7 @@ class Site:
     def judge(self, models: np.ndarray, mixing: np.ndarray, losses: Sequence[Loss]) -> list[np.ndarray]:
         """The mean of each loss on the clients' held-out samples, (clients, candidates) each.
 
-        ``models`` (clients, models, numbers); ``mixing`` (candidates, models) says how a candidate mixes their outputs.
+        ``models`` (clients, models, numbers); ``mixing`` (candidates, models) defines how a candidate mixes their outputs.
         """
         if self._layout.held is None:
             raise RuntimeError("these samples were laid out without any to judge on")

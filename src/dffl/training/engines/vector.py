@@ -1,7 +1,7 @@
 """The vectorised engine: clients of one shape train together, in one compiled program.
 
 Clients share a program if their sets have one family and shape and their samples make equally many batches of one shape. All
-samples stand in one table, so no client is padded to another's size.
+samples are in one table, so no client is padded to another's size.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Group(NamedTuple):
 class VectorEngine:
     """A federation laid out for training in one process. It answers as `Engine` says."""
 
-    at_hand = True
+    in_process = True
 
     def __init__(self, federation: Federation, settings: Settings, held: Federation | None = None):
         self.federation, self.settings = federation, settings
@@ -165,10 +165,10 @@ def _ignore(note: Note) -> None:
 
 
 class _Notes:
-    """What sites note in several threads, passed on in the thread that asked. Sites note often: so this is where they stop."""
+    """What sites note in several threads, passed on in the thread that asked. Sites note often, so here they also stop."""
 
-    def __init__(self, tell: Callable[[Note], None]):
-        self._tell, self._asker, self._stopped = tell, threading.get_ident(), False
+    def __init__(self, receive: Callable[[Note], None]):
+        self._receive, self._asker, self._stopped = receive, threading.get_ident(), False
         self._waiting: SimpleQueue[Note] = SimpleQueue()
 
     def add(self, note: Note) -> None:
@@ -183,4 +183,4 @@ class _Notes:
 
     def pass_on(self) -> None:
         while not self._waiting.empty():
-            self._tell(self._waiting.get())
+            self._receive(self._waiting.get())

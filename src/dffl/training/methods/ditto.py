@@ -1,4 +1,4 @@
-"""`ditto`: beside the shared model each client trains one of its own, pulled towards the shared one (Li et al., 2021)."""
+"""`ditto`: each client also trains a model of its own, pulled towards the shared one (Li et al., 2021)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dffl.training.methods.registry import method
 from dffl.training.parts import Part
 from dffl.training.run import Outcome, Run
 from dffl.training.trainers import FedAvg, ServerState
-from dffl.training.trainers.base import fetched
+from dffl.training.trainers.base import blank_rows, fetched
 
 if TYPE_CHECKING:
     from dffl.training.engines.site import Site
@@ -39,7 +39,7 @@ class DittoTrainer(FedAvg):
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
         answer = super().visit(site, sent)
-        epochs = site.settings.local_epochs if self.own_epochs is None else self.own_epochs
+        epochs = self.own_epochs or site.settings.local_epochs
         own = site.train(
             site.kept("vector", site.initial), epochs, sent["round"] * epochs, purpose=Purpose.TUNE,
             recipe=replace(self.recipe(site.recipe), pull=self.towards), anchor=sent["shared"], rate=sent["rate"],
@@ -52,12 +52,11 @@ class DittoTrainer(FedAvg):
         return DittoModels(state.shared, fetched(run, self, part))
 
     def blank(self, run: Run, part: Part) -> DittoModels:
-        shared = super().blank(run, part)
-        return DittoModels(shared, np.zeros((len(run.engine(part).names), shared.size), shared.dtype))
+        return DittoModels(super().blank(run, part), blank_rows(run, part))
 
     def work(self, run: Run, part: Part) -> float:
         epochs = run.settings.local_epochs
-        return super().work(run, part) * (1 + (epochs if self.own_epochs is None else self.own_epochs) / epochs)
+        return super().work(run, part) * (1 + (self.own_epochs or epochs) / epochs)
 
 
 @method("ditto", label="Ditto", colour="#44AA99")

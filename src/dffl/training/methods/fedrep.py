@@ -18,7 +18,7 @@ from dffl.training.methods.registry import method
 from dffl.training.parts import Part
 from dffl.training.run import Outcome, Run
 from dffl.training.trainers import Federated, ServerState
-from dffl.training.trainers.base import fetched
+from dffl.training.trainers.base import blank_rows, fetched
 
 if TYPE_CHECKING:
     from dffl.training.engines.site import Site
@@ -43,17 +43,13 @@ class FedRepTrainer(Federated):
         vectors[:, body] = sent["shared"]
         recipe = self.recipe(site.recipe)
         common = {"rate": sent["rate"], "round": round}
-        first = self.heads(site) * round
-        trained = site.train(vectors, self.heads(site), first, recipe=replace(recipe, trains=head), label="head", **common)
+        heads = self.head_epochs or epochs
+        trained = site.train(vectors, heads, heads * round, recipe=replace(recipe, trains=head), label="head", **common)
         if round < site.settings.rounds:
             recipe = replace(recipe, trains=head.others)
             trained = site.train(trained.vectors, epochs, epochs * round, recipe=recipe, **common)
         site.keep("vector", trained.vectors)
         return {"vector": trained.vectors[:, body]}
-
-    def heads(self, site: Site) -> int:
-        """How long a client trains its head in a round."""
-        return site.settings.local_epochs if self.head_epochs is None else self.head_epochs
 
     def finish(self, run: Run, part: Part, state: ServerState) -> np.ndarray:
         # One more visit, of everyone and for the head alone: a client may not have been asked for many rounds.
@@ -62,8 +58,7 @@ class FedRepTrainer(Federated):
         return fetched(run, self, part)
 
     def blank(self, run: Run, part: Part) -> np.ndarray:
-        engine = run.engine(part)
-        return np.zeros((len(engine.names), engine.initial.size), engine.initial.dtype)
+        return blank_rows(run, part)
 
     def check(self, run: Run, part: Part) -> None:
         super().check(run, part)
@@ -72,15 +67,16 @@ class FedRepTrainer(Federated):
             raise ValueError(f"personal: {self.personal!r} is the whole network: nothing would be shared; use method 'local'")
 
     def work(self, run: Run, part: Part) -> float:
-        heads = (run.settings.local_epochs if self.head_epochs is None else self.head_epochs) / run.settings.local_epochs
-        return super().work(run, part) * (1 + heads) + float(run.engine(part).counts.sum()) * heads * run.settings.local_epochs
+        epochs = run.settings.local_epochs
+        heads = (self.head_epochs or epochs) / epochs
+        return super().work(run, part) * (1 + heads) + float(run.engine(part).counts.sum()) * heads * epochs
 
 
 @method("fedrep", label="FedRep", colour="#AA4499")
 def fedrep(run: Run, *, personal: str | Sequence[str] = "last", head_epochs: int | None = None) -> Outcome:
     """A shared body under each client's own head.
 
-    ``personal`` names the arrays that stay at home: ``last``, the last layer, or names and patterns such as ``*.1``.
+    ``personal`` names the arrays that stay with the client: ``last``, the last layer, or names and patterns such as ``*.1``.
     ``head_epochs`` is how long a client trains its head in a round, else local_epochs.
     """
     if head_epochs is not None:

@@ -1,6 +1,6 @@
 """The registry of methods: a method is one function in one file, registered under its name, with its label and its colour.
 
-Its keywords are its options: what `dffl.fit(federation, "ditto", pull=0.1)` hands on.
+Its keywords are its options: what `dffl.fit(federation, "ditto", pull=0.1)` passes to it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Request:
 
     @property
     def title(self) -> str:
-        """The name with its options, to tell two requests for one method apart."""
+        """The name with its options, which distinguishes two requests for one method."""
         shown = ", ".join(f"{name}={value}" for name, value in self.options.items())
         return f"{self.method.name}({shown})" if shown else self.method.name
 
@@ -148,7 +148,7 @@ def _refuse(name: str, asked: Sequence[Method]) -> NoReturn:
         fix = next(one.name for one in asked if name in one.options)
         raise ValueError(f"{name!r} is an option: give it with its method, as in methods=[({fix!r}, {{{name!r}: ...}}), ...]")
     if name in settings:
-        raise ValueError(f"{name!r} is a setting of the run, not an option of {methods}: give it beside the methods")
+        raise ValueError(f"{name!r} is a setting of the run, not an option of {methods}: give it outside the methods")
     own = f"options of {methods}: {', '.join(options) or 'none'}"
     if others := [one.name for one in METHODS.values() if name in one.options]:
         raise ValueError(f"{name!r} is an option of {', '.join(others)}, not of {methods} ({own})")

@@ -2,7 +2,7 @@
 
 A client's control variate is the mean of its raw gradients over the steps of its last round. With plain gradient steps that is
 the form (x - y) / (K eta) of the paper; with Adam, whose steps are no gradients, only this form makes sense. Clients weigh
-as much as they have samples (in the paper, all alike).
+as much as they have samples (in the paper, all equally).
 """
 
 from __future__ import annotations

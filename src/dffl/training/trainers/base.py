@@ -74,6 +74,12 @@ class Fetch:
         return {"vector": site.kept(self.name, site.initial)}
 
 
+def blank_rows(run: Run, part: Part, *inner: int) -> np.ndarray:
+    """Zeros in the form of one vector for each client, or ``inner`` of them."""
+    engine = run.engine(part)
+    return np.zeros((len(engine.names), *inner, engine.initial.size), engine.initial.dtype)
+
+
 def fetched(run: Run, trainer: Trainer, part: Part, name: str = "vector") -> np.ndarray:
     """What the clients keep of a training under this name: one row for each client."""
     engine = run.engine(part)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ServerState(NamedTuple):
-    """All that the server keeps between rounds. Saved and restored, a training goes on to the same bits."""
+    """All that the server keeps between rounds. Saved and restored, a training continues to the same bits."""
 
     round: int
     shared: np.ndarray
@@ -34,7 +34,7 @@ class ServerState(NamedTuple):
 
 @dataclass(frozen=True)
 class Federated(Trainer):
-    """The rounds. A subclass says what happens at a client (`visit`), and what the server remembers beside the shared vector.
+    """The rounds. A subclass defines what happens at a client (`visit`), and what else the server remembers.
 
     An answer's ``vector`` goes to the aggregator; its other fields go to `absorb`.
     """
@@ -85,7 +85,7 @@ class Federated(Trainer):
         return ServerState(0, engine.initial, {})
 
     def sent(self, state: ServerState) -> dict[str, Any]:
-        """What the server sends beside the shared vector, the round and the rate."""
+        """What the server sends in addition to the shared vector, the round and the rate."""
         return {}
 
     def absorb(self, memory: Memory, fields: Fields, share: float) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dffl.training.engines.base import Fields
 from dffl.training.parts import Part
-from dffl.training.trainers.base import Trainer, fetched
+from dffl.training.trainers.base import Trainer, blank_rows, fetched
 
 if TYPE_CHECKING:
     from dffl.training.engines.site import Site
@@ -36,8 +36,7 @@ class Local(Trainer):
         return {}
 
     def blank(self, run: Run, part: Part) -> np.ndarray:
-        engine = run.engine(part)
-        return np.zeros((len(engine.names), engine.initial.size), engine.initial.dtype)
+        return blank_rows(run, part)
 
     def work(self, run: Run, part: Part) -> float:
         settings = run.settings

@@ -17,7 +17,7 @@ from dffl.losses import Loss
 from dffl.randomness import Purpose
 from dffl.training.engines.base import Fields, gathered
 from dffl.training.parts import ALL, SPLIT, Part
-from dffl.training.trainers.base import Trainer, fetched
+from dffl.training.trainers.base import Trainer, blank_rows, fetched
 from dffl.training.trainers.federated import FedAvg
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ class Stops(Trainer):
 
     def blank(self, run: Run, part: Part) -> np.ndarray:
         self.begin(run, part)
-        engine = run.engine(part)
-        return np.zeros((len(engine.names), len(self.epochs), engine.initial.size), engine.initial.dtype)
+        return blank_rows(run, part, len(self.epochs))
 
     def work(self, run: Run, part: Part) -> float:
         return float(run.engine(part).counts.sum()) * self.epochs[-1]
@@ -112,7 +111,7 @@ class Chosen(Trainer):
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
         epochs, size = np.array(self.stops.epochs), sent["start"].size
-        # A candidate is a row: its own model, and beside it, in the last column, the common start.
+        # A candidate is a row: its own model and, in the last column, the common start.
         mixing = np.hstack([(1 - self.share) * np.eye(len(epochs)), np.full((len(epochs), 1), self.share)])
         stops = site.kept("stops", np.zeros((len(epochs), size), site.initial.dtype))
         models = np.concatenate([stops, np.broadcast_to(sent["start"], (len(site), 1, size))], axis=1)

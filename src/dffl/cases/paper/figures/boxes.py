@@ -28,7 +28,7 @@ COMPARED = ("local", "fedavg")
 
 @drawing
 def draw_boxes(rows: pd.DataFrame, problem: str) -> Figure | None:
-    """Boxplots of one problem: a row a balance, a column an objective heterogeneity."""
+    """Boxplots of one problem: one row per balance, one column per objective heterogeneity."""
     rows = rows[(rows["problem"] == problem) & rows["method"].isin(COMPARED)]
     if rows.empty:
         return None

@@ -17,7 +17,7 @@ OFF_SCALE = "mean-cost"
 
 @drawing
 def draw_means(rows: pd.DataFrame) -> Figure | None:
-    """A row a problem, a column a heterogeneity; each averages over the other."""
+    """One row per problem, one column per heterogeneity; each averages over the other."""
     shown = rows[rows["method"] != OFF_SCALE]
     problems, methods = problems_in(shown), methods_in(shown)
     if not problems:

@@ -1,4 +1,4 @@
-"""What choosing a weight from few samples costs: each interpolation beside its oracle."""
+"""What choosing a weight from few samples costs: each interpolation and its oracle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LABELS = {
 
 @drawing
 def draw_oracles(rows: pd.DataFrame) -> Figure | None:
-    """A panel a problem, a box a method."""
+    """One panel per problem, one box per method."""
     clients = over_degrees(rows[rows["method"].isin(LABELS)])
     problems, methods = problems_in(clients), methods_in(clients, LABELS)
     if not problems:

@@ -99,7 +99,7 @@ LEAST = 0.01
 
 
 def logarithmic(axes: Axes, values: np.ndarray) -> str:
-    """Make the y axis logarithmic over the values, and say so; it is linear near zero if some values are there."""
+    """Make the y axis logarithmic over the values, linear near zero if some values are there; the sentence that explains it."""
     low, high = float(np.min(values)), max(1.2 * float(np.max(values)), 3 * LEAST)
     zero, reading = low < LEAST, "Logarithmic axis."
     if zero:

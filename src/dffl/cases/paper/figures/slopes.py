@@ -28,7 +28,7 @@ ENDS = ("fedavg", "local")
 
 @drawing
 def draw_slopes(rows: pd.DataFrame, problem: str, imbalanced: bool) -> Figure | None:
-    """A grid of panels, a line a client; upwards means that the client is better off federated."""
+    """A grid of panels, one line per client; upwards means that the client is better off federated."""
     rows = rows[(rows["problem"] == problem) & (rows["imbalanced"] == imbalanced) & rows["method"].isin(ENDS)]
     clients = client_ends(rows)
     if clients.empty:
@@ -56,7 +56,7 @@ def draw_slopes(rows: pd.DataFrame, problem: str, imbalanced: bool) -> Figure | 
 
 
 def client_ends(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a client and pair of heterogeneities: its federated and its local regret, over degrees and seeds, and its group."""
+    """One row per client and pair of heterogeneities: its federated and local regret, over degrees and seeds, and its group."""
     keys = ["eta_obj", "eta_constr", "client", "group"]
     if not set(ENDS) <= set(rows["method"].unique()):
         return pd.DataFrame(columns=[*keys, *ENDS])

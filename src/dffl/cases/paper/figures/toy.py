@@ -62,7 +62,7 @@ def toy_numbers(epsilon: float = EPSILON, bound: float = BOUND) -> ToyNumbers:
 
 
 def draw_toy(rows: pd.DataFrame | None = None) -> Figure:
-    """Both sets with the clients' decisions, and the gap as the clients become alike. It needs no rows."""
+    """Both sets with the clients' decisions, and the gap as the clients become equal. It needs no rows."""
     numbers = toy_numbers()
     with in_print():
         figure = blank(WIDE, 3.05)

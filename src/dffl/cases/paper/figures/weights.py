@@ -18,7 +18,7 @@ METHOD = "interp-spo"
 
 @drawing
 def draw_weights(rows: pd.DataFrame) -> Figure | None:
-    """Annotated heat maps: a row a problem, a column a group of clients."""
+    """Annotated heat maps: one row per problem, one column per group of clients."""
     rows = grouped(rows[(rows["method"] == METHOD) & rows["lambda"].notna()])
     problems, groups = problems_in(rows), [group for group in GROUPS if (rows["group"] == group).any()]
     if not problems:

@@ -24,7 +24,7 @@ WRITTEN_FROM = 0.08
 
 @drawing
 def draw_winners(rows: pd.DataFrame) -> Figure | None:
-    """A row a problem; the paper's four methods on the left, fine-tuning among them on the right."""
+    """One row per problem; the paper's four methods on the left, fine-tuning among them on the right."""
     problems = problems_in(rows)
     contests = {title: methods_in(rows, methods) for title, methods in CONTESTS.items()}
     if contests["with fine-tuning"] == contests["the paper's four methods"]:
