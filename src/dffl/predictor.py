@@ -63,7 +63,6 @@ class Normaliser(eqx.Module):
         return cls(mean, scale, np.asarray(size))
 
     def features(self, x: Any) -> Any:
-        """Standardised features."""
         return (x - self.x_mean) / self.x_scale
 
 

@@ -120,7 +120,7 @@ ROW = {
         ),
         ({"recommendation": "stay local", "use": "local", "n": 300}, "enough samples of your own (300"),
         ({"recommendation": "stay local", "use": "finetune"}, "the tuned model loses 50% less than your own"),
-        ({"recommendation": "cannot tell", "use": "fedavg"}, "from -10% to +30% leaves both open; 50 samples are too few"),
+        ({"recommendation": "cannot tell", "use": "fedavg"}, "from -10% to +30% allows both; 50 samples are too few"),
         ({"recommendation": "personalise", "use": "finetune", "finetuned": 0.09}, "about equally good; tuned on your samples"),
         ({"use": "mean-cost"}, "the mean of past costs decides better than any model"),
         ({"nothing": True, "local": 0.0}, "your own model already loses nothing"),

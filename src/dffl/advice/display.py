@@ -35,7 +35,6 @@ class AdviceShown(NamedTuple):
             console.print(line.append(f". {row['reason'][0].upper()}{row['reason'][1:]}."))
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return self.advice.as_json()
 
 

@@ -50,7 +50,6 @@ class Evidence:
 
     @property
     def n(self) -> int:
-        """The number of samples."""
         return len(self.local)
 
 
@@ -97,12 +96,7 @@ def _chosen(lost: np.ndarray, fold: np.ndarray) -> np.ndarray:
 
 
 def _judge(
-    federation: Federation,
-    parts: Sequence[Fold],
-    train: FoldTrainer,
-    stops: tuple[int, ...],
-    settings: Settings,
-    bar: Progress,
+    federation: Federation, parts: Sequence[Fold], train: FoldTrainer, stops: tuple[int, ...], settings: Settings, bar: Progress
 ) -> list[np.ndarray]:
     """Each client's regrets, (samples, candidates), every sample judged by the fold that holds it out."""
     regrets = [np.empty((client.n, 3 + len(stops))) for client in federation]

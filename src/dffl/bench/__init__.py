@@ -125,7 +125,6 @@ class Results:
         return None
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         rows = []
         for one in self.results:
             m = one.measurement
@@ -136,7 +135,6 @@ class Results:
         return {"measurements": rows}
 
     def show(self, console: Console) -> None:
-        """For people."""
         table = Table(title="Measured on this machine, each in a process of its own", title_justify="left")
         for heading, side in (("measurement", "left"), ("value", "right"), ("unit", "left"), ("aim", "right"), ("", "left")):
             table.add_column(heading, justify=side)  # type: ignore[arg-type]

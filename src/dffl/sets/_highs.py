@@ -75,10 +75,7 @@ class Model:
         # Relative to the polytope's own size, so that a point's answer depends neither on units nor on other points.
         extent = np.abs([self.lower, self.upper]).max() or 1.0
         bounds = np.concatenate([lp.lower - w, w - lp.upper], axis=-1) / extent
-        for a, slack in (
-            (lp.A_ub, w @ lp.A_ub.T - lp.b_ub),
-            (lp.A_eq, np.abs(w @ lp.A_eq.T - lp.b_eq)),
-        ):
+        for a, slack in ((lp.A_ub, w @ lp.A_ub.T - lp.b_ub), (lp.A_eq, np.abs(w @ lp.A_eq.T - lp.b_eq))):
             size = np.abs(a).sum(axis=-1) * extent
             worst = np.maximum(worst, (slack / np.where(size > 0, size, 1.0)).max(axis=-1, initial=-np.inf))
         return np.maximum(worst, bounds.max(axis=-1))

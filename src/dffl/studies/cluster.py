@@ -37,11 +37,9 @@ class RayWorkers:
         self._running: dict[Any, Job] = {}
 
     def submit(self, job: Job) -> None:
-        """Hand a job to the cluster."""
         self._running[self._remote.remote(self.study.task, self.study.arguments(job))] = job
 
     def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
-        """What has ended, waiting at most so long for the first."""
         if not self._answers():
             time.sleep(timeout)  # Ray's own calls may not come back, or come back at once
             return []

@@ -62,15 +62,8 @@ def note(figure: Figure, text: str) -> None:
 
 def legend_above(figure: Figure, handles: Iterable[Artist], labels: Iterable[str], columns: int) -> None:
     """One legend for all panels, where it covers none."""
-    figure.legend(
-        list(handles),
-        list(labels),
-        loc="outside upper center",
-        ncols=columns,
-        handlelength=1.4,
-        columnspacing=1.4,
-        borderpad=0.2,
-    )
+    thin = {"handlelength": 1.4, "columnspacing": 1.4, "borderpad": 0.2}
+    figure.legend(list(handles), list(labels), loc="outside upper center", ncols=columns, **thin)
 
 
 def ink_on(colour: str | tuple[float, float, float, float]) -> str:

@@ -97,7 +97,6 @@ class StudyResult:
 
     @property
     def failed(self) -> list[tuple[Job, str]]:
-        """The jobs that failed, and why."""
         return self.found.failed
 
     def show(self, console: Console) -> None:
@@ -122,7 +121,6 @@ class StudyResult:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         tables = {
             table.name: [
                 {

@@ -28,7 +28,10 @@ TICK = 0.5
 
 
 class Workers(Protocol):
-    """Something that runs jobs: some at a time, each to its end."""
+    """Something that runs ``slots`` jobs at a time, each to its end.
+
+    `finished` returns what has ended, and waits for the first at most ``timeout`` seconds; `close` also stops busy workers.
+    """
 
     slots: int
 

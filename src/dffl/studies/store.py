@@ -165,7 +165,6 @@ class Store:
         (self.folder / "failed" / f"{job.key}.txt").unlink(missing_ok=True)
 
     def fail(self, job: Job, trace: str) -> None:
-        """Keep why a job failed."""
         (self.folder / "failed").mkdir(exist_ok=True)
         write_text(self.folder / "failed" / f"{job.key}.txt", f"{job}\n\n{trace}")
 

@@ -67,7 +67,6 @@ class Study:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of a job's parameters."""
         return list(self.jobs[0].parameters)
 
     def arguments(self, job: Job) -> Parameters:

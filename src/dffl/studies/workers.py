@@ -34,7 +34,6 @@ class LocalWorkers:
         self._running: dict[Future[Any], tuple[int, Job]] = {}
 
     def submit(self, job: Job) -> None:
-        """Start a job in a free worker."""
         busy = {place for place, _ in self._running.values()}
         place = next(place for place in range(self.slots) if place not in busy)
         arguments = self.study.arguments(job)
@@ -46,7 +45,6 @@ class LocalWorkers:
         self._running[future] = (place, job)
 
     def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
-        """What has ended, waiting at most so long for the first."""
         done, _ = wait(self._running, timeout, FIRST_COMPLETED)
         results = []
         for future in done:
@@ -62,7 +60,6 @@ class LocalWorkers:
         return results
 
     def close(self) -> None:
-        """Stop every worker, busy or not."""
         for pool in self._pools:
             if pool is None:
                 continue

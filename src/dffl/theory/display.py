@@ -39,7 +39,6 @@ class BoundsShown(NamedTuple):
         console.print(f"\nHeat map: {self.figure}")
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
         return self.bounds.as_json()
 
 

@@ -103,9 +103,9 @@ def _searched(clients: Scaled, settings: Settings, steps: int, bar: Progress) ->
     dim = clients[0].c.shape[1]
     own = []
     for client in clients:
-        own.append(ascent.rademacher_lower(client.z, dim, settings, steps=steps).value)
+        own.append(ascent.rademacher_lower(client.z, dim, settings, steps=steps))
         bar.advance(1, "complexity")
-    pooled = ascent.rademacher_lower(np.concatenate([client.z for client in clients]), dim, settings, 2, steps).value
+    pooled = ascent.rademacher_lower(np.concatenate([client.z for client in clients]), dim, settings, 2, steps)
     gaps = ascent.discrepancies(clients, settings, steps)
     bar.advance(len(clients), "discrepancy")
     return _Search(own, pooled, gaps)

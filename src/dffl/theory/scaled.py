@@ -37,7 +37,6 @@ class ScaledClient:
 
     @property
     def n(self) -> int:
-        """The number of samples."""
         return len(self.z)
 
     @property

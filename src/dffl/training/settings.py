@@ -112,7 +112,6 @@ class Settings:
 
     @classmethod
     def names(cls) -> list[str]:
-        """The settings' names."""
         return [field.name for field in fields(cls)]
 
     def described(self) -> dict[str, Any]:

@@ -13,11 +13,7 @@ from dffl.sets import TopK
 from dffl.studies.study import Job, grid
 
 CLIENTS, DIM = 12, 20
-SIZES = {
-    "equal": (100,) * 12,
-    "rich and poor": (240,) * 6 + (40,) * 6,
-    "mixed": (30, 60, 120, 240) * 3,
-}
+SIZES = {"equal": (100,) * 12, "rich and poor": (240,) * 6 + (40,) * 6, "mixed": (30, 60, 120, 240) * 3}
 PRICES = {"alike": 0.0, "near": 0.3, "apart": 1.0, "two odd ones": 0.3}
 """How much the clients' prices differ (eta_obj). Two odd ones: 3 for the last two clients of a near federation."""
 

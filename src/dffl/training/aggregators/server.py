@@ -50,11 +50,7 @@ class Momentum(_Server):
     name = "momentum"
 
     def __init__(
-        self,
-        rate: float = 1.0,
-        momentum: float = 0.9,
-        inner: Aggregator | str = Mean(),
-        schedule: Schedule | str = Constant(),
+        self, rate: float = 1.0, momentum: float = 0.9, inner: Aggregator | str = Mean(), schedule: Schedule | str = Constant()
     ):
         super().__init__(rate, inner, schedule)
         if not 0 <= momentum < 1:

@@ -72,7 +72,6 @@ class Processes:
             self.send(place, {"kind": "begin", "settings": settings} | _rows(client, "") | judging)
 
     def send(self, place: int, message: Message) -> None:
-        """Send a message to one client."""
         try:
             self._workers[place].pipe.send(self.traffic.add("to client:", message))
         except (BrokenPipeError, OSError):
@@ -153,12 +152,10 @@ class ProcessEngine:
                 return
 
     def kept(self, scope: str) -> dict[str, Fields]:
-        """What each client keeps in a scope."""
         answers = self._processes.collect(self._everyone, {"kind": "kept", "part": self._part, "scope": scope})
         return {self.names[place]: message["fields"] for place, message in answers.items() if message["fields"]}
 
     def restore(self, scope: str, kept: Mapping[str, Fields]) -> None:
-        """Put back what `kept` returned."""
         for place, name in enumerate(self.names):
             if name in kept:
                 message = {"kind": "restore", "part": self._part, "scope": scope, "fields": dict(kept[name])}

@@ -77,12 +77,7 @@ class Site:
     """Some clients of one shape."""
 
     def __init__(
-        self,
-        members: np.ndarray,
-        layout: Layout,
-        side: ClientSide,
-        kept: dict[int, Fields],
-        note: Callable[[Note], None],
+        self, members: np.ndarray, layout: Layout, side: ClientSide, kept: dict[int, Fields], note: Callable[[Note], None]
     ):
         self.members, self._layout, self._side, self._kept, self._note = members, layout, side, kept, note
         self.settings, self.initial = layout.settings, layout.initial

@@ -118,11 +118,9 @@ class VectorEngine:
         return found
 
     def kept(self, scope: str) -> dict[str, Fields]:
-        """What each client keeps in a scope."""
         return {self.names[member]: dict(fields) for member, fields in self._kept[scope].items()}
 
     def restore(self, scope: str, kept: Mapping[str, Fields]) -> None:
-        """Put back what `kept` returned."""
         self._kept[scope].update({self.names.index(name): dict(fields) for name, fields in kept.items()})
 
     def _grouped(self) -> list[_Group]:

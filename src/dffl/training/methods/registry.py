@@ -78,7 +78,6 @@ class Request:
         return f"{self.method.name}({shown})" if shown else self.method.name
 
     def __call__(self, run: Run) -> Outcome:
-        """Run the method."""
         run.performing = self.method.name
         return self.method.fit(run, **self.options)
 

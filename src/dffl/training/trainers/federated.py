@@ -56,7 +56,6 @@ class Federated(Trainer):
         return self.finish(run, part, state)
 
     def next(self, run: Run, part: Part, state: ServerState) -> ServerState:
-        """One round."""
         engine, settings = run.engine(part), run.settings
         members, samples = sampled(engine.names, settings, state.round), float(engine.counts.sum())
         moment = Moment(state.round, settings.rounds)
@@ -112,7 +111,6 @@ class Federated(Trainer):
         return float(counts.sum()) * share * settings.rounds * settings.local_epochs
 
     def aggregator(self, settings: Settings) -> Aggregator:
-        """The aggregator in use."""
         return Aggregator.of(settings.aggregate if self.aggregate is None else self.aggregate)
 
     def recipe(self, recipe: Recipe) -> Recipe:

@@ -8,17 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dffl.cases.paper.figures.parts import (
-    BOX_CAPTION,
-    REGRET,
-    SHORT_ETAS,
-    WHISKERS,
-    drawing,
-    level_name,
-    levels_in,
-    logarithmic,
-    paint_boxes,
-)
+from dffl.cases.paper.figures import parts
 from dffl.cases.paper.tables import methods_in, name_of, over_degrees
 from dffl.studies.drawing import PALE_INK, WIDE, blank, legend_above, note
 from dffl.training.methods import colour_of
@@ -26,30 +16,30 @@ from dffl.training.methods import colour_of
 COMPARED = ("local", "fedavg")
 
 
-@drawing
+@parts.drawing
 def draw_boxes(rows: pd.DataFrame, problem: str) -> Figure | None:
     """Boxplots of one problem: one row per balance, one column per objective heterogeneity."""
     rows = rows[(rows["problem"] == problem) & rows["method"].isin(COMPARED)]
     if rows.empty:
         return None
     clients = over_degrees(rows)
-    balances, levels = sorted(clients["imbalanced"].unique()), levels_in(clients, "eta_obj")
+    balances, levels = sorted(clients["imbalanced"].unique()), parts.levels_in(clients, "eta_obj")
     figure = blank(WIDE, 1.0 + 1.6 * len(balances))
     panels = figure.subplots(len(balances), len(levels), sharex=True, sharey=True, squeeze=False)
-    ticks = levels_in(clients, "eta_constr")
+    ticks = parts.levels_in(clients, "eta_constr")
     for line, imbalanced in zip(panels, balances, strict=True):
         for axes, level in zip(line, levels, strict=True):
             _panel(axes, clients[(clients["imbalanced"] == imbalanced) & (clients["eta_obj"] == level)], ticks)
-        line[0].set_ylabel(f"{'imbalanced' if imbalanced else 'balanced'}\n{REGRET}")
+        line[0].set_ylabel(f"{'imbalanced' if imbalanced else 'balanced'}\n{parts.REGRET}")
     for axes, level in zip(panels[0], levels, strict=True):
-        axes.set_title(f"{SHORT_ETAS['eta_obj']} = {level_name(level)}", pad=11)
+        axes.set_title(f"{parts.SHORT_ETAS['eta_obj']} = {parts.level_name(level)}", pad=11)
     for axes in panels[-1]:
-        axes.set_xticks(range(len(ticks)), [level_name(tick) for tick in ticks])
-        axes.set_xlabel(SHORT_ETAS["eta_constr"])
-    scale = logarithmic(panels[0, 0], _whisker_ends(clients))
+        axes.set_xticks(range(len(ticks)), [parts.level_name(tick) for tick in ticks])
+        axes.set_xlabel(parts.SHORT_ETAS["eta_constr"])
+    scale = parts.logarithmic(panels[0, 0], _whisker_ends(clients))
     methods = methods_in(clients, COMPARED)
     legend_above(figure, [Patch(color=colour_of(method)) for method in methods], [name_of(method) for method in methods], 2)
-    note(figure, f"{BOX_CAPTION} {scale}\nPercentages: clients with lower regret when federated, mean over seeds.")
+    note(figure, f"{parts.BOX_CAPTION} {scale}\nPercentages: clients with lower regret when federated, mean over seeds.")
     return figure
 
 
@@ -67,15 +57,15 @@ def federated_share(clients: pd.DataFrame) -> float:
 def _whisker_ends(clients: pd.DataFrame) -> np.ndarray:
     """Where the whiskers of all boxes end: what the axis has to hold."""
     boxes = clients.groupby(["method", "imbalanced", "eta_obj", "eta_constr"], observed=True)["regret"]
-    return np.concatenate([boxes.quantile(percentile / 100).to_numpy() for percentile in WHISKERS])
+    return np.concatenate([boxes.quantile(percentile / 100).to_numpy() for percentile in parts.WHISKERS])
 
 
 def _panel(axes: Axes, clients: pd.DataFrame, levels: list[float]) -> None:
     for method, shift in zip(COMPARED, (-0.2, 0.2), strict=True):
         own = clients[clients["method"] == method]
-        parts = {place: own.loc[own["eta_constr"] == level, "regret"].to_numpy() for place, level in enumerate(levels)}
-        parts = {place: values for place, values in parts.items() if len(values)}
-        paint_boxes(axes, list(parts.values()), [place + shift for place in parts], colour_of(method), 0.34)
+        found = {place: own.loc[own["eta_constr"] == level, "regret"].to_numpy() for place, level in enumerate(levels)}
+        found = {place: values for place, values in found.items() if len(values)}
+        parts.paint_boxes(axes, list(found.values()), [place + shift for place in found], colour_of(method), 0.34)
     for place, level in enumerate(levels):
         share = federated_share(clients[clients["eta_constr"] == level])
         if share == share:

@@ -44,14 +44,8 @@ def _panel(axes: Axes, clients: pd.DataFrame, methods: list[str]) -> None:
             continue
         paint_boxes(axes, [regret], [place], colour_of(method), 0.55)
         axes.plot(place, regret.mean(), "o", color="white", markeredgecolor="black", markeredgewidth=0.7, zorder=5)
-        axes.annotate(
-            f"{regret.mean():.2f}",
-            (place + 0.28, regret.mean()),
-            xytext=(2, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=7,
-        )
+        mean, spot = f"{regret.mean():.2f}", (place + 0.28, regret.mean())
+        axes.annotate(mean, spot, xytext=(2, 0), textcoords="offset points", va="center", fontsize=7)
     axes.set_xticks(range(len(methods)), [LABELS[method] for method in methods])
     axes.set_xlim(-0.5, len(methods) - 0.3)
     axes.set_ylim(bottom=0)

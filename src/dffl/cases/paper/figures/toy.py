@@ -139,13 +139,7 @@ def _limit(axes: Axes) -> None:
         axes.plot(epsilons, gap, color=INK)
         axes.plot(epsilons, bound, ":", color=INK)
         axes.annotate(name, (epsilons[0], gap[0]), xytext=(2, 4), textcoords="offset points", va="bottom", fontsize=7.5)
-    axes.annotate(
-        "$2\\sqrt{2}B$",
-        (epsilons[0], 2 * np.sqrt(2) * BOUND),
-        xytext=(2, -4),
-        textcoords="offset points",
-        va="top",
-        fontsize=7.5,
-    )
+    limit = (epsilons[0], 2 * np.sqrt(2) * BOUND)
+    axes.annotate("$2\\sqrt{2}B$", limit, xytext=(2, -4), textcoords="offset points", va="top", fontsize=7.5)
     axes.set(xscale="log", xlabel="$\\epsilon$\n", ylim=(0, 4), box_aspect=1)
     axes.set_title("Largest gap as $\\epsilon \\to 0$")
