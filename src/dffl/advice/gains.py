@@ -35,7 +35,7 @@ QUICK_SHIFT, QUICK_CHANCE = -0.15, 0.16
 """Where closed-form models replace networks: how much better federating is with networks, and the variance of that."""
 QUICK_EXACT = 0.02
 """A closed-form model that loses less than this share of what the mean cost loses is no evidence about networks."""
-FAR = 3.0
+LARGEST_RATIO = 3.0
 """The largest log ratio: beyond a factor of 20 it only matters that it is large."""
 DRAWS = 400
 
@@ -100,7 +100,7 @@ def estimate(evidence: Sequence[Evidence], blocks: bool = False, seed: int = 0, 
     some = ~nothing & ~unknown
     m = len(evidence)
     ratio, spread, raw, error = np.zeros(m), np.full(m, 1e-6), np.zeros(m), np.zeros(m)
-    spread[unknown] = FAR
+    spread[unknown] = LARGEST_RATIO
     curve, fall = Curve(0.0, 0.0), Curve(*(share * _beyond(folds, blocks) / _beyond(5) for share in (FALL_OWN, FALL_SHARED)))
     if some.any():
         raw[some] = log_ratio(shared[some], own[some])
@@ -127,9 +127,9 @@ def _beyond(folds: int, blocks: bool = False) -> float:
 
 
 def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """log(top / bottom), no further from 0 than FAR."""
+    """log(top / bottom), no further from 0 than LARGEST_RATIO."""
     tiny = 1e-9
-    return np.clip(np.log((top + tiny) / (bottom + tiny)), -FAR, FAR)
+    return np.clip(np.log((top + tiny) / (bottom + tiny)), -LARGEST_RATIO, LARGEST_RATIO)
 
 
 def _bootstrap(one: Evidence, blocks: bool, seed: int) -> float:

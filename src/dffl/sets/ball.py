@@ -22,8 +22,7 @@ class Ball(FeasibleSet):
     def __init__(self, center: ArrayLike, radius: ArrayLike):
         m, r = parameter("Ball", "center", center, 1), parameter("Ball", "radius", radius, 0)
         require("Ball", "radius", r, r >= 0, ">= 0")
-        ranks = {"center": 1, "radius": 0}
-        self.center, self.radius = broadcast_batch("Ball", {"center": m, "radius": r}, ranks)
+        self.center, self.radius = broadcast_batch("Ball", center=(m, 1), radius=(r, 0))
 
     @property
     def dim(self) -> int:
@@ -72,7 +71,7 @@ class Ellipsoid(FeasibleSet):
         values = np.linalg.eigvalsh(q)
         lowest, highest = values[..., 0], values[..., -1]
         require("Ellipsoid", "shape's lowest eigenvalue", lowest, lowest > 1e-13 * np.abs(highest), "> 0 (positive definite)")
-        self.center, self.shape = broadcast_batch("Ellipsoid", {"center": m, "shape": q}, {"center": 1, "shape": 2})
+        self.center, self.shape = broadcast_batch("Ellipsoid", center=(m, 1), shape=(q, 2))
         self.root = frozen(np.linalg.cholesky(self.shape))
 
     @property

@@ -250,12 +250,12 @@ def dimension(owner: str, dim: int) -> int:
     return int(dim)
 
 
-def broadcast_batch(owner: str, arrays: dict[str, np.ndarray], ranks: dict[str, int]) -> Iterator[np.ndarray]:
-    """The arrays with their leading client axes broadcast against each other."""
-    batches = {name: a.shape[: a.ndim - ranks[name]] for name, a in arrays.items()}
+def broadcast_batch(owner: str, **arrays: tuple[np.ndarray, int]) -> Iterator[np.ndarray]:
+    """The arrays, each given with its rank, with their leading client axes broadcast against each other."""
+    batches = {name: a.shape[: a.ndim - rank] for name, (a, rank) in arrays.items()}
     try:
         batch = np.broadcast_shapes(*batches.values())
     except ValueError:
         raise ValueError(f"{owner}: leading client axes do not match: {batches}") from None
-    for name, a in arrays.items():
-        yield frozen(np.broadcast_to(a, batch + a.shape[a.ndim - ranks[name] :]).copy())
+    for a, rank in arrays.values():
+        yield frozen(np.broadcast_to(a, batch + a.shape[a.ndim - rank :]).copy())

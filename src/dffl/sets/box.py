@@ -22,8 +22,7 @@ class Box(FeasibleSet):
         low, up = parameter("Box", "lower", lower, 1), parameter("Box", "upper", upper, 1)
         if low.shape[-1] != up.shape[-1]:
             raise ValueError(f"Box: lower and upper must be equally long, found {low.shape[-1]} and {up.shape[-1]}")
-        ranks = {"lower": 1, "upper": 1}
-        self.lower, self.upper = broadcast_batch("Box", {"lower": low, "upper": up}, ranks)
+        self.lower, self.upper = broadcast_batch("Box", lower=(low, 1), upper=(up, 1))
         require("Box", "upper - lower", self.upper - self.lower, self.upper >= self.lower, ">= 0 (not reversed)")
 
     @property

@@ -26,11 +26,10 @@ class FractionalKnapsack(FeasibleSet):
 
     def __init__(self, weights: ArrayLike, budget: ArrayLike):
         name = "FractionalKnapsack"
-        a = parameter(name, "weights", weights, 1)
-        b = parameter(name, "budget", budget, 0)
+        a, b = parameter(name, "weights", weights, 1), parameter(name, "budget", budget, 0)
         require(name, "weights", a, a > 0, "> 0")
         require(name, "budget", b, b >= 0, ">= 0")
-        self.weights, self.budget = broadcast_batch(name, {"weights": a, "budget": b}, {"weights": 1, "budget": 0})
+        self.weights, self.budget = broadcast_batch(name, weights=(a, 1), budget=(b, 0))
 
     @property
     def dim(self) -> int:

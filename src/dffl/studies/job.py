@@ -23,7 +23,7 @@ class Finished(NamedTuple):
     cpu_seconds: float
 
 
-COSTS = ("seconds", "cpu_seconds")
+TIMES = ("seconds", "cpu_seconds")
 """The fields of a finished job that hold what it cost."""
 
 

@@ -27,7 +27,7 @@ TICK = 0.5
 """Seconds between looks at the workers: the longest that Ctrl-C waits."""
 
 
-class Workers(Protocol):
+class WorkerPool(Protocol):
     """Something that runs ``slots`` jobs at a time, each to its end.
 
     `finished` returns what has ended, and waits for the first at most ``timeout`` seconds; `close` also stops busy workers.
@@ -96,7 +96,7 @@ def _run_jobs(
     study: Study, store: Store, missing: list[Job], workers: int | None, ray: str | None, progress: bool | None
 ) -> list[tuple[Job, str]]:
     count = min(workers or len(core_ids()), len(missing))
-    pool: Workers = RayWorkers(study, ray) if ray else LocalWorkers(study, count)
+    pool: WorkerPool = RayWorkers(study, ray) if ray else LocalWorkers(study, count)
     failed: list[tuple[Job, str]] = []
     waiting, under_way = iter(missing), 0
     with Progress(progress) as bar:

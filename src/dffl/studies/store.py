@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 import dffl
 from dffl.files import write_text, write_whole
-from dffl.studies.job import COSTS, Finished, one_line
+from dffl.studies.job import TIMES, Finished, one_line
 from dffl.studies.sealed import check_table, seal_json, seal_table
 from dffl.studies.study import Job, Study, first_difference
 
@@ -142,7 +142,7 @@ class Store:
     def jobs(self) -> pd.DataFrame:
         """One row for each finished job: key, seconds, cpu_seconds."""
         parts = self._parts()
-        found = pd.DataFrame({"job": list(parts)} | {name: [getattr(part, name) for part in parts.values()] for name in COSTS})
+        found = pd.DataFrame({"job": list(parts)} | {name: [getattr(part, name) for part in parts.values()] for name in TIMES})
         packed = self._packed("jobs.parquet")
         frames = [frame for frame in (packed, found) if frame is not None and len(frame)]
         if not frames:
@@ -158,7 +158,7 @@ class Store:
     def write(self, job: Job, finished: Finished) -> None:
         """Keep a job's rows. They are complete on disk before they are visible."""
         table = _table(job, finished.rows)
-        cost = {name: f"{getattr(finished, name):.3f}" for name in COSTS}
+        cost = {name: f"{getattr(finished, name):.3f}" for name in TIMES}
         content = seal_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **cost}))
         (self.folder / "parts").mkdir(exist_ok=True)
         _save(self.folder / "parts" / f"{job.key}.parquet", content)
@@ -200,7 +200,7 @@ class Store:
             try:
                 content = _content(path, sealed)
                 stored = pq.read_schema(io.BytesIO(content)).metadata
-                costs = (float(stored[name.encode()]) for name in COSTS)
+                costs = (float(stored[name.encode()]) for name in TIMES)
                 parts[path.stem] = Finished(pd.read_parquet(io.BytesIO(content)), *costs)
             except FileNotFoundError:  # a run that is writing has just packed it
                 continue

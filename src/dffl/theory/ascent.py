@@ -26,7 +26,7 @@ from dffl.training import Settings
 from dffl.training.update import NetworkForm
 
 STEPS, DRAWS, RATE = 300, 4, 1e-2
-SAMPLES = 32
+SEARCH_SAMPLES = 32
 """Samples of a client that the search for a discrepancy looks at; what it finds is then judged on all of them."""
 
 
@@ -120,7 +120,7 @@ def discrepancies(clients: Scaled, settings: Settings, steps: int = STEPS) -> Di
     """For each client the largest and the smallest R_j - R_mix that the search finds."""
     m, dim = len(clients), clients[0].c.shape[1]
     host = any(client.set.on_host for client in clients)  # solved one by one: search less
-    samples, steps = (4, min(steps, 20)) if host else (SAMPLES, steps)
+    samples, steps = (4, min(steps, 20)) if host else (SEARCH_SAMPLES, steps)
     form, start = _form(settings, clients[0].z.shape[1], dim)
     groups = _grouped(clients, samples)
     order = np.concatenate([group.members for group in groups])

@@ -15,7 +15,7 @@ from dffl.federation import Client, Federation
 from dffl.predictor import Normaliser
 from dffl.training.units import in_units
 
-UNITS = 64
+RELU_UNITS = 64
 """Random ReLU units in addition to the features themselves."""
 PENALTIES = 10.0 ** np.arange(-4, 5)
 
@@ -37,7 +37,7 @@ class Ridge:
         return _design(z, self.directions, self.offsets) @ self.coefficients
 
 
-def fit_ridge(z: np.ndarray, c: np.ndarray, units: int = UNITS) -> Ridge:
+def fit_ridge(z: np.ndarray, c: np.ndarray, units: int = RELU_UNITS) -> Ridge:
     """The ridge of standardised features z (n, p) against costs c (n, d)."""
     rng = np.random.default_rng(0)  # the same units for all clients, so that their models can be compared
     directions = rng.normal(size=(units, z.shape[1])) / np.sqrt(z.shape[1])

@@ -49,15 +49,10 @@ class Checkpoint:
         self._pending: Callable[[], None] | None = None
         self._written = time.monotonic()
 
-    def finished(self, job: str) -> Saved | None:
-        """A training that was done."""
+    def saved(self, job: str, done: bool) -> Saved | None:
+        """A training that was done, or one that was under way."""
         found = self._jobs.get(job)
-        return found if found is not None and found.done else None
-
-    def unfinished(self, job: str) -> Saved | None:
-        """A training that was under way."""
-        found = self._jobs.get(job)
-        return None if found is None or found.done else found
+        return found if found is not None and found.done == done else None
 
     @property
     def due(self) -> bool:
@@ -103,7 +98,6 @@ class Checkpoint:
 
     def _write(self) -> None:
         self._written = time.monotonic()
-
         about = {"format": FORMAT, "run": self._fingerprint, "done": {job: s.done for job, s in self._jobs.items()}}
         members = {"about.json": json.dumps(about).encode()}
         for number, saved in enumerate(self._jobs.values()):
@@ -132,9 +126,8 @@ class Checkpoint:
 
 
 def _flat(saved: Saved) -> dict[tuple[str, ...], np.ndarray]:
-    flat = {("state", name): value for name, value in saved.state.items()}
-    flat |= {("memory", name): value for name, value in saved.memory.items()}
-    flat |= {("history", name): value for name, value in saved.history.items()}
+    parts = ("state", "memory", "history")
+    flat = {(part, name): value for part in parts for name, value in getattr(saved, part).items()}
     return flat | {("kept", client, name): value for client, own in saved.kept.items() for name, value in own.items()}
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from dffl.training.engines.base import Note
 from dffl.training.update import Diagnostics
 
-COLUMNS = ("job", "round", "client", "loss", "clipped", "norm")
+HISTORY_COLUMNS = ("job", "round", "client", "loss", "clipped", "norm")
 
 
 class DivergenceError(RuntimeError):
@@ -72,7 +72,7 @@ class History:
         self.flush()
         entries = [entry for entry in self._entries if only is None or entry.job in only]
         if not entries:
-            return pd.DataFrame({name: pd.Series(dtype=float) for name in COLUMNS})
+            return pd.DataFrame({name: pd.Series(dtype=float) for name in HISTORY_COLUMNS})
         columns = _columns(entries)
         titles = np.array([entry.title for entry in entries], dtype=object)[columns["entry"]]
         table = {"job": titles, "round": columns["round"], "client": np.array(self.names, dtype=object)[columns["member"]]}

@@ -26,7 +26,7 @@ class Part(ABC):
 
 
 @dataclass(frozen=True)
-class All(Part):
+class AllSamples(Part):
     """All samples train. Candidates can be judged if the user gave a validation federation."""
 
     def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
@@ -37,7 +37,7 @@ class All(Part):
 
 
 @dataclass(frozen=True)
-class Split(Part):
+class SplitSamples(Part):
     """Each client holds out a share of its samples, `Settings.validation_fraction`, to judge candidates on."""
 
     def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
@@ -47,4 +47,4 @@ class Split(Part):
         return "split"
 
 
-ALL, SPLIT = All(), Split()
+ALL, SPLIT = AllSamples(), SplitSamples()

@@ -164,7 +164,7 @@ class Run:
         """The server's state of an earlier run that was interrupted in this training."""
         if self._checkpoint is None:
             return None
-        found = self._checkpoint.unfinished(job_name(trainer, part))
+        found = self._checkpoint.saved(job_name(trainer, part), done=False)
         if found is None:
             return None
         self.engine(part).restore(trainer.label, found.kept)
@@ -198,7 +198,7 @@ class Run:
         if self._checkpoint is None:
             return trainer.train(self, part)
         job = job_name(trainer, part)
-        found = self._checkpoint.finished(job)
+        found = self._checkpoint.saved(job, done=True)
         if found is not None:
             # Its form is known from a rehearsal; the numbers are those that were saved.
             blank = self.rehearse([lambda run: run.trained(trainer, part)]).blanks[trainer, part]

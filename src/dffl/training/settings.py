@@ -20,7 +20,7 @@ LARGEST = {
     "rounds": 10**7, "local_epochs": 10**5, "batch_size": 10**7, "hidden": 10**6, "chunk_size": 10**6,
 }  # fmt: skip
 """A larger number is a mistake, and would end in a full memory or a traceback."""
-KINDS: dict[str, Any] = {"loss": Loss, "aggregate": Aggregator, "optimiser": Optimiser, "schedule": Schedule}
+NAMED_SETTINGS: dict[str, Any] = {"loss": Loss, "aggregate": Aggregator, "optimiser": Optimiser, "schedule": Schedule}
 """Settings that are named values."""
 MOVED = {
     "lambda_step": ("lambda_step", "interp-spo"),
@@ -96,7 +96,7 @@ class Settings:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
         if self.network is not None and not callable(self.network):
             raise ValueError(f"network must be a function of (key, p, d) that builds a network, found {self.network!r:.80}")
-        for name, kind in KINDS.items():
+        for name, kind in NAMED_SETTINGS.items():
             object.__setattr__(self, name, kind.of(getattr(self, name)))
         trainable(self.loss)
 

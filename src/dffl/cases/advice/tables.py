@@ -10,7 +10,7 @@ import pandas as pd
 from dffl.comparing import harms
 from dffl.studies.tables import Table, plain_cells
 
-LARGE = 0.1
+LARGE_CHANGE = 0.1
 """A gain or loss that matters: more than this share of the client's local regret."""
 AXES = ("problem", "prices", "sizes", "noise", "degree")
 
@@ -34,7 +34,7 @@ def directions(judged: pd.DataFrame) -> Table:
     """Right, wrong and neither, of the clients for which it matters; and how often intervals hold the truth."""
     cells = []
     for label, part in _parts(judged):
-        large = part[part["change"].abs() > LARGE]
+        large = part[part["change"].abs() > LARGE_CHANGE]
         inside = part["change"].between(part["gain_low"], part["gain_high"])
         numbers = {
             "clients": len(part), "large change": len(large), "right": _percent(right(large, "recommendation")),
@@ -43,8 +43,9 @@ def directions(judged: pd.DataFrame) -> Table:
         }  # fmt: skip
         cells += plain_cells(label, numbers)
     note = (
-        f"In %, except the two counts. A change is large if it exceeds {LARGE:.0%} of the client's local test regret; right "
-        "and wrong are among those. Personalise and cannot tell are neither. Intervals claim 90 %. Quick: nothing was trained."
+        f"In %, except the two counts. A change is large if it exceeds {LARGE_CHANGE:.0%} of the client's local test regret; "
+        "right and wrong are among those. Personalise and cannot tell are neither. Intervals claim 90 %. Quick: "
+        "nothing was trained."
     )
     return Table("directions", "Was the advice right?", ("of", ""), cells, note)
 

@@ -211,7 +211,7 @@ def with_noise(rows: pd.DataFrame) -> Table:
 
 # What they are made of
 
-COLUMNS: dict[str, Callable[[pd.DataFrame], float]] = {
+COLUMN_VALUES: dict[str, Callable[[pd.DataFrame], float]] = {
     "mean": lambda one: one["regret"].mean(),
     "median": lambda one: one["regret"].median(),
     "p75": lambda one: float(one["regret"].quantile(0.75)),
@@ -230,7 +230,7 @@ def _cells(row: tuple[str, ...], rows: pd.DataFrame, columns: Sequence[str], pap
     seeds = [one for _, one in rows.groupby("seed")]
     cells = []
     for column in columns:
-        value = Value.over_seeds([COLUMNS[column](one) for one in seeds])
+        value = Value.over_seeds([COLUMN_VALUES[column](one) for one in seeds])
         cells.append(Cell(row, column, value, paper.get(column)))
     return cells
 

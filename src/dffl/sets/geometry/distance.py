@@ -17,7 +17,7 @@ import numpy as np
 from dffl.sets.base import Bracket, FeasibleSet
 from dffl.sets.geometry import hulls
 
-BLOCK = 64
+DIRECTIONS = 64
 """Directions are asked in blocks of this many, so that a family's oracle is compiled once."""
 ROUNDS = 6
 LEADERS = 16
@@ -103,8 +103,8 @@ class _Probe:
 
     def answer(self, u: np.ndarray) -> np.ndarray:
         """The farthest point of the set along each direction."""
-        rows = -len(u) % BLOCK
-        blocks = np.vstack([u, np.zeros((rows, u.shape[1]))]).reshape(-1, BLOCK, u.shape[1])
+        rows = -len(u) % DIRECTIONS
+        blocks = np.vstack([u, np.zeros((rows, u.shape[1]))]).reshape(-1, DIRECTIONS, u.shape[1])
         with jax.enable_x64(True):
             return np.concatenate([np.asarray(self.s.solve(-block), np.float64) for block in blocks])[: len(u)]
 
@@ -180,16 +180,16 @@ def _pair(s1: FeasibleSet, s2: FeasibleSet) -> tuple[_Pair, np.ndarray]:
     pair, d = _Pair(_Probe(s1), _Probe(s2)), s1.dim
     rng = np.random.default_rng(0)
     if d == 2:
-        angles = np.arange(4 * BLOCK) * (2 * math.pi / (4 * BLOCK)) + 0.5 * math.pi / (4 * BLOCK)
+        angles = np.arange(4 * DIRECTIONS) * (2 * math.pi / (4 * DIRECTIONS)) + 0.5 * math.pi / (4 * DIRECTIONS)
         return pair, np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     ones, way = np.full((1, d), d**-0.5), pair.one.centre - pair.two.centre
     special = np.vstack([ones, -ones, _units(way[None], ones), -_units(way[None], ones)])
     ways = np.vstack([pair.one.points - pair.two.points, pair.two.points - pair.one.points])
     # Random directions, and some in which polytopes often differ: sums of a few axes.
-    few = (rng.integers(0, 2, (BLOCK // 2, d)), rng.integers(-1, 2, (BLOCK - 4, d)))
-    drawn = np.vstack([rng.normal(size=(BLOCK // 2, d)), *few])
+    few = (rng.integers(0, 2, (DIRECTIONS // 2, d)), rng.integers(-1, 2, (DIRECTIONS - 4, d)))
+    drawn = np.vstack([rng.normal(size=(DIRECTIONS // 2, d)), *few])
     u = np.vstack([special, _units(drawn, ones), _units(ways, ones)])
-    return pair, u[: len(u) // BLOCK * BLOCK]
+    return pair, u[: len(u) // DIRECTIONS * DIRECTIONS]
 
 
 def _hausdorff(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
@@ -266,7 +266,7 @@ def _polygon(probe: _Probe) -> hulls.Hull:
         points = probe.points[np.argsort(np.arctan2(probe.u[:, 1], probe.u[:, 0]))]
         edges = np.roll(points, -1, axis=0) - points
         edges = edges[np.abs(edges).max(axis=-1) > 1e-7 * np.abs(points).max(initial=1e-300)]
-        if not 0 < len(edges) <= BLOCK:  # with many short edges it is round, and seen closely enough
+        if not 0 < len(edges) <= DIRECTIONS:  # with many short edges it is round, and seen closely enough
             break
         normals = np.stack([edges[:, 1], -edges[:, 0]], axis=-1)
         probe.see(normals / np.linalg.norm(normals, axis=-1)[:, None])

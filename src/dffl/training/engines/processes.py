@@ -123,7 +123,7 @@ class ProcessEngine:
         self._everyone = list(range(len(self.names)))
         opened = processes.collect(self._everyone, {"kind": "open", "part": part})
         self.counts = np.array([opened[place]["count"] for place in self._everyone])
-        self.units = [Normaliser(**{k: opened[place][k] for k in UNITS}) for place in self._everyone]
+        self.units = [Normaliser(**{k: opened[place][k] for k in UNIT_FIELDS}) for place in self._everyone]
         self.judges = opened[0]["judges"]
 
     def ask(
@@ -162,7 +162,7 @@ class ProcessEngine:
                 self._processes.send(place, message)
 
 
-UNITS = ("x_mean", "x_scale", "c_scale")
+UNIT_FIELDS = ("x_mean", "x_scale", "c_scale")
 
 
 def _note(place: int, message: Message) -> Note:
@@ -205,7 +205,7 @@ class _ClientProcess:
 
     def open(self, message: Message) -> None:
         engine = self._engine(message)
-        own = {name: getattr(engine.units[0], name) for name in UNITS}
+        own = {name: getattr(engine.units[0], name) for name in UNIT_FIELDS}
         self._pipe.send({"kind": "opened", "count": int(engine.counts[0]), "judges": engine.judges} | own)
 
     def order(self, message: Message) -> None:

@@ -32,10 +32,10 @@ def draw_boxes(rows: pd.DataFrame, problem: str) -> Figure | None:
             _panel(axes, clients[(clients["imbalanced"] == imbalanced) & (clients["eta_obj"] == level)], ticks)
         line[0].set_ylabel(f"{'imbalanced' if imbalanced else 'balanced'}\n{parts.REGRET}")
     for axes, level in zip(panels[0], levels, strict=True):
-        axes.set_title(f"{parts.SHORT_ETAS['eta_obj']} = {parts.level_name(level)}", pad=11)
+        axes.set_title(f"{parts.ETA_SYMBOLS['eta_obj']} = {parts.level_name(level)}", pad=11)
     for axes in panels[-1]:
         axes.set_xticks(range(len(ticks)), [parts.level_name(tick) for tick in ticks])
-        axes.set_xlabel(parts.SHORT_ETAS["eta_constr"])
+        axes.set_xlabel(parts.ETA_SYMBOLS["eta_constr"])
     scale = parts.logarithmic(panels[0, 0], _whisker_ends(clients))
     methods = methods_in(clients, COMPARED)
     legend_above(figure, [Patch(color=colour_of(method)) for method in methods], [name_of(method) for method in methods], 2)

@@ -19,7 +19,7 @@ from dffl.studies.drawing import INK, PALE_INK, WIDE, blank, in_print, note
 
 BELOW, ABOVE = 0.5, 0.9
 """Thresholds on either side of log 2 = .693."""
-POINTS = {"(.5, .5, 0)": (0.5, 0.5, 0.0), "(.55, .45, 0)": (0.55, 0.45, 0.0), "(.6, .4, 0)": (0.6, 0.4, 0.0)}
+PORTFOLIOS = {"(.5, .5, 0)": (0.5, 0.5, 0.0), "(.55, .45, 0)": (0.55, 0.45, 0.0), "(.6, .4, 0)": (0.6, 0.4, 0.0)}
 """Two portfolios without the third asset, and their midpoint: the whole segment lies on the boundary."""
 ACROSS, UP = np.array([-1.0, 1.0, 0.0]) / math.sqrt(2), np.array([-1.0, -1.0, 2.0]) / math.sqrt(6)
 """Unit vectors of the portfolios' plane."""
@@ -93,7 +93,7 @@ def _mark(axes: Axes) -> None:
     """The two portfolios and their midpoint."""
     leader = {"arrowstyle": "-", "linewidth": 0.6, "color": PALE_INK, "shrinkA": 1, "shrinkB": 3}
     labels = {"(.5, .5, 0)": (0.34, -0.6), "(.55, .45, 0)": (-0.05, -0.6), "(.6, .4, 0)": (-0.44, -0.6)}
-    for name, point in POINTS.items():
+    for name, point in PORTFOLIOS.items():
         place = to_plane(np.array(point))
         axes.plot(*place, "o", color=INK, markersize=3.5, zorder=5)
         axes.annotate(

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dffl.cases.paper.figures.parts import ETAS, PROBLEMS, REGRET, drawing, level_name, levels_in, problems_in
+from dffl.cases.paper.figures.parts import ETA_NAMES, PROBLEM_NAMES, REGRET, drawing, level_name, levels_in, problems_in
 from dffl.cases.paper.tables import methods_in, name_of
 from dffl.studies.drawing import WIDE, blank, legend_above, note
 from dffl.training.methods import colour_of
@@ -23,10 +23,10 @@ def draw_means(rows: pd.DataFrame) -> Figure | None:
     if not problems:
         return None
     figure = blank(WIDE, 1.0 + 1.9 * len(problems))
-    panels = figure.subplots(len(problems), len(ETAS), sharey="row", squeeze=False)
+    panels = figure.subplots(len(problems), len(ETA_NAMES), sharey="row", squeeze=False)
     for line, problem in zip(panels, problems, strict=True):
         part = shown[shown["problem"] == problem]
-        for axes, (axis, label) in zip(line, ETAS.items(), strict=True):
+        for axes, (axis, label) in zip(line, ETA_NAMES.items(), strict=True):
             _panel(axes, part, axis, methods)
             axes.set_xlabel(label)
         line[0].set_title(_title(rows, problem))
@@ -62,4 +62,4 @@ def _panel(axes: Axes, rows: pd.DataFrame, axis: str, methods: list[str]) -> Non
 
 def _title(rows: pd.DataFrame, problem: str) -> str:
     regret = rows.loc[(rows["problem"] == problem) & (rows["method"] == OFF_SCALE), "regret"]
-    return PROBLEMS[problem] + (f" (mean cost without features, not shown: {regret.mean():.1f} %)" if len(regret) else "")
+    return PROBLEM_NAMES[problem] + (f" (mean cost without features, not shown: {regret.mean():.1f} %)" if len(regret) else "")

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dffl.cases.paper.figures.parts import BOX_CAPTION, PROBLEMS, REGRET, drawing, paint_boxes, problems_in
+from dffl.cases.paper.figures.parts import BOX_CAPTION, PROBLEM_NAMES, REGRET, drawing, paint_boxes, problems_in
 from dffl.cases.paper.tables import methods_in, over_degrees
 from dffl.studies.drawing import WIDE, blank, note
 from dffl.training.methods import colour_of
@@ -31,7 +31,7 @@ def draw_oracles(rows: pd.DataFrame) -> Figure | None:
     panels = figure.subplots(1, len(problems), squeeze=False)[0]
     for axes, problem in zip(panels, problems, strict=True):
         _panel(axes, clients[clients["problem"] == problem], methods)
-        axes.set_title(PROBLEMS[problem])
+        axes.set_title(PROBLEM_NAMES[problem])
     panels[0].set_ylabel(REGRET)
     note(figure, f"{BOX_CAPTION} Dots and numbers: means.")
     return figure

@@ -15,19 +15,19 @@ from dffl.cases.paper import tables
 from dffl.cases.paper.tables import client_group, percent
 from dffl.studies.drawing import in_print
 
-PROBLEMS = {"knapsack": "Knapsack", "portfolio": "Portfolio"}
-ETAS = {
+PROBLEM_NAMES = {"knapsack": "Knapsack", "portfolio": "Portfolio"}
+ETA_NAMES = {
     "eta_obj": "objective heterogeneity $\\eta_{\\mathrm{obj}}$",
     "eta_constr": "constraint heterogeneity $\\eta_{\\mathrm{constr}}$",
 }
-SHORT_ETAS = {"eta_obj": "$\\eta_{\\mathrm{obj}}$", "eta_constr": "$\\eta_{\\mathrm{constr}}$"}
+ETA_SYMBOLS = {"eta_obj": "$\\eta_{\\mathrm{obj}}$", "eta_constr": "$\\eta_{\\mathrm{constr}}$"}
 REGRET = "relative regret, %"
 
 Arguments = ParamSpec("Arguments")
 Draw = Callable[[pd.DataFrame], Figure | None]
 
-GROUPS = ("balanced", *tables.GROUPS)
-BALANCED, RICH, POOR = GROUPS
+ALL_GROUPS = ("balanced", *tables.GROUPS)
+BALANCED, RICH, POOR = ALL_GROUPS
 
 SIZE_COLOURS = {BALANCED: "#777777", RICH: "#56B4E9", POOR: "#E69F00"}
 """Blue and orange as in the paper; the blue is not the one of the local models."""
@@ -63,7 +63,7 @@ def grouped(rows: pd.DataFrame) -> pd.DataFrame:
 def problems_in(rows: pd.DataFrame) -> list[str]:
     """The problems that have rows, in the paper's order."""
     found = set(rows["problem"].unique())
-    return [problem for problem in PROBLEMS if problem in found]
+    return [problem for problem in PROBLEM_NAMES if problem in found]
 
 
 def levels_in(rows: pd.DataFrame, axis: str) -> list[float]:

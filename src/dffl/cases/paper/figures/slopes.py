@@ -27,14 +27,14 @@ def draw_slopes(rows: pd.DataFrame, problem: str, imbalanced: bool) -> Figure | 
     for line, row in zip(panels, down, strict=True):
         for axes, column in zip(line, across, strict=True):
             _panel(axes, clients[(clients["eta_obj"] == row) & (clients["eta_constr"] == column)])
-        line[0].set_ylabel(f"{parts.SHORT_ETAS['eta_obj']} = {parts.level_name(row)}\n{parts.REGRET}")
+        line[0].set_ylabel(f"{parts.ETA_SYMBOLS['eta_obj']} = {parts.level_name(row)}\n{parts.REGRET}")
     for axes, column in zip(panels[0], across, strict=True):
-        axes.set_title(f"{parts.SHORT_ETAS['eta_constr']} = {parts.level_name(column)}")
+        axes.set_title(f"{parts.ETA_SYMBOLS['eta_constr']} = {parts.level_name(column)}")
     scale = parts.logarithmic(panels[0, 0], clients[list(ENDS)].to_numpy())
     panels[0, 0].set_xticks([0, 1], ["federated", "local"])
     panels[0, 0].set_xlim(-0.25, 1.25)
-    groups = [group for group in parts.GROUPS if (clients["group"] == group).any()]
-    names = [f"{parts.PROBLEMS[problem]}, {group} clients" for group in groups]
+    groups = [group for group in parts.ALL_GROUPS if (clients["group"] == group).any()]
+    names = [f"{parts.PROBLEM_NAMES[problem]}, {group} clients" for group in groups]
     legend_above(figure, [Line2D([], [], color=parts.SIZE_COLOURS[group]) for group in groups], names, len(groups))
     note(
         figure,
@@ -55,7 +55,7 @@ def client_ends(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _panel(axes: Axes, clients: pd.DataFrame) -> None:
     axes.grid(axis="x", visible=False)
-    present = [group for group in parts.GROUPS if (clients["group"] == group).any()]
+    present = [group for group in parts.ALL_GROUPS if (clients["group"] == group).any()]
     for place, group in enumerate(reversed(present)):
         own = clients[clients["group"] == group]
         axes.plot([0, 1], own[list(ENDS)].to_numpy().T, color=parts.SIZE_COLOURS[group], linewidth=0.8, alpha=0.8)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dffl.cases.paper.figures.parts import PROBLEMS, SHORT_ETAS, drawing, level_name, levels_in, problems_in
+from dffl.cases.paper.figures.parts import ETA_SYMBOLS, PROBLEM_NAMES, drawing, level_name, levels_in, problems_in
 from dffl.cases.paper.tables import ORDER, PAPER_FOUR, methods_in, name_of
 from dffl.studies.drawing import WIDE, blank, ink_on, legend_above, note
 from dffl.training.methods import colour_of
@@ -38,11 +38,11 @@ def draw_winners(rows: pd.DataFrame) -> Figure | None:
         spots = iter(line)
         for title, found in shares.items():
             own = found[found.index.get_level_values("problem") == problem]
-            for axis, label in SHORT_ETAS.items():
+            for axis, label in ETA_SYMBOLS.items():
                 axes = next(spots)
                 _bars(axes, own, axis, levels_in(rows, axis))
                 axes.set_xlabel(label)
-                axes.set_title(f"{PROBLEMS[problem]}, {title}" if axis == "eta_obj" else "")
+                axes.set_title(f"{PROBLEM_NAMES[problem]}, {title}" if axis == "eta_obj" else "")
         line[0].set_ylabel("share of clients, %")
         line[0].set_ylim(0, 100)
     shown = [str(method) for one in shares.values() for method in one.columns]
@@ -89,5 +89,5 @@ def _ties(shares: pd.DataFrame, problems: list[str]) -> str:
     """How many clients every method serves equally well: mostly those whose budget covers everything."""
     tied = np.isclose(shares.max(axis=1), 1 / shares.shape[1])
     owner = shares.index.get_level_values("problem")
-    counts = [f"{PROBLEMS[name].lower()} {tied[owner == name].sum():,} of {(owner == name).sum():,}" for name in problems]
+    counts = [f"{PROBLEM_NAMES[name].lower()} {tied[owner == name].sum():,} of {(owner == name).sum():,}" for name in problems]
     return f"A win is shared between methods that tie. All methods tie (clients x configurations): {', '.join(counts)}."
