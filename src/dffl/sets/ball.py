@@ -9,11 +9,11 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from dffl.sets.base import Bracket, FeasibleSet, Parameter, broadcast_batch, frozen, parameter, require
+from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, frozen, parameter, require
 from dffl.sets.geometry import ellipsoid as geometry
 
 
-class Ball(FeasibleSet):
+class Ball(VectorSet):
     """All points within ``radius`` of ``center``. A zero cost gives the centre."""
 
     center: Parameter
@@ -23,14 +23,6 @@ class Ball(FeasibleSet):
         m, r = parameter("Ball", "center", center, 1), parameter("Ball", "radius", radius, 0)
         require("Ball", "radius", r, r >= 0, ">= 0")
         self.center, self.radius = broadcast_batch("Ball", center=(m, 1), radius=(r, 0))
-
-    @property
-    def dim(self) -> int:
-        return int(self.center.shape[-1])
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return tuple(np.shape(self.radius))
 
     def _minimise(self, c: Array) -> Array:
         return self.center - self.radius * unit(c)
@@ -53,7 +45,7 @@ class Ball(FeasibleSet):
         return Bracket.at(abs(float(self.radius - other.radius)))
 
 
-class Ellipsoid(FeasibleSet):
+class Ellipsoid(VectorSet):
     """{w : (w - center)' Q^-1 (w - center) <= 1} for a positive definite ``shape`` Q. A zero cost gives the centre."""
 
     center: Parameter
@@ -73,14 +65,6 @@ class Ellipsoid(FeasibleSet):
         require("Ellipsoid", "shape's lowest eigenvalue", lowest, lowest > 1e-13 * np.abs(highest), "> 0 (positive definite)")
         self.center, self.shape = broadcast_batch("Ellipsoid", center=(m, 1), shape=(q, 2))
         self.root = frozen(np.linalg.cholesky(self.shape))
-
-    @property
-    def dim(self) -> int:
-        return int(self.center.shape[-1])
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return tuple(self.center.shape[:-1])
 
     def _minimise(self, c: Array) -> Array:
         return self.center - unit(unit(c) @ self.root) @ self.root.T

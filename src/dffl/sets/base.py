@@ -10,6 +10,7 @@ import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
 import equinox as eqx
@@ -175,6 +176,36 @@ class FeasibleSet(eqx.Module):
         if self.batch_shape:
             raise ValueError(f"{what}() is of one set; this is a stack of shape {self.batch_shape}: index it first")
         return self
+
+
+class VectorSet(FeasibleSet):
+    """A family whose first field is a vector with one entry per decision."""
+
+    @property
+    def dim(self) -> int:
+        return int(self._vector.shape[-1])
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return tuple(self._vector.shape[:-1])
+
+    @property
+    def _vector(self) -> Parameter:
+        return getattr(self, fields(self)[0].name)
+
+
+class NumberSet(FeasibleSet):
+    """A family with a dimension of its own, whose first other field is one number per set."""
+
+    _dim: int = eqx.field(static=True)
+
+    @property
+    def dim(self) -> int:
+        return self._dim
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return tuple(np.shape(getattr(self, fields(self)[1].name)))
 
 
 @jax.jit

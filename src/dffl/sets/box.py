@@ -9,10 +9,10 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from dffl.sets.base import Bracket, FeasibleSet, Parameter, broadcast_batch, parameter, require
+from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, parameter, require
 
 
-class Box(FeasibleSet):
+class Box(VectorSet):
     """Independent bounds: {lower <= w <= upper}. A cost of zero takes the lower bound."""
 
     lower: Parameter
@@ -24,14 +24,6 @@ class Box(FeasibleSet):
             raise ValueError(f"Box: lower and upper must be equally long, found {low.shape[-1]} and {up.shape[-1]}")
         self.lower, self.upper = broadcast_batch("Box", lower=(low, 1), upper=(up, 1))
         require("Box", "upper - lower", self.upper - self.lower, self.upper >= self.lower, ">= 0 (not reversed)")
-
-    @property
-    def dim(self) -> int:
-        return int(self.lower.shape[-1])
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return tuple(self.lower.shape[:-1])
 
     def _minimise(self, c: Array) -> Array:
         return jnp.where(c < 0, self.upper, self.lower)

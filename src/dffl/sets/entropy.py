@@ -14,21 +14,20 @@ from jax.scipy.special import entr
 from jax.typing import ArrayLike
 
 from dffl.sets._bits import to_one
-from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, frozen, parameter, require
+from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, frozen, parameter, require
 from dffl.sets.geometry import entropy as geometry
 
 NARROW = 1e-4
 """Thresholds closer than this to 0 or log d are solved in float64 even in a float32 program."""
 
 
-class EntropySimplex(FeasibleSet):
+class EntropySimplex(NumberSet):
     """Portfolios that are spread out enough: {w >= 0, sum w = 1, -sum w log w >= min_entropy}.
 
     The answer is softmax(-c / b) for the b that meets the threshold. Where the minimal entries alone are spread
     enough the threshold does not bind, and the answer is uniform on them; so a constant cost gives the uniform point.
     """
 
-    _dim: int = eqx.field(static=True)
     min_entropy: Parameter
     spare: Parameter  # log d - min_entropy: near log d the difference does not survive in float32
     double: bool = eqx.field(static=True)
@@ -43,14 +42,6 @@ class EntropySimplex(FeasibleSet):
         self.min_entropy = frozen(np.asarray(np.minimum(h, top)))
         self.spare = frozen(np.asarray(top - self.min_entropy))
         self.double = bool(np.any((h < NARROW) | (self.spare < NARROW)))
-
-    @property
-    def dim(self) -> int:
-        return self._dim
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return tuple(np.shape(self.min_entropy))
 
     def _minimise(self, c: Array) -> Array:
         if self.double and c.dtype != jnp.float64:

@@ -9,12 +9,12 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from dffl.sets.base import Bracket, FeasibleSet, Parameter, broadcast_batch, parameter, require
+from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, parameter, require
 from dffl.sets.geometry import knapsack as geometry
 from dffl.sets.ranking import ratio_order, weight_before
 
 
-class FractionalKnapsack(FeasibleSet):
+class FractionalKnapsack(VectorSet):
     """Shares of d items, at most 1 each, whose weights fit a budget: {w in [0, 1]^d, a . w <= B}.
 
     Items are taken by cost for each unit of weight, cheapest first; items that cost nothing or something are
@@ -30,14 +30,6 @@ class FractionalKnapsack(FeasibleSet):
         require(name, "weights", a, a > 0, "> 0")
         require(name, "budget", b, b >= 0, ">= 0")
         self.weights, self.budget = broadcast_batch(name, weights=(a, 1), budget=(b, 0))
-
-    @property
-    def dim(self) -> int:
-        return int(self.weights.shape[-1])
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return tuple(np.shape(self.budget))
 
     @property
     def saturated(self) -> np.ndarray:

@@ -5,34 +5,23 @@ from __future__ import annotations
 import math
 from typing import Self
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, parameter, require
+from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, parameter, require
 
 
-class Simplex(FeasibleSet):
+class Simplex(NumberSet):
     """Shares of a total ``scale``: {w >= 0, sum w = scale}. All of it goes to the cheapest."""
 
-    _dim: int = eqx.field(static=True)
     scale: Parameter
 
     def __init__(self, dim: int, scale: ArrayLike = 1.0):
         self._dim = dimension("Simplex", dim)
         self.scale = parameter("Simplex", "scale", scale, 0)
         require("Simplex", "scale", self.scale, self.scale >= 0, ">= 0")
-
-    @property
-    def dim(self) -> int:
-        return self._dim
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return tuple(np.shape(self.scale))
 
     def _minimise(self, c: Array) -> Array:
         return self.scale * jax.nn.one_hot(jnp.argmin(c, axis=-1), self.dim, dtype=c.dtype)

@@ -5,34 +5,24 @@ from __future__ import annotations
 import math
 from typing import Self
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, parameter, require
+from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, parameter, require
 from dffl.sets.ranking import weight_before
 
 
-class TopK(FeasibleSet):
+class TopK(NumberSet):
     """The k cheapest of d: {w in [0, 1]^d, sum w = k}; a fractional k takes a part of the last one."""
 
-    _dim: int = eqx.field(static=True)
     k: Parameter
 
     def __init__(self, dim: int, k: ArrayLike):
         self._dim = dimension("TopK", dim)
         self.k = parameter("TopK", "k", k, 0)
         require("TopK", "k", self.k, (self.k >= 0) & (self.k <= self.dim), f"in [0, {self.dim}]")
-
-    @property
-    def dim(self) -> int:
-        return self._dim
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        return tuple(np.shape(self.k))
 
     def _minimise(self, c: Array) -> Array:
         return jnp.clip(self.k - weight_before(c, jnp.ones((), c.dtype)[None]), 0, 1)
