@@ -1,4 +1,4 @@
-"""The advice for people: a table, and a sentence for each client."""
+"""The advice on the terminal: a table, and a sentence for each client."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def _unclear(row: dict[str, Any], median: float, steep: float) -> str:
 
 
 def _deployment(row: dict[str, Any]) -> str:
-    """What to deploy, where it is not what the recommendation says."""
+    """What to deploy, where it differs from the recommendation."""
     if row["use"] == "mean-cost":
         return ". But the mean of past costs decides better than any model yet: use mean-cost"
     if row["use"] != "finetune" or row["recommendation"] == "personalise":

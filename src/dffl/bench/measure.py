@@ -111,7 +111,7 @@ def growth(seconds: float, sizes: tuple[int, ...]) -> dict[str, Any]:
 
 
 def memory(clients: int) -> dict[str, Any]:
-    """Peak memory of training so many clients with 100 samples each, data included."""
+    """Peak memory of training this number of clients with 100 samples each, data included."""
     from dffl.training import FedAvg, Run, Settings
 
     run = Run(_federation("knapsack", clients, 100), Settings(rounds=2, local_epochs=1))
@@ -120,7 +120,7 @@ def memory(clients: int) -> dict[str, Any]:
 
 
 def market(zones: int, past: bool) -> dict[str, Any]:
-    """Peak memory of training a market of so many zones and three years with every method of the energy study."""
+    """Peak memory of training a market of this number of zones and three years with every method of the energy study."""
     from dffl.cases.energy.data import Sampling, federation
     from dffl.cases.energy.data.example import example_panel
     from dffl.comparing import fit_all

@@ -26,7 +26,7 @@ class Rows(NamedTuple):
 
 
 class Loss(Named):
-    """A loss of one's own is a subclass with a ``name`` and one method.
+    """A user's own loss is a subclass with a ``name`` and one method.
 
     It sees every client as one that minimises, in scaled units; w*(c) is there, solved for once for each sample.
     """

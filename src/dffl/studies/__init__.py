@@ -1,4 +1,4 @@
-"""Studies: many fits over a grid, as tidy rows that survive whatever stops a run."""
+"""Studies: many fits over a grid, as tidy rows that are safe when a run stops."""
 
 from dffl.studies.runner import Report, run
 from dffl.studies.store import Store

@@ -51,7 +51,7 @@ def in_print() -> Any:
 
 
 def blank(width: float, height: float) -> Figure:
-    """An empty figure, in inches. It is no window's and in no list of open figures, so nobody has to close it."""
+    """An empty figure, in inches. It belongs to no window and no list of open figures, so it need not be closed."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -76,7 +76,7 @@ def ink_on(colour: str | tuple[float, float, float, float]) -> str:
 def write_figures(
     figures: Iterable[tuple[str, Figure | None]], folder: Path, formats: Sequence[str], resolution: int
 ) -> list[Path]:
-    """Write figures by name, but for those that there was nothing to draw of; the files written."""
+    """Write figures by name, without those that are None; the files written."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, figure in figures:

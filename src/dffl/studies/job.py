@@ -53,6 +53,6 @@ def run_job(task: Callable[..., pd.DataFrame], arguments: dict[str, Any]) -> Fin
 
 
 def one_line(error: BaseException) -> str:
-    """An error's kind and the first line of what it says."""
+    """An error's kind and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

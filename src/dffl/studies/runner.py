@@ -1,4 +1,4 @@
-"""Run a study: whatever is missing in its folder, on this machine or on a cluster, until it is all there."""
+"""Run the jobs of a study that its folder lacks, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dffl.studies.study import Job, Study
 from dffl.studies.workers import LocalWorkers, core_ids
 
 TICK = 0.5
-"""Seconds between looks at the workers: the longest that Ctrl-C waits."""
+"""Seconds between checks of the workers: the longest that Ctrl-C waits."""
 
 
 class WorkerPool(Protocol):
@@ -49,7 +49,7 @@ class Report:
     jobs: int
     """How many jobs the study has."""
     resumed: int
-    """How many were there already."""
+    """How many were finished before."""
     failed: list[tuple[Job, str]]
     """The jobs without rows, and why."""
     damaged: list[Path]

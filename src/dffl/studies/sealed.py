@@ -3,7 +3,7 @@
 In a Parquet file the digest stands between the data and the footer. Parquet finds the data by their distance from the start
 and the footer by its length from the end, so the bytes between are free, and every reader of Parquet reads the file as usual.
 The checksums of pages that Parquet has do not cover the footer. A digest in a second file would have to be moved into place
-after the first one: a run that is killed in between, or somebody who reads just then, would find two files that do not agree.
+after the first one: a run that is killed in between, or one that reads at that moment, would find two files that do not agree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A study's folder: what is finished is on disk, whole, and stays there whatever happens next.
+"""A study's folder: what is finished is on disk, complete, and stays there.
 
 study.json      what the rows mean: name, protocol, version, machine
 .lock           held by the run that writes
@@ -38,7 +38,7 @@ FORMAT = 2
 
 
 class Store:
-    """The folder of one study. One run writes; anybody may read at any moment."""
+    """The folder of one study. One run writes; others may read at any moment."""
 
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
@@ -48,7 +48,7 @@ class Store:
     # Opening
 
     def describe(self) -> dict[str, Any]:
-        """What study.json says."""
+        """The content of study.json."""
         path, another = self.folder / "study.json", "restore it from a copy, or choose another folder"
         try:
             described = json.loads(path.read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ class Store:
         return described
 
     def check(self, study: Study) -> dict[str, Any]:
-        """What study.json says; a folder with the rows of another study or protocol is refused."""
+        """The content of study.json; a folder with the rows of another study or protocol is refused."""
         described = self.describe()
         mine = {"study": study.name, **json_copy(study.protocol)}
         theirs = {"study": described["study"], **described["protocol"]}

@@ -55,7 +55,7 @@ class LocalWorkers:
                 self._pools[place] = None  # a fresh worker for the next job
                 line = "its worker died: out of memory, killed, or unable to import the task"
                 results.append((job, Failed(line, f"{line} ({error})")))
-            except Exception as error:  # the rows could not travel, say
+            except Exception as error:  # for example: the rows could not be sent
                 results.append((job, Failed(one_line(error), repr(error))))
         return results
 

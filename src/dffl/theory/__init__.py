@@ -1,4 +1,4 @@
-"""What the theory says about clients whose costs and feasible sets differ: certified bounds, point by point.
+"""Certified bounds for clients whose costs and feasible sets differ.
 
 `bounds` puts the statements together for two clients, `lemmas` holds them one by one with a verdict on each, `dv` holds
 those of the entropy set, and `geometry` what all of them need to know about a set.

@@ -27,7 +27,7 @@ from dffl.training.update import NetworkForm
 
 STEPS, DRAWS, RATE = 300, 4, 1e-2
 SEARCH_SAMPLES = 32
-"""Samples of a client that the search for a discrepancy looks at; what it finds is then judged on all of them."""
+"""Samples of a client that the search for a discrepancy uses; the result is then evaluated on all samples."""
 
 
 def _form(settings: Settings, features: int, dim: int) -> tuple[NetworkForm, Any]:

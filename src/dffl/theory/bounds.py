@@ -110,7 +110,7 @@ class Ceilings(NamedTuple):
         # A constant on all costs changes no loss of a set of fixed sum, whatever the other client's set.
         p, c = centred(p, g.flat), centred(c, g.flat)
         trivial = g.diameter * np.minimum(norm(c - 2 * p), 2 * norm(c - p))
-        # The ray's ceiling is never above the trivial one, but for rounding where both are almost zero.
+        # The ray's ceiling is never above the trivial one, except for rounding where both are almost zero.
         least = np.min([trivial, dv, loss_ceiling_of(p, c, g), ball_ceiling_of(p, c, g)], axis=0)
         return cls(trivial, dv, least)
 

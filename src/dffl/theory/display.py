@@ -1,4 +1,4 @@
-"""The bounds for people: tables, and one heat map."""
+"""The bounds on the terminal: tables, and one heat map."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BoundsShown(NamedTuple):
 
 
 def notes(bounds: Bounds) -> list[str]:
-    """How to read the numbers, and what they do not say."""
+    """How to read the numbers, and where they are vacuous."""
     table = bounds.clients
     lines = [
         "Scaled units: each client's features are standardised and its costs divided by their mean absolute value, as in "

@@ -21,7 +21,7 @@ PARTS = ("best", "theorem1", "strongly_convex", "trivial", "dv", "objective_part
 
 @dataclass(frozen=True, eq=False)
 class Common:
-    """What the comparison looks at: standardised features, every client's costs there, and one shared prediction."""
+    """What clients are compared on: standardised features, every client's costs there, and one shared prediction."""
 
     z: np.ndarray
     costs: np.ndarray

@@ -1,4 +1,4 @@
-"""`dffl.bounds`: what the theory says about a federation, each number marked as certified, estimated or vacuous."""
+"""`dffl.bounds`: the theory's bounds for a federation, each number marked as certified, estimated or vacuous."""
 
 from __future__ import annotations
 

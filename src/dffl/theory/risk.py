@@ -23,7 +23,7 @@ class Bound(NamedTuple):
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says no more than that the loss is bounded."""
+        """Whether the bound is larger than the trivial one."""
         return self.value > self.trivial
 
 
@@ -92,7 +92,7 @@ def confidence_share(delta: float, clients: int | None = None) -> float:
 def federation_condition(discrepancy: float, epsilon_local: float, epsilon_mix: float) -> bool:
     """The paper's condition: the guarantee of federating is the smaller one if Delta_j < epsilon_j - epsilon_mix.
 
-    It compares two upper bounds. Where both are vacuous it says nothing about the client.
+    It compares two upper bounds. Where both are vacuous it decides nothing for the client.
     """
     return discrepancy < epsilon_local - epsilon_mix
 

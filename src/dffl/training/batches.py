@@ -1,7 +1,7 @@
 """How a client splits its samples into minibatches.
 
-There are as many batches as it takes to hold none above ``batch_size``, all of equal size but for one sample: no step is
-spent on a handful of left-over samples. Above eight the number of batches is rounded up to one of 10, 12, 14, 16, 20, 24, ...
+There are as many batches as it takes to keep each within ``batch_size``, and their sizes differ by one at most: no step is
+spent on a few left-over samples. Above eight the number of batches is rounded up to one of 10, 12, 14, 16, 20, 24, ...
 (batches at most a fifth smaller), so that clients of all sizes fall into few groups that train together. The shape of a batch
 is rounded up in the same way. Both depend on the client's own size only, so all engines and deployed clients compute the same.
 """

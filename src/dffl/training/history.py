@@ -68,7 +68,7 @@ class History:
         self._checked += 1
 
     def frame(self, only: Collection[str] | None = None) -> pd.DataFrame:
-        """The rows of these jobs, or all rows, as a table: by job, round and client, whatever engine has trained."""
+        """The rows of these jobs, or all rows, as a table: sorted by job, round and client, for every engine."""
         self.flush()
         entries = [entry for entry in self._entries if only is None or entry.job in only]
         if not entries:

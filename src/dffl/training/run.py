@@ -83,7 +83,7 @@ class Run:
     # What methods ask for.
 
     def trained(self, trainer: Trainer, part: Part = ALL) -> Any:
-        """The models of a training, done once however many methods ask for it."""
+        """The models of a training, which is done once for all methods."""
         self._require_trainer(trainer)
         key = (trainer, part)
         if self._rehearsal is not None:

@@ -15,7 +15,7 @@ class Schedule(Named):
 
     @abstractmethod
     def factor(self, round: int, rounds: int) -> float:
-        """The factor in this round, counted from 0, of so many rounds."""
+        """The factor in this round, counted from 0, of ``rounds``."""
 
 
 class Constant(Schedule):

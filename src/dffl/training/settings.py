@@ -115,7 +115,7 @@ class Settings:
         return [field.name for field in fields(cls)]
 
     def described(self) -> dict[str, Any]:
-        """The settings as JSON has them, for saving; a network of one's own by its name."""
+        """The settings as JSON has them, for saving; a user's own network by its name."""
         network = self.network
         named = None if network is None else getattr(network, "__qualname__", type(network).__name__)
         return {name: plain(getattr(self, name)) for name in self.names()} | {"network": named}

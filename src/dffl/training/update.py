@@ -194,7 +194,7 @@ def candidate_losses(
 # Compiled once for each recipe and shape in a process, and shared by all fits.
 
 BLOCK = 4
-"""Clients are computed four at a time, one block after the other, whatever the engine.
+"""Clients are computed four at a time, one block after the other, in every engine.
 
 The kernel that multiplies matrices, and with it the last bits, depends on how many clients are computed together: with
 blocks of one size a client's numbers do not depend on who trains with it. Four keep a block in the processor's cache.
@@ -202,7 +202,7 @@ blocks of one size a client's numbers do not depend on who trains with it. Four 
 
 
 def places_for(clients: int) -> int:
-    """How many places a program has for so many clients: 16, 32, 64, ..., few programs for any number of clients."""
+    """How many places a program has for this number of clients: 16, 32, 64, ..., so that there are few programs."""
     return round_up(max(clients, 4 * BLOCK), bits=0)
 
 

@@ -1,4 +1,4 @@
-"""Does the advice work? Every client is advised from its training samples, and judged on test samples that nobody has seen.
+"""Does the advice work? Every client is advised from its training samples, and judged on test samples that no model has seen.
 
 Truth is each client's test regret under the local and the federated fit on all its data. The advice is compared with rules
 that need no advice: always federate, always stay local, the paper's condition, and the interpolation weight.
@@ -20,7 +20,7 @@ from dffl.studies.study import Parameters, Study, grid
 
 METHODS = ("mean-cost", "local", "fedavg", "interp-spo", "finetune")
 SEARCH_STEPS = 100
-"""Of the ascent behind the paper's condition: it is true for almost every client whatever the steps."""
+"""Of the ascent behind the paper's condition: it is true for almost every client with any number of steps."""
 LEFT_OUT = ("NE_INTERNAL_HUB",)
 """A neighbouring market's hub: no zone."""
 FIRST_HALF, SECOND_HALF = ("2021-01-01", "2021-06-30"), ("2021-07-01", "2021-12-31")

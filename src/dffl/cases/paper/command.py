@@ -52,7 +52,7 @@ def paper(
 
 
 def reproduce(options: RunOptions, quick: bool = False, variants: bool = False, figures: bool = True) -> StudyResult:
-    """Run the study, or look at it, and write its tables and figures into its folder."""
+    """Run the study, or only show it, and write its tables and figures into its folder."""
     from dffl.cases.paper import study, tables
     from dffl.cases.paper import variants as compared
     from dffl.studies.render import write_tables

@@ -162,7 +162,7 @@ class _Pair(NamedTuple):
         return _units(u + _units(ways, u) if damped else ways, u)
 
     def lead(self, shift: np.ndarray) -> np.ndarray:
-        """From the best directions so far: from where they end in one set, the ways to what is known of the other one."""
+        """New directions, from the best ones so far: from the point that each reaches in one set to the other."""
         gap = self.gap - self.one.u @ shift
         best = np.argsort(-np.abs(gap))[:LEADERS]
         ways = np.empty((LEADERS, self.one.s.dim))

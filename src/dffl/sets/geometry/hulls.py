@@ -49,7 +49,7 @@ def _shortest(rows: np.ndarray) -> np.ndarray:
 
     try:
         weights = nnls(np.vstack([rows.T, np.ones(len(rows))]), np.append(np.zeros(rows.shape[1]), 1.0))[0]
-    except RuntimeError:  # it cycles now and then; the shortest row is in the hull, too
+    except RuntimeError:  # it cycles sometimes; the shortest row is in the hull, too
         weights = np.zeros(len(rows))
     total = float(weights.sum())
     return weights @ rows / total if total > 0 else rows[np.argmin(np.sum(rows * rows, axis=-1))]

@@ -15,7 +15,7 @@ Memory = dict[str, np.ndarray]
 
 
 class Update(NamedTuple):
-    """One client's answer in a round. Updates come in the order of the clients' names, whatever the engine."""
+    """One client's answer in a round. Updates come in the order of the clients' names, with every engine."""
 
     client: str
     samples: int
@@ -31,7 +31,7 @@ class Moment(NamedTuple):
 
 
 class Aggregator(Named):
-    """An aggregator of one's own is a subclass with a ``name`` and `aggregate`; one that remembers overrides `combine`."""
+    """A user's own aggregator is a subclass with a ``name`` and `aggregate`; one that remembers overrides `combine`."""
 
     what = "aggregator"
 

@@ -10,7 +10,7 @@ from dffl.training.aggregators.base import Aggregator, Update
 
 
 class Mean(Aggregator):
-    """The default. It adds up in float64 in the order of the clients' names and keeps one sum, however many clients there are.
+    """The default. It adds up in float64 in the order of the clients' names and keeps one sum for any number of clients.
 
     So chunk sizes, engines and deployments agree bit for bit.
     """

@@ -1,4 +1,4 @@
-"""Aggregators that bear some wrong clients: `median`, `trimmed-mean` and `krum`. None weighs clients by their samples."""
+"""Aggregators that tolerate some wrong clients: `median`, `trimmed-mean` and `krum`. None weighs clients by their samples."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Engines: three ways to run a visit at clients, behind one protocol."""
+"""Engines: three ways to run a visit at clients, with one interface."""

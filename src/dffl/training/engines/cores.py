@@ -32,10 +32,10 @@ def _helpers(cores: int) -> ThreadPoolExecutor:
 def side_by_side(
     function: Callable[[S], T], items: Sequence[S], cores: int, meanwhile: Callable[[], None], stop: Callable[[], None]
 ) -> Iterator[T]:
-    """``function`` of each item, in order, on so many cores, of which this thread is one.
+    """``function`` of each item, in order, on ``cores`` cores, of which this thread is one.
 
-    While it has nothing to do but wait, it calls ``meanwhile`` now and then. If it is interrupted or an item fails, it calls
-    ``stop``, upon which the others must end soon, and what has not begun does not begin.
+    While it waits, it calls ``meanwhile`` every `TICK` seconds. If it is interrupted or an item fails, it calls ``stop``, which
+    must make the others end soon, and starts no further item.
     """
     if cores == 1 or len(items) < 2:
         yield from map(function, items)

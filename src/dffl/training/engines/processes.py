@@ -28,7 +28,7 @@ from dffl.training.settings import Settings
 from dffl.training.update import Diagnostics
 
 Message = dict[str, Any]
-"""Named values; ``kind`` says what it is."""
+"""Named values; ``kind`` is the kind of message."""
 
 
 class Traffic:
@@ -110,7 +110,7 @@ class Processes:
 
 
 class ProcessEngine:
-    """One part of the samples of clients that live in processes. It answers as `Engine` says."""
+    """One part of the samples of clients that live in processes. An `Engine`."""
 
     in_process = False
 

@@ -198,7 +198,7 @@ class Site:
 
 
 def judging_rows(count: int) -> int:
-    """The number of places for so many samples that judge: few programs, and a candidate costs little."""
+    """The number of places for this number of judging samples: few shapes, hence few programs."""
     return round_up(max(count, 64), bits=0)
 
 

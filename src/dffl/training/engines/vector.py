@@ -41,7 +41,7 @@ class _Group(NamedTuple):
 
 
 class VectorEngine:
-    """A federation laid out for training in one process. It answers as `Engine` says."""
+    """A federation laid out for training in one process. An `Engine`."""
 
     in_process = True
 
@@ -153,7 +153,7 @@ class LoopEngine(VectorEngine):
 
 
 def _evenly(items: list[Any], number: int) -> Iterator[list[Any]]:
-    """The items in so many consecutive parts whose sizes differ by one at most, the larger ones first."""
+    """The items in ``number`` consecutive parts whose sizes differ by one at most, the larger ones first."""
     for part in np.array_split(np.arange(len(items)), number):
         yield [items[place] for place in part]
 

@@ -21,7 +21,7 @@ SPARE_COLOURS = ("#882255", "#332288", "#999933", "#661100", "#6699CC", "#888888
 
 @dataclass(frozen=True)
 class Method:
-    """A way from a federation to one predictor for each client."""
+    """A function from a federation to one predictor for each client."""
 
     name: str
     fit: Callable[..., Outcome]
@@ -139,7 +139,7 @@ def _divided(found: list[Request], settings: Mapping[str, Any]) -> tuple[list[Re
 
 
 def _refuse(name: str, asked: Sequence[Method]) -> NoReturn:
-    """Refuse an option that these methods do not take here: say whose it is, or what was probably meant."""
+    """Refuse an option that these methods do not take here, and name its methods or what was probably meant."""
     refuse_moved(name)
     methods, settings = ", ".join(one.name for one in asked), Settings.names()
     options = list(dict.fromkeys(option for one in asked for option in one.options))

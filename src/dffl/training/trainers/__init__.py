@@ -1,4 +1,4 @@
-"""Trainers: values that say how models are trained. A run trains each of them once, however many methods ask."""
+"""Trainers: values that define how models are trained. A run trains each of them once for all methods."""
 
 from dffl.training.trainers.base import Trainer
 from dffl.training.trainers.federated import FedAvg, Federated, ServerState

@@ -1,4 +1,4 @@
-"""What a trainer is: a small frozen value that says how models are trained. A run trains each of them once.
+"""What a trainer is: a small frozen value that defines how models are trained. A run trains each of them once.
 
 Its ``visit`` runs where the clients' samples are (see `dffl.training.engines.base`); everything else runs at the server.
 """

@@ -40,9 +40,9 @@ class Federated(Trainer):
     """
 
     loss: Loss | str | None = None
-    """What clients train on; None: what the run's settings say."""
+    """What clients train on; None: as in the run's settings."""
     aggregate: Aggregator | str | None = None
-    """How updates are aggregated; None: what the run's settings say."""
+    """How updates are aggregated; None: as in the run's settings."""
 
     AGGREGATE: ClassVar[str] = "aggregate/"
 
