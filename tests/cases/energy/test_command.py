@@ -175,7 +175,7 @@ def test_a_panel_from_tables_runs(tmp_path):
         (lambda t: t, ("--cost", "free"), "cost must be one of total, total+own, found 'free'"),
         (lambda t: t, ("--covariates", "rain"), "must have a column 'rain'"),
         (lambda t: t, ("--without", "Z77"), "--without names zone 'Z77', which is not there"),
-        (lambda t: t, ("--set", "local_epoch=3"), "unknown setting 'local_epoch'; did you mean 'local_epochs'?"),
+        (lambda t: t, ("--set", "local_epoch=3"), "unknown setting or option 'local_epoch'; did you mean 'local_epochs'?"),
         (lambda t: t, ("--set", "hidden"), "--set must be NAME=VALUE, such as local_epochs=3, found 'hidden'"),
         (lambda t: t, ("--rounds", "0"), "rounds must be a whole number >= 1, found 0"),
         (lambda t: t, ("--zone", "Z77"), "there is no zone 'Z77'"),
