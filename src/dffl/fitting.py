@@ -140,9 +140,7 @@ class Fit:
                     raise ValueError(f"client {client.name!r}: maximize must be {known.maximize}, as in training")
                 return replace(known, set=client.set)
             if self.shared is None:
-                raise ValueError(
-                    f"client {client.name!r} took no part, and method {self.method!r} has no shared model for it"
-                )
+                raise ValueError(f"client {client.name!r} took no part, and method {self.method!r} has no shared model for it")
             return Member(client.name, 0, client.set, client.maximize, self.shared)
         if client not in self.members:
             names = ", ".join(repr(name) for name in list(self.members)[:5])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from dffl.federation import Federation
 from dffl.fitting import require_federation
 from dffl.jsonable import jsonable
 from dffl.training import Settings
+from dffl.training.keywords import SettingsKeywords
 from dffl.training.methods import options_of
 from dffl.training.trainers.tuning import EPOCHS
 
@@ -75,7 +76,7 @@ def advise(
     quick: bool = False,
     confidence: float = 0.9,
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[SettingsKeywords],
 ) -> Advice:
     """Whether each client should federate: the expected gain against staying local, with an interval, and the reason.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from dffl.theory import ascent, discrepancy, risk
 from dffl.theory.heterogeneity import common_points, matrix, pairwise, to_mixture
 from dffl.theory.scaled import Scaled, ScaledClient, scaled
 from dffl.training import Settings
+from dffl.training.keywords import SettingsKeywords
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,12 @@ class Bounds:
 
 
 def bounds(
-    federation: Federation, *, delta: float = 0.05, search: bool | int = True, progress: bool | None = None, **settings: Any
+    federation: Federation,
+    *,
+    delta: float = 0.05,
+    search: bool | int = True,
+    progress: bool | None = None,
+    **settings: Unpack[SettingsKeywords],
 ) -> Bounds:
     """The pairwise heterogeneity of a federation and the terms of Theorem 2 for each client.
 

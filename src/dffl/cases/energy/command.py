@@ -39,7 +39,9 @@ PanelFile = Annotated[
 Split = Annotated[str | None, typer.Option(help="The first test day. Default: the first day of the second half.")]
 Lags = Annotated[bool, typer.Option(help="Also use past prices, which the paper does not.")]
 Cost = Annotated[str, typer.Option(help="What an hour costs: total (its price), or total+own (the authors' choice).")]
-WeatherLag = Annotated[int, typer.Option(min=0, max=366, help="Use covariates of so many days before; 0: as if forecasts were perfect.")]
+WeatherLag = Annotated[
+    int, typer.Option(min=0, max=366, help="Use covariates of so many days before; 0: as if forecasts were perfect.")
+]
 Covariates = Annotated[
     str | None,
     typer.Option(help="The covariates, separated by commas, or all. Default: all of a panel; of a folder, those of the paper."),
