@@ -20,7 +20,7 @@ WRONG_NUMBERS = ("-1", "nan", "inf", "", "1e999", "0x10", "one", "1,5", str(2**7
 RUN = ["energy", "run", "good.csv", "--no-figures", "--no-model", "-q", "-o", "never", "--seeds", "1", "--rounds", "1"]
 TRAIN = ["energy", "train", "good.csv", "-q", "-o", "never.dffl"]
 DECIDE = ["energy", "decide", "good.dffl", "--features", "tomorrow.csv"]
-FETCH = ["energy", "fetch", "eia", "-o", "never.csv", "-q", "--cache", "cache"]
+FETCH = ["energy", "fetch", "eia", "-o", "never.csv", "-q", "--cache", "../downloads"]
 SMALL = ["advise", "good.csv", "--quick"]
 
 
@@ -68,7 +68,7 @@ def options() -> list[list[str]]:
                 "engine=[]",
             )
         ),
-        *([*RUN[:3], "-o", value] for value in ("good.csv", "no/where", "/dev/null")),
+        *([*RUN[:3], "-o", value] for value in ("good.csv", "/dev/null", "/proc/x")),
         *(["energy", "train", "good.csv", "-o", value] for value in (".", "no/where.dffl", "/dev/full/x")),
         *(["energy", "example", "-o", value] for value in (".", "no/where.csv", "x.xlsx", "x", "")),
         *(["demo", "--figure", value] for value in (".", "x", "x.csv", "no/x.png", "", "x.PNG\0")),
@@ -85,10 +85,7 @@ def options() -> list[list[str]]:
                 ["--out", "good.csv"],
             )
         ),
-        *(
-            ["advice-study", *rest]
-            for rest in (["--only", "x"], ["--zones", "nowhere"], ["--zones", "good.csv"], ["--workers", "-3"])
-        ),
+        *(["advice-study", *rest] for rest in (["--only", "x"], ["--zones", "nowhere"], ["--workers", "-3"])),
         *(
             [*FETCH, *rest]
             for rest in (

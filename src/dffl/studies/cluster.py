@@ -6,6 +6,7 @@ import contextlib
 import re
 import socket
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from dffl.studies.job import Failed, Finished, one_line, run_job
@@ -89,16 +90,29 @@ def endpoint(address: str) -> Endpoint | None:
     return None if found is None else (found[1], int(found[2]))
 
 
-def _connect(ray: Any, address: str) -> list[Endpoint]:
-    """Join the cluster, or refuse in one line if it does not answer. Returns the endpoints that must keep answering."""
+def require_cluster(address: str) -> Endpoint | None:
+    """The endpoint of a cluster, refused in one line if nobody listens there: Ray itself would wait for minutes."""
     found = endpoint(address)
-    try:
-        if found is not None:  # Ray itself waits for minutes where nobody listens
+    with _refusing(address):
+        if found is not None:
             socket.create_connection(found, PATIENCE).close()
-        ray.init(address=address, logging_level="ERROR", log_to_driver=False)
+    return found
+
+
+@contextlib.contextmanager
+def _refusing(address: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, OverflowError, RuntimeError) as error:  # Ray's ConnectionError is an OSError
         why = one_line(error)
         raise ValueError(f"--ray {address}: no Ray cluster answers there ({why}); start one with 'ray start --head'") from None
+
+
+def _connect(ray: Any, address: str) -> list[Endpoint]:
+    """Join the cluster. Returns the endpoints that must keep answering."""
+    found = require_cluster(address)
+    with _refusing(address):
+        ray.init(address=address, logging_level="ERROR", log_to_driver=False)
     if found is not None and address.startswith("ray://"):  # the other ends are the business of the server there
         return [found]
     context = ray.get_runtime_context()

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from dffl.checks import require_whole
 from dffl.progress import Progress
-from dffl.studies.cluster import RayWorkers, endpoint
+from dffl.studies.cluster import RayWorkers, require_cluster
 from dffl.studies.job import Failed, Finished, one_line
 from dffl.studies.store import Store
 from dffl.studies.study import Job, Study
@@ -71,11 +71,11 @@ def run(
     again continues from there, and the rows at the end are the same. A job that fails is reported and does not stop the others.
     """
     if workers is not None:
-        require_whole("workers", workers, least=1)
+        require_whole("workers", workers, least=1, most=10_000)
     if workers is not None and ray is not None:
         raise ValueError("workers and ray exclude each other: a cluster gives all its cores")
     if ray is not None:
-        endpoint(ray)  # refuse nonsense before anything is written
+        require_cluster(ray)  # before anything is written
     store = Store(folder)
     with store.locked(), _terminated_like_interrupted():
         store.prepare(study)

@@ -19,7 +19,7 @@ from dffl.cases.energy.fetch.open_meteo_days import COVARIATES
 from dffl.cases.energy.fetch.pjm import fetch_pjm
 from dffl.cases.energy.fetch.places import place
 from dffl.cases.energy.fetch.span import Span
-from dffl.cases.energy.fetch.web import Web
+from dffl.cases.energy.fetch.web import Web, require_address
 from dffl.data.tables import InputTable, listed, read_table
 from dffl.files import write_whole
 from dffl.progress import Progress
@@ -63,6 +63,11 @@ class FetchRequest:
             raise ValueError(f"SOURCE must be one of {', '.join(SOURCES)}, found {self.source!r}")
         if self.source == "pjm" and self.market != "pjm":
             raise ValueError(f"source pjm has prices of the market pjm only, found {self.market!r}; use eia")
+        for option, address in (("--prices-from", self.prices_from), ("--weather-from", self.weather_from)):
+            if address is not None:
+                require_address(option, address)
+        if self.places is not None and not self.places.is_file():
+            raise ValueError(f"--places must name a table with zone, lat and lon, found no file {str(self.places)!r}")
 
     @property
     def folder(self) -> Path:

@@ -9,6 +9,9 @@ import pandas as pd
 
 from dffl.data.tables import read_day
 
+OLDEST, NEWEST = 1990, 2100
+"""No market has hourly prices before, and a later year is a mistake in typing."""
+
 
 class Span(NamedTuple):
     """Days from ``first`` to ``last``, both included."""
@@ -22,6 +25,8 @@ class Span(NamedTuple):
         span = cls(read_day("first", first), read_day("last", last))
         if span.first > span.last:
             raise ValueError(f"first must not be after last, found {first} and {last}")
+        if span.first.year < OLDEST or span.last.year > NEWEST:
+            raise ValueError(f"the days must be in the years {OLDEST} to {NEWEST}, found {first} to {last}")
         return span
 
     @property

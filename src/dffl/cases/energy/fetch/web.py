@@ -41,6 +41,17 @@ class Again(Exception):
     """A reply that cannot be used, where another try may help."""
 
 
+def require_address(name: str, address: str) -> None:
+    """Refuse what is not the address of a server."""
+    try:
+        parts = urlsplit(address)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise ValueError(f"{name} must be an address that begins with http:// or https://, found {address!r:.80}")
+
+
 class Web:
     """Reads from servers with at least ``pause`` seconds between requests to a host, and at most ``tries`` tries each.
 
