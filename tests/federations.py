@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 import dffl
 
 P, D = 3, 5
+KINDS = ("topk", "entropy", "polytope")
+"""A family of each kind of oracle: one that sorts, one that finds a root, one that a solver outside the program answers."""
 
 
 def feasible_sets(d: int = D) -> dict[str, dffl.FeasibleSet]:
@@ -32,11 +36,10 @@ def client(name: str, s: dffl.FeasibleSet, n: int = 12, maximize: bool = False, 
     return dffl.Client(name, x, 2 + x @ loading + 0.1 * rng.normal(size=(n, s.dim)), s, maximize)
 
 
-def mixed(n: int = 12, seed: int = 0) -> dffl.Federation:
-    """All families side by side, both senses, ragged sizes."""
+def mixed(n: int = 12, seed: int = 0, families: Iterable[str] = KINDS) -> dffl.Federation:
+    """Families side by side, both senses, sizes that differ."""
+    sets = feasible_sets()
     members = [
-        client(f"{family}-{k}", s, n + 7 * k, maximize=k == 1, seed=seed)
-        for family, s in feasible_sets().items()
-        for k in range(2)
+        client(f"{family}-{k}", sets[family], n + 7 * k, maximize=k == 1, seed=seed) for family in families for k in range(2)
     ]
     return dffl.Federation(members)

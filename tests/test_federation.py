@@ -98,7 +98,7 @@ def test_too_few_samples_to_split_names_the_client_and_what_is_needed() -> None:
 def test_clients_are_found_by_name() -> None:
     fed = mixed()
     assert fed["topk-1"].name == "topk-1"
-    with pytest.raises(ValueError, match="no client 'nobody' in this federation; it has 'knapsack-0'"):
+    with pytest.raises(ValueError, match="no client 'nobody' in this federation; it has 'topk-0'"):
         fed["nobody"]
 
 

@@ -124,7 +124,13 @@ def test_a_minimiser_and_a_maximiser_are_not_compared():
 
 
 def test_any_mix_of_families_is_reported():
-    fed = dffl.Federation([one for one in mixed(n=6) if one.name in ("entropy-0", "ball-0", "polytope-0", "ball-1")])
+    fed = dffl.Federation(
+        [
+            one
+            for one in mixed(n=6, families=("entropy", "ball", "polytope"))
+            if one.name in ("entropy-0", "ball-0", "polytope-0", "ball-1")
+        ]
+    )
     found = dffl.bounds(fed, search=2, progress=False)
     assert (found.pairs["gap"] <= found.pairs["best"] + 1e-9).all()
     assert (found.clients["discrepancy_low"] <= found.clients["discrepancy_high"]).all()

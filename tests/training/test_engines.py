@@ -29,7 +29,7 @@ def test_engines_agree_to_1e_9_after_50_rounds_in_float64() -> None:
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
 
 
-def test_engines_agree_for_every_family_sense_size_and_sampling() -> None:
+def test_engines_agree_for_every_kind_of_oracle_sense_size_and_sampling() -> None:
     settings = {"rounds": 6, "local_epochs": 2, "batch_size": 8, "client_fraction": 0.5, "dtype": "float64"}
     for a, b in zip(vectors(mixed(), **settings), vectors(mixed(), engine="loop", **settings), strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9)
