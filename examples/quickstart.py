@@ -9,10 +9,10 @@ rng = np.random.default_rng(0)
 price_model = rng.normal(size=(WEATHER, HOURS))
 
 
-def site(name: str, days: int, hours_to_buy: float, taste: float) -> dffl.Client:
-    """Weather x, prices c and the site's own constraint: buy so many of 24 hours."""
+def site(name: str, days: int, hours_to_buy: float, difference: float) -> dffl.Client:
+    """Weather x, prices c and its own constraint: buy `hours_to_buy` of 24 hours."""
     x = rng.normal(size=(days, WEATHER))
-    own = price_model + taste * rng.normal(size=price_model.shape)
+    own = price_model + difference * rng.normal(size=price_model.shape)
     prices = 60 + 4 * x @ own + 3 * rng.normal(size=(days, HOURS))
     return dffl.Client(name, x, prices, dffl.TopK(HOURS, hours_to_buy))
 

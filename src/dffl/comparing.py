@@ -39,9 +39,9 @@ def compare(
     ``change`` is the relative regret minus that of `local`, which is always fitted on all the data, with a paired
     ``confidence`` interval over the test samples (``change_low``, ``change_high``); ``verdict`` is what the interval says:
     better, worse or unclear. A client is ``harmed`` by a method if its regret exceeds the local one by more than
-    ``harm_tolerance`` of it, unclear or not. ``lambda`` is the weight of the shared model that an interpolation chose
-    (0: the own model, 1: the shared one, both of the 80 % split), ``epochs`` the number that `finetune` chose. The other
-    columns are those of `Fit.evaluate`.
+    ``harm_tolerance`` of it, even if the verdict is unclear. ``lambda`` is the weight of the shared model that an
+    interpolation chose (0: the own model, 1: the shared one, both of the 80 % split), ``epochs`` the number that `finetune`
+    chose. The other columns are those of `Fit.evaluate`.
     """
     judged(federation, test)
     fits = fit_all(federation, methods, validation=validation, progress=progress, **settings)
@@ -72,8 +72,8 @@ def fit_all(
 ) -> dict[str, Fit]:
     """Fits of several methods, `local` among them, that share whatever training they have in common.
 
-    A method is a name, or a name with options: ``("ditto", {"pull": 0.1})``. Fits are found by name; where one method is asked
-    for more than once, by the name with its options: ``ditto(pull=0.1)``. A `local` with options takes the place of the
+    A method is a name, or a name with options: ``("ditto", {"pull": 0.1})``. The keys are the methods' names; a method that
+    is asked for more than once has its options in the key: ``ditto(pull=0.1)``. A `local` with options takes the place of the
     usual one that others are compared with.
     """
     if isinstance(methods, str):

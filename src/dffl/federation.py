@@ -10,14 +10,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from dffl.batched import in_parts, solve_each
 from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet
-from dffl.together import in_parts, solve_each
 
 
 @dataclass(frozen=True, eq=False)
 class Client:
-    """One decision maker: its name, features x (n, p), costs c (n, d), feasible set and sense.
+    """One decision maker: its name, features x (n, p), costs c (n, d), feasible set, and whether it minimises or maximises.
 
     ``c_mean`` holds the conditional-mean costs given x where they are known, as in synthetic data.
     """
@@ -29,11 +29,11 @@ class Client:
     maximize: bool = False
     c_mean: np.ndarray | None = None
     feature_names: tuple[str, ...] | None = None
-    """The columns of x, where it was a data frame: they then have to agree wherever features meet."""
+    """The columns of x, where it was a data frame: they must be the same for all clients and in test data."""
     cost_at: Callable[[np.ndarray], np.ndarray] | None = None
     """The conditional-mean costs at any features (..., p), where they are known, as in synthetic data."""
     cost_names: tuple[str, ...] | None = None
-    """The columns of c, where it was a data frame: they then have to agree wherever costs meet."""
+    """The columns of c, where it was a data frame: they must be the same for all clients and in test data."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -180,8 +180,8 @@ class Federation(Sequence[Client]):
         """Training and validation federations: each client holds out this fraction of its samples at random.
 
         In ``blocks`` it holds out one stretch of consecutive samples, as time series need. The seed chooses its place, the
-        same for all clients: else the shared model would have seen, at a neighbour, the days that it is judged on. Clients
-        have no clock: the places are the same days only where the clients have the same days.
+        same for all clients: else the shared model would have seen, at a neighbour, the days that it is judged on. Samples
+        are matched by position, not by date: all clients must have the same days.
         """
         optima(self.clients)  # solved for together, then shared by both parts
         place = stream(seed, Purpose.SPLIT).random() if blocks else None

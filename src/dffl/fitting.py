@@ -11,14 +11,14 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
+from dffl.batched import solve_each
 from dffl.cache import keep_compiled_programs
+from dffl.feature_range import require_within_reach
 from dffl.federation import Client, Federation
 from dffl.judging import judged, predicted, regrets_under
 from dffl.predictor import Predictor
 from dffl.progress import Progress
-from dffl.reach import require_within_reach
 from dffl.sets import FeasibleSet
-from dffl.together import solve_each
 from dffl.training import ALL, Outcome, Run, Settings
 from dffl.training.checkpoint import Checkpoint, run_fingerprint
 from dffl.training.keywords import FitKeywords, MethodChoice
@@ -52,7 +52,7 @@ class Fit:
     history: pd.DataFrame
     """What each client saw in training: job, round, client, loss, share of outputs at the clip, norm (scaled units)."""
     about: dict[str, Any] = field(default_factory=dict)
-    """Whatever is to be kept and saved with the fit, as JSON has it: how features were made, what units are in use."""
+    """What is to be saved with the fit, as JSON values: how features were made, for example."""
     options: dict[str, Any] = field(default_factory=dict)
     """The options of the method that were given."""
     cost_names: tuple[str, ...] | None = None
@@ -74,14 +74,20 @@ class Fit:
         return predicted(member.predictor, features, self.dim)
 
     def decide(self, client: str | Client, x: Any) -> np.ndarray:
-        """The decision that a client takes at features x (..., p), on its set; on the set of a `Client` that is handed in."""
+        """The decision that a client takes at features x (..., p), on its set.
+
+        If a `Client` is handed in, its own set is used.
+        """
         member, costs = self._member(client), self.predict(client, x)
         signed = (-costs if member.maximize else costs).reshape(-1, self.dim)
         decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
         return decisions.reshape(costs.shape) + 0.0  # no -0.0
 
     def regrets(self, client: Client) -> np.ndarray:
-        """The regret of each sample of a client, known by its name, on the set and samples that it brings."""
+        """The regret of each sample of a client.
+
+        The model is found by the client's name; set and samples are the given client's.
+        """
         return self.regrets_of([client])[0]
 
     def regrets_of(self, clients: Sequence[Client]) -> list[np.ndarray]:

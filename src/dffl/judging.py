@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from dffl.batched import in_parts, predict_each, regret_each
 from dffl.federation import Client, optima
 from dffl.predictor import Predictor
-from dffl.together import in_parts, predict_each, regret_each
 
 
 def predicted(predictor: Predictor, x: np.ndarray, dim: int | None = None) -> np.ndarray:

@@ -24,11 +24,11 @@ import pyarrow.parquet as pq
 import dffl
 from dffl.archive import Archive, in_one_line, packed, read, unpacked, write
 from dffl.checks import require_whole
+from dffl.feature_range import normalisers
 from dffl.files import write_whole
 from dffl.fitting import Fit, Member
 from dffl.named import plain, rebuilt
 from dffl.predictor import NetworkFactory, Normaliser, Predictor, Template
-from dffl.reach import normalisers
 from dffl.sets import FeasibleSet
 from dffl.tiles import Flat, is_array, places_by
 from dffl.training import METHODS, Settings

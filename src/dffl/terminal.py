@@ -36,7 +36,7 @@ PICTURES = (".png", ".pdf", ".svg", ".jpg")
 """How a picture's file may end."""
 
 Seed = Annotated[int, typer.Option(help="Fixes everything that is random.")]
-Json = Annotated[bool, typer.Option("--json", help="Print for programs instead of people.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")]
 Only = Annotated[list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")]
 Without = Annotated[list[str] | None, typer.Option(help="A zone to leave out; may be repeated.")]

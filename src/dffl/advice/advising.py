@@ -31,13 +31,14 @@ RECOMMENDATIONS = ("federate", "personalise", "stay local", "cannot tell")
 class Advice:
     """What `dffl.advise` found: ``table`` has one row per client.
 
-    ``recommendation`` answers whether the shared model, as it is, will lose less than the client's own: federate, stay local,
-    or neither clearly, and then personalise if tuning the shared model beats the own one, else cannot tell. ``gain`` is the
-    share of the own model's regret that the shared model is expected to save, with ``gain_low`` and ``gain_high`` the ends of
-    the ``confidence`` interval and ``probability`` that of any gain. ``mean_cost`` (the naive choice, the mean of past costs),
-    ``local``, ``federated`` and ``finetuned`` are held-out relative regrets, ``use`` the method with the lowest expected one.
-    ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are the signals behind ``reason``.
-    ``nothing`` is true where there is nothing to gain.
+    ``recommendation`` answers whether the shared model, as it is, will lose less than the client's own: federate, stay
+    local, or neither clearly, and then personalise if tuning the shared model beats the own one, else cannot tell. ``gain``
+    is the share of the own model's regret that the shared model is expected to save, with ``gain_low`` and ``gain_high``
+    the ends of the ``confidence`` interval and ``probability`` the probability that it is positive. ``mean_cost`` (the
+    naive choice, the mean of past costs), ``local``, ``federated`` and ``finetuned`` are held-out relative regrets, ``use``
+    the method with the lowest expected one (if ``quick``, what the recommendation says). ``pooled_cost_regret``,
+    ``cost_p_value`` and ``decision_distance`` are the signals behind ``reason``. ``nothing`` is true where there is nothing
+    to gain.
     """
 
     table: pd.DataFrame
@@ -82,7 +83,7 @@ def advise(
 
     Each client's samples are held out in ``folds``; the local, the shared and the tuned models of the other folds are
     compared on them. ``blocks`` holds out stretches of consecutive samples, as time series need. ``quick`` trains nothing:
-    closed-form models of the costs stand for the networks, and the answer takes a second and is rougher. ``settings`` are
+    closed-form models of the costs replace the networks; the answer takes some seconds and is rougher. ``settings`` are
     those of `dffl.Settings`; ``finetune.epochs`` holds the numbers of epochs that tuning chooses from.
     """
     require_federation("federation", federation)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dffl.advice.likeness import cost_p_values
+from dffl.batched import solve_each
 from dffl.federation import Client, Federation
 from dffl.shapes import evenly_spaced
 from dffl.theory.costmodel import fit_own_ridge
-from dffl.together import solve_each
 from dffl.training import Settings
 from dffl.training.units import own_units
 

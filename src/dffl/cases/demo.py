@@ -1,4 +1,4 @@
-"""The demonstration: a federation of knapsacks, every method, client by client."""
+"""The demonstration: a federation of knapsacks, six methods, client by client."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DemoResult:
 
 
 def run(seed: int = 0, progress: bool | None = None, figure: Path | None = None, **settings: Any) -> DemoResult:
-    """Train every method on the demo's federation, judge it, and draw the picture if one is asked for."""
+    """Train the methods on the demo's federation, judge it, and draw the picture if one is asked for."""
     started = time.perf_counter()
     federation = synthetic.knapsack(seed, imbalanced=True)
     test = synthetic.knapsack(seed, "test", imbalanced=True)
@@ -119,14 +119,14 @@ def _reading(table: pd.DataFrame, styled: bool) -> Text:
     saving = 100 * (1 - learned[best] / learned["local"])
     return Text.assemble(
         ("Read: ", "bold"),
-        f"mean-cost uses no features, local no federation. Here {best} is best on average, {saving:.0f} % below local. "
+        "mean-cost uses no features, and local uses no other client. "
+        f"Here {best} is best on average, {saving:.0f} % below local. "
         + (
-            "Bold is a client's best; red is a client that a method leaves worse off than staying local, by more than 1 % of "
-            "its regret. "
+            "Bold is a client's best method. Red is a harmed client: its regret is over 1 % above that of its local model. "
             if styled
-            else "Harmed: left worse off than by staying local, by more than 1 % of its regret. "
+            else "Harmed: the client's regret is over 1 % above that of its local model. "
         )
-        + "lambda is the share of the shared model that interp-spo chose, epochs what finetune chose. "
+        + "lambda is the weight of the shared model that interp-spo chose, epochs is what finetune chose. "
         "A budget of 'all' covers every item, so any positive prediction decides perfectly there.",
     )
 
@@ -152,12 +152,12 @@ def draw(table: pd.DataFrame, path: Path) -> None:
         hurt = [row for row, client in enumerate(wide.index) if harmed.loc[client, method]]
         left.scatter(wide[method].iloc[hurt], hurt, s=90, facecolors="none", edgecolors="black", linewidths=1, zorder=3)
     left.set_yticks(range(len(wide)), [f"{c}  (n = {samples[c]})" for c in wide.index], fontsize=8)
-    left.scatter([], [], s=90, facecolors="none", edgecolors="black", label="harmed: above local")
+    left.scatter([], [], s=90, facecolors="none", edgecolors="black", label="harmed: over 1 % above local")
     left.set_xscale("symlog", linthresh=0.1)  # clients differ a hundredfold, and a saturated one may have no regret at all
     left.set_xlim(left=0)
-    left.set_xticks([0, 0.05, 0.1, 0.2, 0.5, 1, 2, 5], ["0", ".05", ".1", ".2", ".5", "1", "2", "5"])
+    left.set_xticks([0, 0.05, 0.1, 0.2, 0.5, 1, 2, 5], ["0", "0.05", "0.1", "0.2", "0.5", "1", "2", "5"])
     left.minorticks_off()
-    left.set_xlabel("relative regret, % (logarithmic above .1)")
+    left.set_xlabel("relative regret, % (linear below 0.1, logarithmic above)")
     left.set_title("Each client under each method", loc="left", fontsize=11)
     left.legend(loc="lower right", frameon=False, fontsize=9)
     left.grid(axis="x", color="#eeeeee")

@@ -19,6 +19,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # paragraphs of docstrings are wrapped again
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -28,7 +29,7 @@ SourceName = Annotated[
         metavar="SOURCE", help="demo, knapsack, portfolio, or the panel of an electricity market (see dffl energy)."
     ),
 ]
-Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")]
+Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer are faster but less accurate.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -47,9 +48,10 @@ def demo(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train 20 knapsack clients with every method and show who gains.
+    """Train 20 knapsack clients with six methods and show who gains.
 
-    Ten clients have 500 samples and ten have 50; prices move differently for each and budgets differ. Takes under a minute.
+    Ten clients have 500 samples and ten have 50; each client's prices depend on the features in its own way, and budgets
+    differ. Takes under a minute.
 
     Example: dffl demo --seed 1 --figure demo.png
     """
@@ -66,11 +68,11 @@ def advise(
     source: SourceName = "demo",
     without: Without = None,
     seed: Seed = 0,
-    folds: Annotated[int, typer.Option(help="In how many parts each client's samples are held out.")] = 5,
+    folds: Annotated[int, typer.Option(help="The number of cross-validation folds.")] = 5,
     blocks: Annotated[
-        bool | None, typer.Option(help="Hold out consecutive samples, as time series need. Default: for zones.")
+        bool | None, typer.Option(help="Hold out consecutive samples, as time series need. Default: on for electricity panels.")
     ] = None,
-    confidence: Annotated[float, typer.Option(help="How often the interval is to hold the truth.")] = 0.9,
+    confidence: Annotated[float, typer.Option(help="The confidence level of the interval.")] = 0.9,
     rounds: Rounds = 50,
     quick: Annotated[bool, typer.Option(help="Train nothing: a rough answer from cost models, in seconds.")] = False,
     json_: Json = False,
@@ -106,7 +108,7 @@ def bounds(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """What the theory says about a federation: pairwise bounds, the terms of Theorem 2, and what of it is vacuous.
+    """What the theory says about a federation: pairwise bounds, the terms of Theorem 2, and which bounds are vacuous.
 
     Example: dffl bounds demo --figure bounds.png
 
@@ -131,7 +133,7 @@ def bench(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure speed and memory on this machine, beside the figures that we aim at.
+    """Measure speed and memory on this machine, and compare with target values.
 
     Example: dffl bench --only knapsack
     """

@@ -24,8 +24,9 @@ NARROW = 1e-4
 class EntropySimplex(NumberSet):
     """Portfolios that are spread out enough: {w >= 0, sum w = 1, -sum w log w >= min_entropy}.
 
-    The answer is softmax(-c / b) for the b that meets the threshold. Where the minimal entries alone are spread
-    enough the threshold does not bind, and the answer is uniform on them; so a constant cost gives the uniform point.
+    The answer is softmax(-c / b) for the b that meets the threshold. If the uniform
+    distribution over the cheapest entries already has enough entropy, it is the answer; so a constant cost gives the
+    uniform point.
     """
 
     min_entropy: Parameter

@@ -17,8 +17,8 @@ from dffl.sets.ranking import ratio_order, weight_before
 class FractionalKnapsack(VectorSet):
     """Shares of d items, at most 1 each, whose weights fit a budget: {w in [0, 1]^d, a . w <= B}.
 
-    Items are taken by cost for each unit of weight, cheapest first; items that cost nothing or something are
-    left out even when there is budget to spare.
+    Items are taken by cost for each unit of weight, cheapest first. Items whose cost is not negative are never taken, even
+    if there is budget left. ``weights`` is a (d,), ``budget`` is B.
     """
 
     weights: Parameter

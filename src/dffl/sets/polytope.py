@@ -16,7 +16,7 @@ from dffl.sets.geometry import hulls
 
 
 class Polytope(HostSet):
-    """{w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}; bounds default to none.
+    """{w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}. Without bounds a variable is free.
 
     Each answer is the vertex that HiGHS reaches from one fixed starting basis, so it depends on the costs alone.
     It is computed by a callback to the host, also inside compiled programs. An empty or unbounded polytope is

@@ -14,7 +14,7 @@ from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, parameter, 
 
 
 class Simplex(NumberSet):
-    """Shares of a total ``scale``: {w >= 0, sum w = scale}. All of it goes to the cheapest."""
+    """Shares of a total ``scale``: {w >= 0, sum w = scale}. The best decision gives the whole total to the cheapest entry."""
 
     scale: Parameter
 

@@ -15,7 +15,10 @@ from dffl.sets.ranking import weight_before
 
 
 class TopK(NumberSet):
-    """The k cheapest of d: {w in [0, 1]^d, sum w = k}; a fractional k takes a part of the last one."""
+    """Choose k of d: {w in [0, 1]^d, sum w = k}.
+
+    The best decision takes the k cheapest; a fractional k takes a part of one more.
+    """
 
     k: Parameter
 

@@ -68,11 +68,11 @@ def bounds(
 ) -> Bounds:
     """The pairwise heterogeneity of a federation and the terms of Theorem 2 for each client.
 
-    The pairwise bounds hold at the features compared. Those of Theorem 2 hold with probability 1 - ``delta`` as long as no cost
-    is longer than the longest seen; their discrepancy is a mean over samples in the place of an expectation. ``search`` looks
-    for lower bounds on the Rademacher complexity and on the discrepancies by gradient ascent (half a minute; a number sets its
-    steps). Everything is in scaled units: each client's features standardised, its costs divided by their mean absolute value.
-    ``settings`` are those of `dffl.fit`, of which ``tau`` bounds the predictions.
+    The pairwise bounds hold at the features compared. Those of Theorem 2 hold with probability 1 - ``delta`` if no cost
+    vector has a larger norm than those in the data; their discrepancy is estimated by a mean over samples. ``search`` looks
+    for lower bounds on the Rademacher complexity and on the discrepancies by gradient ascent (half a minute; a number sets
+    its steps). Everything is in scaled units: each client's features standardised, its costs divided by their mean absolute
+    value. ``settings`` are those of `dffl.fit`, of which ``tau`` bounds the predictions.
     """
     require_federation("federation", federation)
     if len(federation) < 2:

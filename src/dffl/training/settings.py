@@ -32,9 +32,9 @@ MOVED = {
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train: what all methods share. What one method alone has are its own options (see `dffl.method`).
+    """The settings that all methods share. Options of one method are documented with that method (see `dffl.method`).
 
-    The defaults are the paper's where it states a number, except for ``client_fraction``, which its study sets to 0.2.
+    The defaults are the paper's where it states a number, except for ``client_fraction``: 1 here, 0.2 in the paper's study.
     """
 
     seed: int = 0
@@ -44,7 +44,7 @@ class Settings:
     local_epochs: int = 5
     """Passes over its data that a client makes in a round, E. The method `local` makes rounds x local_epochs by default."""
     batch_size: int = 64
-    """The largest minibatch. A client's samples are split into equal ones (see `dffl.training.batches`)."""
+    """The largest minibatch. A client's samples are split into batches of nearly equal size (see `dffl.training.batches`)."""
     client_fraction: float = 1.0
     """The share C of the clients that a round samples."""
     loss: Loss | str = "spo+"

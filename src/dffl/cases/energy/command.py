@@ -40,7 +40,10 @@ Split = Annotated[str | None, typer.Option(help="The first test day. Default: th
 Lags = Annotated[bool, typer.Option(help="Also use past prices, which the paper does not.")]
 Cost = Annotated[str, typer.Option(help="What an hour costs: total (its price), or total+own (the authors' choice).")]
 WeatherLag = Annotated[
-    int, typer.Option(min=0, max=366, help="Use covariates of so many days before; 0: as if forecasts were perfect.")
+    int,
+    typer.Option(
+        min=0, max=366, help="Use the covariates of N days earlier; 0: of the day itself, as if forecasts were perfect."
+    ),
 ]
 Covariates = Annotated[
     str | None,

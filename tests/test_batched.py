@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import dffl
+from dffl.batched import predict_each, regret_each, solve_each
 from dffl.comparing import tabulate
 from dffl.federation import optima
 from dffl.judging import regrets_at
 from dffl.predictor import ForecastPredictor, Normaliser
 from dffl.sets import _highs
-from dffl.together import predict_each, regret_each, solve_each
 from tests.federations import client, feasible_sets, mixed
 
 SIZES = range(50, 90)
@@ -67,8 +67,8 @@ def test_clients_of_one_kind_are_judged_in_few_dispatches(monkeypatch: pytest.Mo
     test = dffl.synthetic.knapsack(split="test", clients=12, samples=200)
     fit, calls = with_networks(test), []
     for name in ("_mapped", "_regret"):
-        whole = getattr(__import__("dffl.together").together, name)
-        monkeypatch.setattr(f"dffl.together.{name}", lambda *a, f=whole, n=name: (calls.append(n), f(*a))[1])
+        whole = getattr(__import__("dffl.batched").batched, name)
+        monkeypatch.setattr(f"dffl.batched.{name}", lambda *a, f=whole, n=name: (calls.append(n), f(*a))[1])
     tabulate({"local": fit, "other": replace(fit, method="other")}, test)
     assert calls.count("_mapped") == calls.count("_regret") <= 2 * 2
 
@@ -133,5 +133,5 @@ def test_parts_bound_the_memory_and_change_nothing(monkeypatch: pytest.MonkeyPat
     test = mixed(n=20)
     fit = with_networks(mixed())
     whole = fit.evaluate(test)
-    monkeypatch.setattr("dffl.together.MOST", 200)
+    monkeypatch.setattr("dffl.batched.MOST", 200)
     np.testing.assert_array_equal(fit.evaluate(test)["regret"], whole["regret"])
