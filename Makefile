@@ -27,14 +27,14 @@ test-lowest: $(VENV)/release.stamp  ## the tests with the lowest version that is
 	$(BIN)/uv pip install --quiet --python $(VENV)/lowest --resolution lowest-direct --editable '.[test]'
 	$(VENV)/lowest/bin/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
 
-test-pythons: $(VENV)/release.stamp  ## the tests with each of $(PYTHONS) that is at hand (20 minutes each)
-	@for python in $(PYTHONS); do \
+test-pythons: $(VENV)/release.stamp  ## the tests with each Python of PYTHONS that is at hand (20 minutes each)
+	@found=0; for python in $(PYTHONS); do \
 	  if $$python -c '' 2>/dev/null; then \
 	    $(BIN)/uv venv --quiet --clear --python "$$($$python -c 'import sys; print(sys.executable)')" $(VENV)/other && \
 	    $(BIN)/uv pip install --quiet --python $(VENV)/other --editable '.[test]' && \
 	    $(VENV)/other/bin/python --version && \
-	    $(VENV)/other/bin/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal || exit 1; \
-	  else echo "$$python: not at hand"; fi; done
+	    $(VENV)/other/bin/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal || exit 1; found=1; \
+	  else echo "$$python: not at hand"; fi; done; [ $$found = 1 ] || { echo "none of these is at hand: $(PYTHONS)"; exit 1; }
 
 lint: $(VENV)/dev.stamp  ## style, types and import directions
 	$(BIN)/ruff check $(CODE)
@@ -68,7 +68,7 @@ release-check: $(VENV)/release.stamp  ## build wheel and sdist, look into them, 
 	$(BIN)/python tools/release_check.py
 
 audit: $(VENV)/release.stamp  ## known vulnerabilities of the dependencies, where their list can be reached
-	$(BIN)/pip-audit --local --skip-editable --strict
+	$(BIN)/pip-audit --local --skip-editable
 
 format: $(VENV)/dev.stamp  ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix $(CODE)

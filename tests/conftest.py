@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background: commands under test would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MAPS = Path("/proc/self/maps")
 MANY = 20_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -14,8 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from dffl import Federation, advise, bounds
+from dffl.advice.display import AdviceShown
 from dffl.terminal import printable
+from dffl.theory.display import draw
+from tests.federations import client as dffl_client
+from tests.federations import feasible_sets
 
 COMMAND = (sys.executable, "-m", "dffl")
 SEEDED = [[*command, "--seed", seed] for command in (["demo"], ["advise"], ["bounds"]) for seed in ("-1", str(2**63))]
@@ -204,6 +211,24 @@ def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> 
     assert "[bold]" in refused.stderr
     assert "\x1b" not in refused.stderr
     assert "\x1b" not in printable("a\x1b[31mb\x07")
+
+
+def test_long_names_take_no_room_from_the_numbers() -> None:
+    names = ["Northern Illinois Municipal Power", "x" * 300]
+    clients = [dffl_client(name, feasible_sets()["topk"], n=30) for name in names]
+    advice = advise(Federation(clients), quick=True, folds=3)
+    console = Console(width=80, file=io.StringIO(), record=True)
+    AdviceShown(advice, "two clients").show(console)
+    shown = console.export_text()
+    for row in advice.rows():
+        assert f"{100 * row['local']:.2f}" in shown
+        assert row["recommendation"] in shown
+
+
+def test_a_name_with_dollars_is_no_formula(tmp_path: Path) -> None:
+    clients = [dffl_client(name, feasible_sets()["topk"], n=12) for name in ("$\\frac{$", "$x^2$")]
+    draw(bounds(Federation(clients), search=False), tmp_path / "names.png", "$\\foo$")
+    assert (tmp_path / "names.png").stat().st_size > 10_000
 
 
 def test_only_warnings_of_our_own_code_are_errors() -> None:

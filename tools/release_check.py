@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import email
+import re
 import subprocess
 import sys
 import tarfile
@@ -44,13 +45,12 @@ def check_contents(wheel: Path, sdist: Path) -> None:
     """The wheel holds every file of the package and nothing else; the sdist is complete, and neither holds peers' scripts."""
     built = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     package = ROOT / "src"
-    there = {
-        str(path.relative_to(package)) for path in (package / "dffl").rglob("*") if path.is_file() and path.suffix != ".pyc"
-    }
-    require(built == there, f"the wheel differs from src/dffl in {sorted(built ^ there)[:5]}")
+    listed = subprocess.run(["git", "ls-files", "dffl"], cwd=package, capture_output=True, text=True, check=True)
+    there = set(listed.stdout.split())
+    require(built == there, f"the wheel differs from what is committed in src/dffl: {sorted(built ^ there)[:5]}")
     with tarfile.open(sdist) as archive:
         source = {name.partition("/")[2] for name in archive.getnames()}
-    lacking = {f"src/{name}" for name in there} | {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"}
+    lacking = {f"src/{name}" for name in there} | {"README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "pyproject.toml"}
     require(lacking <= source, f"the sdist lacks {sorted(lacking - source)[:5]}")
     for name in [*built, *source]:
         require(not any(part in name.lower() for part in PEERS), f"{name} is a script of a peer and must not be handed out")
@@ -65,9 +65,13 @@ def check_metadata(wheel: Path) -> str:
     for field in ("Summary", "Requires-Python", "License-Expression", "License-File", "Keywords", "Classifier"):
         require(bool(found[field]), f"the metadata has no {field}")
     require(" @ " not in str(found.get_all("Requires-Dist")), "a dependency is an address, not a version")
-    require(f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), f"CHANGELOG.md has no section {version}")
-    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    require(f"version: {version}" in cited.replace('"', ""), f"CITATION.cff does not name version {version}")
+    changes, cited = ((ROOT / name).read_text(encoding="utf-8") for name in ("CHANGELOG.md", "CITATION.cff"))
+    exact = re.escape(version)
+    section = re.search(rf"^## {exact}(?![\w.])(.*)$", changes, flags=re.MULTILINE)
+    require(section is not None, f"CHANGELOG.md has no section {version}")
+    if section is not None and "not yet released" in section[1]:
+        print(f"CHANGELOG.md: write the date of {version} before you release it")
+    require(bool(re.search(rf'^version: "?{exact}"?$', cited, flags=re.MULTILINE)), f"CITATION.cff does not name {version}")
     return version
 
 
@@ -77,7 +81,8 @@ def check_demo(wheel: Path, version: str, folder: Path) -> None:
     venv.create(place, with_pip=True)
     python = place / "bin" / "python"
     run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, python=python)
-    require(run("-m", "dffl", "--version", python=python, cwd=folder).split() == ["dffl", version], "dffl --version differs")
+    said = run("--version", python=place / "bin" / "dffl", cwd=folder)
+    require(said.split() == ["dffl", version], f"dffl --version says {said!r}")
     home = run("-c", "import dffl; print(dffl.__file__)", python=python, cwd=folder)
     require(home.startswith(str(place)), f"dffl was imported from {home}, not from the wheel")
     shown = run("-m", "dffl", "demo", python=python, cwd=folder)

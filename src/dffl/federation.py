@@ -36,10 +36,10 @@ class Client:
     """The columns of c, where it was a data frame: they must be the same for all clients and in test data."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
+        if not isinstance(self.name, str) or not self.name.strip():
             raise ValueError(f"a client's name must be a non-empty text, found {self.name!r}")
         if not self.name.isprintable():
-            raise ValueError(f"a client's name must not have control characters (line ends, escapes), found {self.name!r:.80}")
+            raise ValueError(f"a client's name must have printable characters only, found {self.name!r:.80}")
         who = f"client {self.name!r}"
         if not isinstance(self.set, FeasibleSet):
             raise ValueError(f"{who}: set must be a feasible set such as dffl.TopK, found {type(self.set).__name__}")

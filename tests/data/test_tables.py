@@ -135,3 +135,37 @@ def test_a_day_is_read_in_one_way_everywhere(text: str, day: date | None) -> Non
 def test_long_lists_of_names_are_cut() -> None:
     assert listed(["a", "b"]) == "a, b"
     assert listed(map(str, range(5)), 3) == "0, 1, 2 and 2 more"
+
+
+def test_a_cell_over_several_lines_is_refused_as_two_stray_quotes_swallow_rows(tmp_path: Path) -> None:
+    rows = [f"c{row},{row},note" for row in range(40)]
+    rows[10], rows[20] = 'c10,10,"open', 'c20,20,close"'
+    path = write(tmp_path, "client,x,text\n" + "\n".join(rows) + "\n")
+    with pytest.raises(ValueError, match=r"table.csv, line 12: a cell of column 'text' goes over several lines; remove"):
+        InputTable.read(path, CLIENT)
+
+
+@pytest.mark.parametrize("values", [[[1.0], [2.0]], [{"a": 1}, {"a": 2}], [b"a", b"b"]])
+def test_a_parquet_column_of_lists_or_bytes_is_refused(tmp_path: Path, values: list[Any]) -> None:
+    path = tmp_path / "table.parquet"
+    for column in ("client", "x"):
+        pd.DataFrame({"client": ["a", "b"], "x": [1, 2]} | {column: values}).to_parquet(path)
+        with pytest.raises(
+            ValueError, match=rf"table.parquet: column '{column}' must hold one number, text or date per row, found"
+        ):
+            InputTable.read(path, CLIENT)
+
+
+def test_large_whole_keys_of_parquet_stay_apart_beside_an_empty_row(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"client": pd.array([2**53, 2**53 + 1, None], "Int64"), "x": [1.0, 2.0, None]}).to_parquet(path)
+    assert InputTable.read(path, CLIENT).keys.tolist() == [str(2**53), str(2**53 + 1)]
+
+
+@pytest.mark.parametrize("name", ["x.csv.zst", "x.tar.gz", "digits.csv"])
+def test_what_pandas_cannot_read_is_one_line(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"client,x\n" + b"a," + b"9" * 400 + b"\n" if name.startswith("digits") else b"nothing of the kind")
+    with pytest.raises(ValueError, match=name) as refusal:
+        InputTable.read(path, CLIENT).numbers("x")
+    assert "\n" not in str(refusal.value)

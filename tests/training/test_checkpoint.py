@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
+import equinox as eqx
+import jax
 import pytest
 
 import dffl
 from dffl import archive
-from dffl.training.checkpoint import Checkpoint
+from dffl.training import Settings
+from dffl.training.checkpoint import Checkpoint, run_fingerprint
 from tests.training.test_seam import SMALL, _interrupt_after, federation, same
 
 REFUSED = (
@@ -59,7 +63,7 @@ def test_an_edited_one_is_refused(path: Path) -> None:
             Checkpoint(path, about["run"])
 
 
-def test_one_of_before_there_were_digests_is_gone_on_with(path: Path) -> None:
+def test_one_of_before_there_were_digests_is_continued(path: Path) -> None:
     members = archive.read(path, "about.json", "a checkpoint").members
     about = json.loads(members["about.json"])
 
@@ -76,3 +80,13 @@ def test_one_of_before_there_were_digests_is_gone_on_with(path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         _interrupt_after(patch, 4)  # calls of one round: a training from the beginning makes twice as many
         same(whole, dffl.fit(federation(), "fedavg", checkpoint=path, **SMALL))
+
+
+def test_another_network_of_the_same_name_is_another_run() -> None:
+    def factory(activation: Any) -> Any:
+        return lambda key, p, d: eqx.nn.MLP(p, d, 8, 1, activation=activation, key=key)
+
+    small = dffl.synthetic.knapsack(clients=2, samples=20, dim=4)
+    found = [run_fingerprint(small, None, Settings(network=factory(one))) for one in (jax.nn.relu, jax.nn.tanh, jax.nn.relu)]
+    assert found[0] == found[2] != found[1]
+    assert run_fingerprint(small, None, Settings()) not in found

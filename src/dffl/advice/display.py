@@ -42,7 +42,7 @@ def warnings(advice: Advice) -> list[str]:
     """What to know before acting on the advice."""
     lines = []
     if advice.quick:
-        lines.append("A quick answer is rough: nothing was trained, and intervals hold less often than they claim.")
+        lines.append("A quick answer is rough: nothing was trained, and its intervals may hold less often than they claim.")
     table = advice.table[~advice.table["nothing"]]
     poor = int((table["local"] >= table["mean_cost"]).sum())
     if 3 * poor >= max(len(table), 1):
@@ -61,16 +61,16 @@ def _table(advice: Advice, title: str) -> Table:
         title_justify="left",
         caption="gain: the share of the own model's regret that the shared model saves. Regrets are held-out ones, in % of the "
         "best possible objective; mean cost is the naive choice. The gain also accounts for the data that folds leave out and "
-        "for clients of the same size, so it may differ from the columns. Federate and stay local: odds of 4 to 1.",
+        "for clients of the same size, so it may differ from the columns. Federate, stay local: at least 80 % sure.",
         caption_justify="left",
     )
-    out.add_column("client", no_wrap=True)
-    out.add_column("n", justify="right")
+    out.add_column("client", overflow="fold", min_width=8)  # a long name takes several lines, and no room from the numbers
+    out.add_column("n", justify="right", no_wrap=True)
     out.add_column("advice", no_wrap=True)
     out.add_column(f"gain ({advice.confidence:.0%} interval)", justify="right", no_wrap=True)
     names = ["mean_cost", "local", "federated"] + ([] if advice.quick else ["finetuned"])
     for name in names:
-        out.add_column(name.replace("_", " "), justify="right")
+        out.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     out.add_column("use", no_wrap=True)
     for row in advice.rows():
         regrets = (f"{100 * row[name]:.2f}" for name in names)

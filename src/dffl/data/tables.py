@@ -10,6 +10,7 @@ from copy import copy
 from datetime import date
 from lzma import LZMAError
 from pathlib import Path
+from tarfile import TarError
 from typing import Any, Self, TypeVar
 from zipfile import BadZipFile
 from zlib import error as ZlibError
@@ -21,7 +22,18 @@ import pyarrow.parquet as pq
 
 EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 """What counts as an empty cell. In a key column only "" does: a client may be called NA."""
-UNREADABLE = (OSError, EOFError, ValueError, ZlibError, LZMAError, BadZipFile, pa.ArrowException)
+UNREADABLE = (
+    OSError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    ImportError,
+    ZlibError,
+    LZMAError,
+    BadZipFile,
+    TarError,
+    pa.ArrowException,
+)
 DAY = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)|(\d{4})(\d\d)(\d\d)")
 MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0+)?)?(Z|[+-]\d\d:?\d\d)?$")
 """What may follow a day. Any other time is refused: which day it belongs to would depend on the time zone."""
@@ -167,7 +179,10 @@ def read_day(name: str, text: str) -> date:
 def numbers_in(cells: pd.Series) -> tuple[np.ndarray, int | None]:
     """The cells as numbers, NaN where empty, and the position of the first that is neither empty nor a finite number."""
     moments = pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells)
-    found = pd.Series(np.nan, cells.index) if moments else pd.to_numeric(cells, errors="coerce")
+    try:
+        found = pd.Series(np.nan, cells.index) if moments else pd.to_numeric(cells, errors="coerce")
+    except OverflowError:  # whole numbers of hundreds of digits: as texts they are infinite, and refused
+        found = pd.to_numeric(cells.where(cells.isna(), cells.astype(str)), errors="coerce")
     values = found.to_numpy(np.float64, na_value=np.nan)
     return values, first_true(~np.isfinite(values) & cells.notna().to_numpy() & (cells != "").to_numpy(bool, na_value=False))
 
@@ -208,9 +223,16 @@ def _parquet(path: Path) -> pd.DataFrame:
     def read() -> pd.DataFrame:
         with pq.ParquetFile(path) as file:
             # One column after another: else a large table is in memory twice, as it is read and as it is used.
-            return pd.DataFrame({name: file.read(columns=[name]).column(0).to_pandas() for name in names}, copy=False)
+            return pd.DataFrame(
+                {name: file.read(columns=[name]).column(0).to_pandas(integer_object_nulls=True) for name in names}, copy=False
+            )
 
-    names = _tried(path, "Parquet", lambda: [name for name in pq.read_schema(path).names if not _is_unnamed(name)])
+    schema = _tried(path, "Parquet", lambda: pq.read_schema(path))
+    names = [name for name in schema.names if not _is_unnamed(name)]
+    for name in names:
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+            raise ValueError(f"{path}: column {name!r} must hold one number, text or date per row, found {kind}; remove it")
     plain = _checked_names(path, [name.strip() for name in names])
     return _tried(path, "Parquet", read).set_axis(plain, axis=1)
 
@@ -231,7 +253,17 @@ def _csv(path: Path, key: Sequence[str], date: str | None) -> pd.DataFrame:
             )  # fmt: skip
 
     table = _tried(path, "CSV", read)
+    _refuse_line_breaks(path, table)
     return table if len(named) == len(names) else table.loc[:, named]
+
+
+def _refuse_line_breaks(path: Path, table: pd.DataFrame) -> None:
+    """Refuse a cell that goes over several lines: two stray quotes would swallow the rows between them."""
+    for name in [name for name, kind in table.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]:
+        broken = table[name].map(lambda cell: isinstance(cell, str) and ("\n" in cell or "\r" in cell))
+        if (row := first_true(broken)) is not None:
+            fix = f"remove the line break, or the stray quotes around {str(table[name].iloc[row])[:30]!r}"
+            raise ValueError(f"{path}, line {row + 2}: a cell of column {name!r} goes over several lines; {fix}")
 
 
 def _header(path: Path) -> list[str]:

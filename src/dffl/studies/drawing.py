@@ -45,9 +45,9 @@ PRINT: Any = {
 INK, PALE_INK = "#222222", "#666666"
 
 
-def in_print() -> Any:
-    """The context in which figures are drawn and saved."""
-    return mpl.rc_context(PRINT)
+def in_print(formulas: bool = True) -> Any:
+    """The context in which figures are drawn and saved. Without ``formulas``, names with $ are shown as they are."""
+    return mpl.rc_context(PRINT | {"text.parse_math": formulas})
 
 
 def blank(width: float, height: float) -> Figure:

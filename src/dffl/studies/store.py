@@ -20,6 +20,7 @@ import os
 import platform
 from collections.abc import Iterator
 from importlib import metadata
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
+        self._kinds: dict[str, str] | None = None
         self.damaged: list[Path] = []
         """Parts that were cut short or altered, and whose jobs therefore count as not done."""
 
@@ -73,9 +75,8 @@ class Store:
     def check(self, study: Study) -> dict[str, Any]:
         """The content of study.json; a folder with the rows of another study or protocol is refused."""
         described = self.describe()
-        mine = {"study": study.name, **json_copy(study.protocol)}
-        theirs = {"study": described["study"], **described["protocol"]}
-        if difference := first_difference(mine, theirs):
+        named = first_difference({"study": study.name}, {"study": described["study"]})
+        if difference := named or first_difference(json_copy(study.protocol), described["protocol"]):
             raise ValueError(f"{self.folder}: holds another run ({difference}); choose another folder with --out")
         return described
 
@@ -137,7 +138,13 @@ class Store:
         frames = [] if packed is None else [packed]
         known = set() if packed is None else set(packed["job"].unique())
         frames += [part.rows for key, part in parts.items() if key not in known]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"job": pd.Series(dtype=str)})
+        if not frames:
+            return pd.DataFrame({"job": pd.Series(dtype=str)})
+        rows = pd.concat(frames, ignore_index=True)
+        # Where jobs differ in their columns, the order must not depend on which of them was done first.
+        alike = takewhile(lambda names: len(set(names)) == 1, zip_longest(*(frame.columns for frame in frames)))
+        first = [names[0] for names in alike]
+        return rows if len(first) == rows.shape[1] else rows[first + sorted(set(rows.columns) - set(first))]
 
     def jobs(self) -> pd.DataFrame:
         """One row for each finished job: key, seconds, cpu_seconds."""
@@ -158,6 +165,7 @@ class Store:
     def write(self, job: Job, finished: Finished) -> None:
         """Keep a job's rows. They are complete on disk before they are visible."""
         table = _table(job, finished.rows)
+        self._require_alike(table)
         cost = {name: f"{getattr(finished, name):.3f}" for name in TIMES}
         content = seal_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **cost}))
         (self.folder / "parts").mkdir(exist_ok=True)
@@ -192,6 +200,14 @@ class Store:
 
     # Inside
 
+    def _require_alike(self, table: pa.Table) -> None:
+        """Refuse rows whose columns hold other kinds of values than those of the jobs before: no file could hold both."""
+        if self._kinds is None:
+            self._kinds = _kinds(pa.Table.from_pandas(self.rows(), preserve_index=False))
+        for name, kind in _kinds(table).items():
+            if self._kinds.setdefault(name, kind) != kind:
+                raise ValueError(f"the task's column {name!r} holds {kind} here and {self._kinds[name]} in other jobs")
+
     def _parts(self) -> dict[str, Finished]:
         """The jobs whose parts are sound, by key. Each part is read to its end: a sound footer does not prove sound data."""
         paths = sorted((self.folder / "parts").glob("*.parquet"))
@@ -201,7 +217,10 @@ class Store:
                 content = _content(path, sealed)
                 stored = pq.read_schema(io.BytesIO(content)).metadata
                 costs = (float(stored[name.encode()]) for name in TIMES)
-                parts[path.stem] = Finished(pd.read_parquet(io.BytesIO(content)), *costs)
+                found = Finished(pd.read_parquet(io.BytesIO(content)), *costs)
+                if set(found.rows["job"]) - {path.stem}:
+                    raise ValueError("the rows of another job")
+                parts[path.stem] = found
             except FileNotFoundError:  # a run that is writing has just packed it
                 continue
             except Exception:  # where there is no digest, damage can make any part of the reader fail
@@ -243,8 +262,22 @@ def machine() -> dict[str, Any]:
 def _table(job: Job, rows: pd.DataFrame) -> pa.Table:
     if clash := sorted(set(rows.columns) & {"job", *job.parameters}):
         raise ValueError(f"the task's rows must not have a column {clash[0]!r}, which is a parameter")
+    if named := [name for name in rows.index.names if name is not None]:
+        raise ValueError(f"the task's rows have an index {named[0]!r}, which would be lost; return rows.reset_index()")
     columns = {"job": job.key, **job.parameters}
     return pa.Table.from_pandas(pd.concat([pd.DataFrame(columns, index=rows.index), rows], axis=1), preserve_index=False)
+
+
+def _kinds(table: pa.Table) -> dict[str, str]:
+    """What each column holds; a column without any value may hold anything."""
+    found = {}
+    for field in table.schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        if table[field.name].null_count < len(table):
+            found[field.name] = "numbers" if number else "texts" if text else str(kind)
+    return found
 
 
 def _save(path: Path, content: bytes) -> None:

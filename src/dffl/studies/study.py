@@ -64,6 +64,10 @@ class Study:
         given = Counter([*self.protocol, *self.parameters, *self.places])
         if twice := [name for name, count in given.items() if count > 1]:
             raise ValueError(f"study {self.name!r}: {twice[0]} must be in one of protocol, jobs and places, found it in two")
+        try:
+            json.dumps([self.protocol, [job.parameters for job in self.jobs]], allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"study {self.name!r}: protocol and jobs must be values that JSON has ({error})") from None
 
     @property
     def parameters(self) -> list[str]:
@@ -118,6 +122,7 @@ def first_difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str 
         if isinstance(one, Mapping) and isinstance(other, Mapping):
             if inside := first_difference(one, other):
                 return inside
-        elif one != other:
-            return f"{name} = {other!r} there and {one!r} here"
+        elif (name in mine) != (name in theirs) or json.dumps(one) != json.dumps(other):  # 1 is not true, None is not absent
+            here, there = (repr(side[name]) if name in side else "absent" for side in (mine, theirs))
+            return f"{name} = {there} there and {here} here"
     return None

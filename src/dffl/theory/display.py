@@ -127,21 +127,23 @@ def _number(value: float) -> str:
 
 def draw(bounds: Bounds, path: Path, title: str) -> None:
     """The pairwise matrix as heat maps: what costs and constraints contribute, the best bound, and the gap itself."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     names = bounds.clients["client"].tolist()
-    figure = Figure(figsize=(11, 9.5), layout="constrained")
-    axes = figure.subplots(2, 2)
-    for axis, (column, heading) in zip(axes.flat, PANELS.items(), strict=True):
-        values = matrix(bounds.pairs, names, column)
-        np.fill_diagonal(values, np.nan)
-        image = axis.imshow(values, cmap="viridis", vmin=0)
-        axis.set_title(heading)
-        axis.grid(visible=False)
-        ticks = range(len(names))
-        axis.set_xticks(ticks, names, rotation=90, fontsize=6)
-        axis.set_yticks(ticks, names, fontsize=6)
-        figure.colorbar(image, ax=axis, shrink=0.85, label="SPO+ loss, scaled")
-    heading = f"Bounds on the difference of SPO+ losses, pair by pair: {title}\n{bounds.label}; scaled units"
-    figure.suptitle(heading, fontsize=11)
-    write_whole(path, lambda whole: figure.savefig(whole, dpi=130, format=path.suffix[1:]))
+    with rc_context({"text.parse_math": False}):  # a client may be called $x$
+        figure = Figure(figsize=(11, 9.5), layout="constrained")
+        axes = figure.subplots(2, 2)
+        for axis, (column, heading) in zip(axes.flat, PANELS.items(), strict=True):
+            values = matrix(bounds.pairs, names, column)
+            np.fill_diagonal(values, np.nan)
+            image = axis.imshow(values, cmap="viridis", vmin=0)
+            axis.set_title(heading)
+            axis.grid(visible=False)
+            ticks = range(len(names))
+            axis.set_xticks(ticks, names, rotation=90, fontsize=6)
+            axis.set_yticks(ticks, names, fontsize=6)
+            figure.colorbar(image, ax=axis, shrink=0.85, label="SPO+ loss, scaled")
+        heading = f"Bounds on the difference of SPO+ losses, pair by pair: {title}\n{bounds.label}; scaled units"
+        figure.suptitle(heading, fontsize=11)
+        write_whole(path, lambda whole: figure.savefig(whole, dpi=130, format=path.suffix[1:]))

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -141,9 +144,20 @@ def _deep(done: bool, flat: dict[tuple[str, ...], np.ndarray]) -> Saved:
     return saved
 
 
+def _computation(settings: Settings, features: int, dim: int) -> str:
+    """What a network of one's own computes: two that a function made share its name."""
+    if settings.network is None:
+        return ""
+    network = settings.factory(jax.random.key(0), features, dim)
+    arrays, rest = eqx.partition(network, eqx.is_array)
+    traced = jax.make_jaxpr(lambda own, x: eqx.combine(own, rest)(x))(arrays, np.zeros(features))
+    return re.sub(r"0x[0-9a-f]+", "", str(traced))
+
+
 def run_fingerprint(federation: Federation, validation: Federation | None, settings: Settings) -> str:
-    """What a run is made of: its data, sets and settings. The engine is left out, since it changes no number."""
+    """What a run is made of: its data, sets, settings and version. The engine is left out, since it changes no number."""
     words = {name: value for name, value in settings.described().items() if name not in ("engine", "chunk_size")}
+    words |= {"dffl": version("dffl"), "computes": _computation(settings, federation.features, federation.dim)}
     content = hashlib.blake2b(repr(words).encode(), digest_size=16)
     for client in [*federation, *(validation or [])]:
         content.update(f"{client.name} {client.maximize} {client.x.shape} {client.c.shape} {type(client.set)}".encode())

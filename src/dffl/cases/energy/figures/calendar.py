@@ -54,7 +54,7 @@ def draw_calendar(days: pd.DataFrame, zone: str, method: str) -> Figure | None:
     if days.empty:
         return None
     bought = Bought.of(days)
-    with in_print():
+    with in_print(formulas=False):
         figure = blank(WIDE, 3.8)
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1, 3])
         above.set_title(f"Hours bought by {zone}: {name_of(method)}")
@@ -73,7 +73,7 @@ def draw_calendar(days: pd.DataFrame, zone: str, method: str) -> Figure | None:
 def _strip(axes: Axes, regret: pd.Series) -> None:
     known = regret.dropna()
     axes.bar(date2num(known.index), known, width=1.0, align="edge", color=INK, linewidth=0)
-    axes.set_ylabel("regret,\nUS\\$ per MW")
+    axes.set_ylabel("regret,\nUS$ per MW")
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.set_ylim(0, 1.25 * max(known.max(), 0.01))
     axes.grid(axis="x", visible=False)
@@ -107,7 +107,7 @@ def _explanation(bought: Bought) -> str:
     half = int((costs.cumsum() < costs.sum() / 2).sum()) + 1
     costliest = "the costliest day makes" if half == 1 else f"the {half:,} costliest days make"
     return note_text(
-        f"{len(costs):,} days, mean regret {costs.mean():,.2f} US\\$ per MW and day" + (";" if costs.sum() > 0 else "."),
+        f"{len(costs):,} days, mean regret {costs.mean():,.2f} US$ per MW and day" + (";" if costs.sum() > 0 else "."),
         f"{costliest} half of the sum." if costs.sum() > 0 else "",
         "Mixed colours: hours bought in part." if ((bought.chosen % 1) > 0).to_numpy().any() else "",
     )

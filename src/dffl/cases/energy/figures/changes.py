@@ -33,7 +33,7 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
     means, spreads = changes.groupby("zone").mean(), changes.groupby("zone").std()
     order = [zone for zone in zone_order(rows) if zone in means.index]
     lines = lines_of(order)
-    with in_print():
+    with in_print(formulas=False):
         figure, panels = method_panels("Change of each zone's regret against its own local model", methods, lines, pad=24)
         for axes, method in zip(panels, methods, strict=True):
             _bars(axes, means[method], spreads[method], lines, colour_of(method))

@@ -38,7 +38,7 @@ def draw_places(zones: pd.DataFrame) -> Figure | None:
     explanation = _explanation(zones, placed, len(placed) - sum(len(one.labels) for one in maps))
     below = BELOW + LINE * explanation.count("\n")
     scale = ScalarMappable(Normalize(placed["own_p95"].min(), placed["own_p95"].max()), _pale_to_dark())
-    with in_print():
+    with in_print(formulas=False):
         figure = blank(WIDE, below + max(one.window.height for one in maps) + ABOVE)
         figure.set_layout_engine("none")  # the sizes of the maps must be exact: labels were placed for them
         figure.suptitle("Place, demand and own part of the price of each zone", x=0.01, ha="left")
@@ -103,7 +103,7 @@ def _mark_enlarged(figure: Figure, whole: Axes, part: Axes, window: Window) -> N
 def _keys(figure: Figure, placed: pd.DataFrame, scale: ScalarMappable, below: float) -> None:
     """Explain colours and sizes below the maps."""
     bar = figure.colorbar(scale, cax=figure.add_axes(_share(figure, SIDE, below - 0.46, 2.6, 0.09)), orientation="horizontal")
-    bar.set_label("95th percentile of the own price, US\\$/MWh", fontsize=7)
+    bar.set_label("95th percentile of the own price, US$/MWh", fontsize=7)
     bar.outline.set_visible(False)
     demands = placed["demand"].drop_duplicates().sort_values(ignore_index=True)
     shown = demands.iloc[sorted({0, len(demands) // 2, len(demands) - 1})]

@@ -30,7 +30,7 @@ def draw_zone_weights(rows: pd.DataFrame) -> Figure | None:
     known = set(weighed["zone"])
     order = [zone for zone in zone_order(rows) if zone in known]
     lines = lines_of(order)
-    with in_print():
+    with in_print(formulas=False):
         ratios = [3, 2][: len(methods)]
         figure, panels = method_panels("Weight of the shared model by zone", methods, lines, width_ratios=ratios)
         for axes, method in zip(panels, methods, strict=True):
