@@ -159,7 +159,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     left.minorticks_off()
     left.set_xlabel("relative regret, % (linear below 0.1, logarithmic above)")
     left.set_title("Each client under each method", loc="left", fontsize=11)
-    left.legend(loc="lower right", frameon=False, fontsize=9)
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3, frameon=False, fontsize=9)  # covers no point
     left.grid(axis="x", color="#eeeeee")
     means, worst = wide[methods].mean(), wide[methods].max()
     places = range(len(methods))

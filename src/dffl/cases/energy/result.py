@@ -22,7 +22,7 @@ from dffl.jsonable import jsonable
 from dffl.studies.render import to_rich
 from dffl.studies.result import StudyRows
 from dffl.studies.tables import Table
-from dffl.terminal import printable
+from dffl.terminal import command_name, printable
 
 MODEL = "model.dffl"
 SHOWN = ("changes", "zones", "money")
@@ -56,7 +56,7 @@ class EnergyResult(StudyRows):
         missing = "" if np.isfinite(with_places(self.panel).places).any() else " No map: the panel has no lat and lon."
         console.print(f"\nTables, figures and rows: {self.folder}.{missing}")
         if (self.folder / MODEL).is_file():
-            how = f"dffl energy decide {self.folder / MODEL} --zone {self.panel.names[0]!r} --features FILE"
+            how = f"{command_name()} energy decide {self.folder / MODEL} --zone {self.panel.names[0]!r} --features FILE"
             console.print(f"A model of all the days ({METHOD}), for tomorrow: {how}")
             if not verdict.beats(METHOD):
                 fix = "decide by the moving average (dffl energy train --lags --method forecast)"
