@@ -201,6 +201,29 @@ class Federation(Sequence[Client]):
             held.append(client.rows(np.sort(order[:out])))
         return Federation(kept), Federation(held)
 
+    def fold(self, number: int, count: int, seed: int = 0, blocks: bool = False) -> tuple[Federation, Federation]:
+        """Training and validation federations of one of ``count`` folds: each client holds out one fold of its samples.
+
+        Over all folds every sample is held out once. In ``blocks``, a fold is a stretch of consecutive samples.
+        """
+        optima(self.clients)  # solved for once, then shared by all folds
+        kept, held = [], []
+        for client in self.clients:
+            if client.n < count:
+                raise ValueError(
+                    f"client {client.name!r}: x must have at least {count} samples for {count} folds, found {client.n}"
+                )
+            out = fold_rows(client, count, seed, blocks)[number]
+            kept.append(client.rows(np.setdiff1d(np.arange(client.n), out)))
+            held.append(client.rows(out))
+        return Federation(kept), Federation(held)
+
+
+def fold_rows(client: Client, count: int, seed: int = 0, blocks: bool = False) -> list[np.ndarray]:
+    """The client's sample numbers in ``count`` folds whose sizes differ by one at most: random ones, or consecutive ones."""
+    order = np.arange(client.n) if blocks else stream(seed, Purpose.FOLD, client.name, count).permutation(client.n)
+    return [np.sort(part) for part in np.array_split(order, count)]
+
 
 def held_out(n: int, fraction: float) -> int:
     """How many of n samples a split holds out: the whole number nearest to the fraction."""

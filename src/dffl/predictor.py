@@ -171,6 +171,15 @@ class MixedPredictor(Predictor):
         return (1 - self.weight) * self.own(x) + self.weight * self.shared(x)
 
 
+class MeanPredictor(Predictor):
+    """The mean of several predictors' outputs."""
+
+    models: tuple[Predictor, ...]
+
+    def __call__(self, x: Array) -> Array:
+        return sum((model(x) for model in self.models[1:]), start=self.models[0](x)) / len(self.models)
+
+
 class Template:
     """The form of a network whose trainable numbers are one flat vector.
 

@@ -29,6 +29,7 @@ class Purpose(IntEnum):
     COMPARE = 9
     EXAMPLE = 10
     LOSS = 11
+    FOLD_START = 12
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:

@@ -206,6 +206,8 @@ class _Writer:
             return {"network": self._networks[id(value)]}
         if isinstance(value, dict):
             return {"dict": self._fields(value)}
+        if isinstance(value, tuple):
+            return {"tuple": [self.encode(one) for one in value]}
         raise ValueError(f"cannot save a {type(value).__name__}; predictors hold arrays, numbers, predictors and networks")
 
     def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -234,6 +236,8 @@ class _Reader:
             return self._network(value["network"])
         if "dict" in value:
             return self._fields(value["dict"])
+        if "tuple" in value:
+            return tuple(self.decode(one) for one in value["tuple"])
         if "set" in value:
             return _known(FeasibleSet.families, value["set"], "set")(**self._fields(value["spec"]))
         kinds: dict[str, Any] = {"Normaliser": Normaliser, **Predictor.kinds}

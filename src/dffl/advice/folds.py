@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dffl.federation import Client, Federation, optima
-from dffl.randomness import Purpose, stream
+from dffl.federation import Client, Federation, fold_rows, optima
 
 WEEK = 7
 """Consecutive samples of a time series that stay together, because neighbouring days resemble each other."""
@@ -53,5 +52,4 @@ def _parts(client: Client, count: int, seed: int, blocks: bool) -> list[np.ndarr
             f"client {client.name!r}: x must have at least {2 * count} samples to be judged in {count} folds, "
             f"found {client.n}; {fix}"
         )
-    order = np.arange(client.n) if blocks else stream(seed, Purpose.FOLD, client.name, count).permutation(client.n)
-    return [np.sort(part) for part in np.array_split(order, count)]
+    return fold_rows(client, count, seed, blocks)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dffl.federation import Federation
+from dffl.randomness import Purpose, stream
 from dffl.training.settings import Settings
 
 
@@ -23,6 +24,10 @@ class Part(ABC):
     @abstractmethod
     def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
         """Each client's samples, divided. ``validation`` is the user's own validation federation."""
+
+    def seeded(self, settings: Settings) -> Settings:
+        """The settings that the part trains with: a part may have a start and an order of samples of its own."""
+        return settings
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,27 @@ class SplitSamples(Part):
 
     def __str__(self) -> str:
         return "split"
+
+
+@dataclass(frozen=True)
+class FoldSamples(Part):
+    """Each client holds out one of ``count`` folds of its samples; over all folds every sample is held out once.
+
+    Folds are random, or stretches of consecutive samples with `Settings.validation_blocks`.
+    """
+
+    number: int
+    count: int
+
+    def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
+        return Divided(*federation.fold(self.number, self.count, settings.seed, settings.validation_blocks))
+
+    def seeded(self, settings: Settings) -> Settings:
+        seed = stream(settings.seed, Purpose.FOLD_START, counter=self.number).integers(2**62)
+        return replace(settings, seed=int(seed))
+
+    def __str__(self) -> str:
+        return f"fold {self.number + 1} of {self.count}"
 
 
 ALL, SPLIT = AllSamples(), SplitSamples()

@@ -217,7 +217,7 @@ class Run:
             return ProcessEngine(self._processes, part)
         divided = part.divide(self.federation, self.settings, self.validation)
         kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
-        return kind(divided.train, self.settings, divided.judge)
+        return kind(divided.train, part.seeded(self.settings), divided.judge)
 
     def _predictor(self, engine: Engine, vector: np.ndarray, unit: Normaliser) -> NetworkPredictor:
         template = engine.template

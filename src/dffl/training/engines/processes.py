@@ -118,7 +118,7 @@ class ProcessEngine:
         self._processes, self._part = processes, part
         settings, self.names = processes.settings, processes.names
         with precision(settings):
-            recipe, self.initial = starting_recipe(settings, processes.features, processes.dim)
+            recipe, self.initial = starting_recipe(part.seeded(settings), processes.features, processes.dim)
         self.template = recipe.form.template
         self._everyone = list(range(len(self.names)))
         opened = processes.collect(self._everyone, {"kind": "open", "part": part})
@@ -200,7 +200,7 @@ class _ClientProcess:
         part: Part = message["part"]
         if part not in self._engines:
             divided = part.divide(self._federation, self._settings, self._validation)
-            self._engines[part] = LoopEngine(divided.train, self._settings, divided.judge)
+            self._engines[part] = LoopEngine(divided.train, part.seeded(self._settings), divided.judge)
         return self._engines[part]
 
     def open(self, message: Message) -> None:

@@ -162,6 +162,12 @@ class Site:
         judged = program(self._blocks, self._padded(models), side, mixing.astype(self.initial.dtype), table)
         return [np.asarray(values)[: len(self)] for values in judged]
 
+    @property
+    def judging(self) -> np.ndarray:
+        """The number of held-out samples of each client."""
+        assert self._layout.held is not None, "these samples were laid out without any to judge on"
+        return self._layout.held.counts[self.members]
+
     # Idle places, padding and shapes stay below this line.
 
     def _started(self, start: Any, recipe: Recipe, state: Sequence[np.ndarray] | None) -> Updated:

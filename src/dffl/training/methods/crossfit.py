@@ -1,0 +1,43 @@
+"""`crossfit` and `local-tuned`: models of several folds, tuned for as long as held-out samples say, that decide by their mean.
+
+`crossfit` trains one shared model in each fold, and each client trains it further. `local-tuned` is the same without any other
+client: what a client reaches alone with the same care. Both give an honest estimate of the client's regret at no further cost
+(the column ``out_of_fold_regret``): each sample is decided by the model that has not seen it.
+
+With `Settings.validation_blocks` folds are stretches of consecutive samples, as time series need.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dffl.losses import Loss
+from dffl.predictor import MeanPredictor, Predictor
+from dffl.training.methods.registry import method
+from dffl.training.run import Outcome, Run
+from dffl.training.trainers import FedAvg, Stops
+from dffl.training.trainers.crossfit import FOLDS, CrossFitted, cross_fitted
+from dffl.training.trainers.tuning import EPOCHS, checked_epochs
+
+LOCAL_EPOCHS = (10, 25, 50, 100, 250)
+"""The numbers of epochs that a client without others chooses from; the last is what the paper trains its local models for."""
+
+
+@method("crossfit", label="Cross-fitted", colour="#117733")
+def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "spo+") -> Outcome:
+    """The mean of the folds' shared models, each trained further at each client."""
+    fitted = cross_fitted(run, Stops(FedAvg(), checked_epochs(epochs)), folds, judge)
+    shared = [run.common(run.trained(FedAvg(), part), part)[1] for part in fitted.parts]
+    return _outcome(run, fitted, MeanPredictor(tuple(shared)))
+
+
+@method("local-tuned", label="Local, tuned", colour="#88CCEE")
+def local_tuned(run: Run, *, folds: int = FOLDS, epochs: Any = LOCAL_EPOCHS, judge: Loss | str = "spo+") -> Outcome:
+    """The mean of the folds' models that each client has trained alone."""
+    return _outcome(run, cross_fitted(run, Stops(None, checked_epochs(epochs)), folds, judge))
+
+
+def _outcome(run: Run, fitted: CrossFitted, shared: Predictor | None = None) -> Outcome:
+    models = [run.personal(vectors, part) for part, vectors in zip(fitted.parts, fitted.vectors, strict=True)]
+    chosen = {"epochs": fitted.epochs.tolist(), "out_of_fold_regret": fitted.regret.tolist()}
+    return Outcome([MeanPredictor(own) for own in zip(*models, strict=True)], shared, chosen)

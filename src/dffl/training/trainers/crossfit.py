@@ -1,0 +1,92 @@
+"""Cross-fitting: as many trainings as there are folds, each judged on the samples that it has not seen.
+
+Each fold has a start of its own, trains on the other folds and stops at every candidate number of epochs. A client chooses the
+stop with the least loss over all its samples, each judged by the training that did not see it. No sample is lost to the choice,
+and what decides is the mean of the models of all folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dffl.checks import require_whole
+from dffl.losses import Loss
+from dffl.training.engines.base import Fields, gathered
+from dffl.training.parts import FoldSamples, Part
+from dffl.training.trainers.base import Trainer
+from dffl.training.trainers.tuning import Stops
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+    from dffl.training.run import Run
+
+FOLDS = 5
+MOST_FOLDS = 100
+
+
+@dataclass(frozen=True)
+class OutOfFold(Trainer):
+    """For each client and stop, the judging loss and the regret, summed over its held-out samples: (clients, stops, 2)."""
+
+    name: ClassVar[str] = "out-of-fold"
+    stops: Stops = Stops()
+    judge: Loss | str = "spo+"
+
+    def train(self, run: Run, part: Part) -> np.ndarray:
+        run.trained(self.stops, part)
+        return gathered(run.ask(self, part, scope=self.stops.label), len(run.engine(part).names))["loss"]
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        count = len(self.stops.epochs)
+        stops = site.kept("stops", np.zeros((count, site.initial.size), site.initial.dtype))
+        means = site.judge(stops, np.eye(count), [Loss.of(self.judge), Loss.of("regret")])
+        return {"loss": np.stack(means, axis=-1).astype(np.float64) * site.judging[:, None, None]}
+
+    def blank(self, run: Run, part: Part) -> np.ndarray:
+        return np.zeros((*run.trained(self.stops, part).shape[:2], 2))
+
+    def check(self, run: Run, part: Part) -> None:
+        Loss.of(self.judge)
+        run.require_judging(part)
+
+
+class CrossFitted(NamedTuple):
+    """What cross-fitting gives: for each fold its part of the samples and one vector for each client."""
+
+    parts: list[FoldSamples]
+    vectors: list[np.ndarray]
+    epochs: np.ndarray
+    """What each client chose."""
+    regret: np.ndarray
+    """Each client's mean regret in raw units, every sample decided by the model that has not seen it: an honest estimate."""
+
+
+def cross_fitted(run: Run, stops: Stops, folds: int = FOLDS, judge: Loss | str = "spo+") -> CrossFitted:
+    """Train in folds, and let each client choose its stop. Among equally good stops the smallest is chosen.
+
+    A client with fewer samples than folds lowers the number of folds for all: every training needs samples of every client.
+    """
+    require_whole("folds", folds, least=2, most=MOST_FOLDS)
+    smallest = min(run.federation, key=lambda client: client.n)
+    if smallest.n < 2:
+        raise ValueError(
+            f"client {smallest.name!r}: x must have at least 2 samples to be held out in folds, found {smallest.n}"
+        )
+    count = min(folds, smallest.n)
+    parts = [FoldSamples(number, count) for number in range(count)]
+    losses = [run.trained(OutOfFold(stops, judge), part) for part in parts]
+    best = np.argmin(sum(one[..., 0] for one in losses), axis=1)
+    everyone = np.arange(len(best))
+    # The regret of a fold is in the units of the costs that the fold trained on.
+    scales = [np.array([float(unit.c_scale) for unit in run.engine(part).units]) for part in parts]
+    regrets = sum(one[everyone, best, 1] * scale for one, scale in zip(losses, scales, strict=True))
+    return CrossFitted(
+        parts,
+        [run.trained(stops, part)[everyone, best] for part in parts],
+        np.array(stops.epochs)[best],
+        regrets / np.array(run.federation.counts),
+    )
