@@ -26,7 +26,7 @@ from tests.federations import feasible_sets
 
 COMMAND = (sys.executable, "-m", "dffl")
 SEEDED = [[*command, "--seed", seed] for command in (["demo"], ["advise"], ["bounds"]) for seed in ("-1", str(2**63))]
-METHODS = {"mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "finetune"}
+METHODS = {"mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit"}
 
 
 def dffl(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

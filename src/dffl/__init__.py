@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dffl.losses import relative_regret as relative_regret
     from dffl.losses import spo_plus as spo_plus
     from dffl.predictor import ConstantPredictor as ConstantPredictor
+    from dffl.predictor import MeanPredictor as MeanPredictor
     from dffl.predictor import MixedPredictor as MixedPredictor
     from dffl.predictor import Network as Network
     from dffl.predictor import NetworkPredictor as NetworkPredictor
@@ -72,7 +73,7 @@ _HOMES = {
     "federation": ("Client", "Federation"),
     "fitting": ("Fit", "fit"),
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "spo_plus"),
-    "predictor": ("ConstantPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
+    "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "Polytope",
         "Simplex", "TopK", "hausdorff", "shape_distance",

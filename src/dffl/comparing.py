@@ -18,7 +18,7 @@ from dffl.training.methods import requests
 HARM_TOLERANCE = 0.01
 """A client is harmed by a method if its regret exceeds its local one by more than this share of it."""
 CHANGES = ("change", "change_low", "change_high")
-DEFAULT_METHODS = ("mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "finetune")
+DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
 
 
 def compare(
@@ -34,14 +34,14 @@ def compare(
 ) -> pd.DataFrame:
     """Fit several methods and evaluate each on a test federation: one row per client and method.
 
-    By default: mean-cost, local, fedavg, interp-mse, interp-spo and finetune.
+    By default: mean-cost, local, local-tuned, fedavg, interp-mse, interp-spo, finetune and crossfit.
 
     ``change`` is the relative regret minus that of `local`, which is always fitted on all the data, with a paired
     ``confidence`` interval over the test samples (``change_low``, ``change_high``); ``verdict`` is what the interval says:
     better, worse or unclear. A client is ``harmed`` by a method if its regret exceeds the local one by more than
     ``harm_tolerance`` of it, even if the verdict is unclear. ``lambda`` is the weight of the shared model that an
-    interpolation chose (0: the own model, 1: the shared one, both of the 80 % split), ``epochs`` the number that `finetune`
-    chose. The other columns are those of `Fit.evaluate`.
+    interpolation chose (0: the own model, 1: the shared one, both of the 80 % split), ``epochs`` the number that `finetune`,
+    `crossfit` or `local-tuned` chose. The other columns are those of `Fit.evaluate`.
     """
     judged(federation, test)
     fits = fit_all(federation, methods, validation=validation, progress=progress, **settings)

@@ -88,7 +88,7 @@ MESSAGES = {
     },
     "to server: opened": {"count", "judges", "x_mean", "x_scale", "c_scale"},
     "to server: note": {"label", "number", "epochs", "loss", "clipped", "norm"},
-    "to server: answer": {"fields.vector", "fields.change", "fields.epochs", "fields.weight"},
+    "to server: answer": {"fields.vector", "fields.change", "fields.epochs", "fields.loss", "fields.weight"},
 }  # fmt: skip
 """Every field of every message, as docs/concepts.md lists them."""
 
@@ -105,7 +105,15 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
     fed = federation()
     dffl.fit_all(
         fed,
-        ["fedavg", "interp-spo", ("finetune", {"epochs": (0, 2)}), "scaffold", "fedrep", "ditto"],
+        [
+            "fedavg",
+            "interp-spo",
+            ("finetune", {"epochs": (0, 2)}),
+            ("crossfit", {"epochs": (0, 2), "folds": 2}),
+            "scaffold",
+            "fedrep",
+            "ditto",
+        ],
         engine="processes",
         **SMALL,
     )

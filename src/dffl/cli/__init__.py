@@ -48,7 +48,7 @@ def demo(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train 20 knapsack clients with six methods and show who gains.
+    """Train 20 knapsack clients with eight methods and show who gains.
 
     Ten clients have 500 samples and ten have 50; each client's prices depend on the features in its own way, and budgets
     differ. Takes under a minute.

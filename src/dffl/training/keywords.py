@@ -50,6 +50,7 @@ class FitKeywords(SettingsKeywords, total=False):
 
     epochs: int | Sequence[int] | None
     refit: bool
+    folds: int
     judge: Loss | str
     lambda_step: float
     pull: float

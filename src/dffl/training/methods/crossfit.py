@@ -23,7 +23,7 @@ LOCAL_EPOCHS = (10, 25, 50, 100, 250)
 """The numbers of epochs that a client without others chooses from; the last is what the paper trains its local models for."""
 
 
-@method("crossfit", label="Cross-fitted", colour="#117733")
+@method("crossfit", label="Cross-fitted", colour="#332288")
 def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "spo+") -> Outcome:
     """The mean of the folds' shared models, each trained further at each client."""
     fitted = cross_fitted(run, Stops(FedAvg(), checked_epochs(epochs)), folds, judge)
