@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -156,3 +157,52 @@ def test_a_client_with_one_sample_is_refused_by_name() -> None:
     few = dffl.Federation([client("a", sets["topk"], 12), client("single", sets["topk"], 1)])
     with pytest.raises(ValueError, match="client 'single': x must have at least 2 samples to be held out in folds, found 1"):
         dffl.fit(few, "crossfit", **SMALL)
+
+
+# The interpolation whose weight is chosen in folds.
+
+REFIT: dict[str, Any] = {"rounds": 2, "local_epochs": 2, "folds": 3, "dtype": "float64"}
+
+
+def test_the_refitted_weight_has_the_least_loss_over_all_samples(federation: dffl.Federation) -> None:
+    """Written out: in each fold the own and the shared model of the other folds, judged on the samples held out."""
+    fit = dffl.fit(federation, "interp-refit", lambda_step=0.25, **REFIT)
+    settings = dffl.Settings(rounds=2, local_epochs=2, dtype="float64")
+    total = {name: np.zeros(5) for name in federation.names}
+    for number in range(3):
+        part = FoldSamples(number, 3)
+        train, held = part.divide(federation, settings, None)
+        fits = dffl.fit_all(
+            train, ["local", "fedavg"], rounds=2, local_epochs=2, dtype="float64", seed=part.seeded(settings).seed
+        )
+        for one in held:
+            unit: Any = fits["local"].members[one.name].predictor
+            own, shared = (fits[name].predict(one.name, one.x) for name in ("local", "fedavg"))
+            for place, weight in enumerate(np.linspace(0, 1, 5)):
+                with jax.enable_x64(True):
+                    lost = dffl.spo_plus((1 - weight) * own + weight * shared, one.c, one.set, one.maximize)
+                total[one.name][place] += float(np.asarray(lost).sum()) / float(unit.normaliser.c_scale)
+    for name in federation.names:
+        assert fit.members[name].choices["lambda"] == np.linspace(0, 1, 5)[np.argmin(total[name])]
+
+
+def test_the_refitted_models_are_those_of_all_samples(federation: dffl.Federation) -> None:
+    fits = dffl.fit_all(
+        federation, ["local", "fedavg", ("interp-refit", {"folds": 3})], rounds=2, local_epochs=2, dtype="float64"
+    )
+    for one in federation:
+        weight = fits["interp-refit"].members[one.name].choices["lambda"]
+        mean = (1 - weight) * fits["local"].predict(one.name, one.x) + weight * fits["fedavg"].predict(one.name, one.x)
+        np.testing.assert_allclose(fits["interp-refit"].predict(one.name, one.x), mean, rtol=1e-12)
+
+
+def test_the_refitted_interpolation_is_the_same_in_processes(federation: dffl.Federation) -> None:
+    one, other = (dffl.fit(federation, "interp-refit", engine=name, **REFIT) for name in ("vector", "processes"))
+    for name in federation.names:
+        np.testing.assert_array_equal(one.predict(name, federation[name].x), other.predict(name, federation[name].x))
+
+
+@pytest.mark.parametrize("option", [{"folds": 1}, {"lambda_step": 0}, {"judge": "nothing"}])
+def test_bad_options_of_the_refitted_interpolation_are_refused(federation: dffl.Federation, option: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=rf"{next(iter(option))}|unknown loss"):
+        dffl.fit(federation, "interp-refit", **{**REFIT, **option})

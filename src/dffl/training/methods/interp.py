@@ -1,7 +1,8 @@
 """`interp-*`: each client's best mix of its own and the shared model, chosen on held-out samples (Algorithm 3).
 
 Both models are trained on 80 % of the samples and mixed as they are. The oracle versions train on all samples and choose
-on a separate validation federation, which a real client would not have. Among equally good weights the smallest is chosen.
+on a separate validation federation, which a real client would not have. `interp-refit` chooses the weight in folds, so that
+every sample judges once, and then mixes models of all samples. Among equally good weights the smallest is chosen.
 """
 
 from __future__ import annotations
@@ -15,16 +16,27 @@ from dffl.training.methods.registry import method
 from dffl.training.parts import ALL, SPLIT, Part
 from dffl.training.run import Outcome, Run
 from dffl.training.trainers import FedAvg, Local, Weights
+from dffl.training.trainers.crossfit import FOLDS, fold_parts
+from dffl.training.trainers.mixing import WeightLosses
 
 
 def interpolated(run: Run, part: Part, judge: Loss | str, lambda_step: float) -> Outcome:
     """The mix with the lowest loss, by the one that judges."""
+    return mixed(run, part, run.trained(Weights(judge, checked_step(lambda_step)), part))
+
+
+def checked_step(lambda_step: float) -> float:
+    """The step of the grid of weights, if it gives a grid."""
     require_number("lambda_step", lambda_step, 1e-4 * (1 - 1e-9), 1.0, "in [0.0001, 1]", closed=True)
-    weights = run.trained(Weights(judge, float(lambda_step)), part)
+    return float(lambda_step)
+
+
+def mixed(run: Run, part: Part, weights: np.ndarray) -> Outcome:
+    """The clients' own models of a part, mixed with the shared one by these weights."""
     own = run.personal(run.trained(Local(), part), part)
     common, newcomer = run.common(run.trained(FedAvg(), part), part)
-    mixed = [MixedPredictor(a, b, np.asarray(w)) for a, b, w in zip(own, common, weights, strict=True)]
-    return Outcome(mixed, newcomer, {"lambda": weights.tolist()})
+    models = [MixedPredictor(a, b, np.asarray(w)) for a, b, w in zip(own, common, weights, strict=True)]
+    return Outcome(models, newcomer, {"lambda": weights.tolist()})
 
 
 @method("interp-mse", label="Interpolated (MSE)", colour="#CC79A7")
@@ -37,6 +49,14 @@ def interp_mse(run: Run, *, lambda_step: float = 0.05) -> Outcome:
 def interp_spo(run: Run, *, lambda_step: float = 0.05, judge: Loss | str = "spo+") -> Outcome:
     """The mix with the lowest SPO+ loss on held-out samples, or with the lowest other loss that judges."""
     return interpolated(run, SPLIT, judge, lambda_step)
+
+
+@method("interp-refit", label="Interpolated, refitted", colour="#B8860B")
+def interp_refit(run: Run, *, folds: int = FOLDS, lambda_step: float = 0.05, judge: Loss | str = "spo+") -> Outcome:
+    """Models of all samples, in the mix with the lowest loss over the held-out samples of all folds."""
+    losses = WeightLosses(judge, checked_step(lambda_step))
+    summed = sum(run.trained(losses, part) for part in fold_parts(run, folds))
+    return mixed(run, ALL, losses.grid[np.argmin(summed, axis=1)])
 
 
 # An oracle's colour is the pale one of the method that it idealises.

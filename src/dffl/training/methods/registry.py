@@ -15,7 +15,7 @@ from dffl.training.run import Outcome, Run
 from dffl.training.settings import Settings, refuse_moved
 
 METHODS: dict[str, Method] = {}
-SPARE_COLOURS = ("#882255", "#332288", "#999933", "#661100", "#6699CC", "#888888")
+SPARE_COLOURS = ("#AA7744", "#5577AA", "#999933", "#661100", "#6699CC", "#888888")
 """For methods that name no colour of their own."""
 
 

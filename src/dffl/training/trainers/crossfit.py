@@ -65,8 +65,8 @@ class CrossFitted(NamedTuple):
     """Each client's mean regret in raw units, every sample decided by the model that has not seen it: an honest estimate."""
 
 
-def cross_fitted(run: Run, stops: Stops, folds: int = FOLDS, judge: Loss | str = "spo+") -> CrossFitted:
-    """Train in folds, and let each client choose its stop. Among equally good stops the smallest is chosen.
+def fold_parts(run: Run, folds: int) -> list[FoldSamples]:
+    """The folds of a run.
 
     A client with fewer samples than folds lowers the number of folds for all: every training needs samples of every client.
     """
@@ -77,7 +77,12 @@ def cross_fitted(run: Run, stops: Stops, folds: int = FOLDS, judge: Loss | str =
             f"client {smallest.name!r}: x must have at least 2 samples to be held out in folds, found {smallest.n}"
         )
     count = min(folds, smallest.n)
-    parts = [FoldSamples(number, count) for number in range(count)]
+    return [FoldSamples(number, count) for number in range(count)]
+
+
+def cross_fitted(run: Run, stops: Stops, folds: int = FOLDS, judge: Loss | str = "spo+") -> CrossFitted:
+    """Train in folds, and let each client choose its stop. Among equally good stops the smallest is chosen."""
+    parts = fold_parts(run, folds)
     losses = [run.trained(OutOfFold(stops, judge), part) for part in parts]
     best = np.argmin(sum(one[..., 0] for one in losses), axis=1)
     everyone = np.arange(len(best))

@@ -42,11 +42,15 @@ class Weights(Trainer):
         return gathered(answers, len(run.engine(part).names))["weight"]
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        return {"weight": self.grid[np.argmin(self.losses(site, sent), axis=1)]}
+
+    def losses(self, site: Site, sent: Mapping[str, Any]) -> np.ndarray:
+        """The mean loss of each weight of the grid on the clients' held-out samples, (clients, weights)."""
         grid = self.grid
         own = site.kept("vector", site.initial)
         models = np.stack([own, np.broadcast_to(sent["shared"], own.shape)], axis=1)
         [losses] = site.judge(models, np.stack([1 - grid, grid], axis=1), [Loss.of(self.judge)])
-        return {"weight": grid[np.argmin(losses, axis=1)]}
+        return losses
 
     def blank(self, run: Run, part: Part) -> np.ndarray:
         run.trained(self.shared, part)
@@ -55,3 +59,21 @@ class Weights(Trainer):
     def check(self, run: Run, part: Part) -> None:
         Loss.of(self.judge)
         run.require_judging(part)
+
+
+@dataclass(frozen=True)
+class WeightLosses(Weights):
+    """For each client and weight of the grid, the sum of the judging loss over its held-out samples, (clients, weights)."""
+
+    name: ClassVar[str] = "weight-losses"
+
+    def train(self, run: Run, part: Part) -> np.ndarray:
+        run.trained(self.own, part)
+        answers = run.ask(self, part, scope=self.own.label, shared=run.trained(self.shared, part))
+        return gathered(answers, len(run.engine(part).names))["loss"]
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        return {"loss": self.losses(site, sent).astype(np.float64) * site.judging[:, None]}
+
+    def blank(self, run: Run, part: Part) -> np.ndarray:
+        return np.zeros((len(super().blank(run, part)), len(self.grid)))
