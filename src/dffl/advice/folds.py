@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dffl.federation import Client, Federation, fold_rows, optima
+from dffl.federation import Client, Federation, fold_rows
 
 WEEK = 7
 """Consecutive samples of a time series that stay together, because neighbouring days resemble each other."""
@@ -23,16 +23,8 @@ class Fold:
 
 def folds(federation: Federation, count: int, seed: int = 0, blocks: bool = False) -> list[Fold]:
     """``count`` folds; each sample is held out once. In ``blocks``, a fold is a stretch of consecutive samples."""
-    optima(federation.clients)  # solved for once, then shared by all folds
     parts = [_parts(client, count, seed, blocks) for client in federation]
-    made = []
-    for number in range(count):
-        index = [part[number] for part in parts]
-        held = [client.rows(rows) for client, rows in zip(federation, index, strict=True)]
-        rest = [np.setdiff1d(np.arange(client.n), rows) for client, rows in zip(federation, index, strict=True)]
-        train = [client.rows(rows) for client, rows in zip(federation, rest, strict=True)]
-        made.append(Fold(Federation(train), Federation(held), index))
-    return made
+    return [Fold(*federation.fold(number, count, seed, blocks), [part[number] for part in parts]) for number in range(count)]
 
 
 def halved(whole: list[Fold]) -> list[Fold]:

@@ -25,6 +25,7 @@ class Weights(Trainer):
     """Each client's best weight of the shared model, on a grid from 0 to 1; among equally good ones the smallest."""
 
     name: ClassVar[str] = "weights"
+    ANSWER: ClassVar[str] = "weight"
     judge: Loss | str = "spo+"
     step: float = 0.05
     own: Local = Local()
@@ -39,10 +40,10 @@ class Weights(Trainer):
     def train(self, run: Run, part: Part) -> np.ndarray:
         run.trained(self.own, part)
         answers = run.ask(self, part, scope=self.own.label, shared=run.trained(self.shared, part))
-        return gathered(answers, len(run.engine(part).names))["weight"]
+        return gathered(answers, len(run.engine(part).names))[self.ANSWER]
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
-        return {"weight": self.grid[np.argmin(self.losses(site, sent), axis=1)]}
+        return {self.ANSWER: self.grid[np.argmin(self.losses(site, sent), axis=1)]}
 
     def losses(self, site: Site, sent: Mapping[str, Any]) -> np.ndarray:
         """The mean loss of each weight of the grid on the clients' held-out samples, (clients, weights)."""
@@ -66,14 +67,10 @@ class WeightLosses(Weights):
     """For each client and weight of the grid, the sum of the judging loss over its held-out samples, (clients, weights)."""
 
     name: ClassVar[str] = "weight-losses"
-
-    def train(self, run: Run, part: Part) -> np.ndarray:
-        run.trained(self.own, part)
-        answers = run.ask(self, part, scope=self.own.label, shared=run.trained(self.shared, part))
-        return gathered(answers, len(run.engine(part).names))["loss"]
+    ANSWER: ClassVar[str] = "loss"
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
-        return {"loss": self.losses(site, sent).astype(np.float64) * site.judging[:, None]}
+        return {self.ANSWER: self.losses(site, sent).astype(np.float64) * site.judging[:, None]}
 
     def blank(self, run: Run, part: Part) -> np.ndarray:
         return np.zeros((len(super().blank(run, part)), len(self.grid)))
