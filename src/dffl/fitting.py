@@ -11,11 +11,11 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from dffl.batched import solve_each
+from dffl.batched import predict_each, solve_each
 from dffl.cache import keep_compiled_programs
 from dffl.feature_range import require_within_reach
-from dffl.federation import Client, Federation
-from dffl.judging import judged, predicted, regrets_under
+from dffl.federation import Client, Federation, fold_rows, optima
+from dffl.judging import judged, predicted, regrets_at_each, regrets_under
 from dffl.predictor import Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet
@@ -23,6 +23,7 @@ from dffl.training import ALL, Outcome, Run, Settings
 from dffl.training.checkpoint import Checkpoint, run_fingerprint
 from dffl.training.keywords import FitKeywords, MethodChoice
 from dffl.training.methods import Request, request
+from dffl.training.run import Spent
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Member:
     maximize: bool
     predictor: Predictor
     choices: dict[str, float] = field(default_factory=dict)
+    out_of_fold: dict[str, np.ndarray] | None = None
+    """What `Fit.out_of_fold` returns, where the method has folds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +60,9 @@ class Fit:
     """The options of the method that were given."""
     cost_names: tuple[str, ...] | None = None
     """The columns of the costs, where clients named them."""
+    effort: dict[str, float] = field(default_factory=dict)
+    """What the fit took: ``passes`` over all samples, and bytes ``sent`` to and ``answered`` by a client, in the mean. Trainings
+    that other methods share are counted too. Not a number where an interrupted fit was continued; not saved."""
 
     def __repr__(self) -> str:
         return f"Fit({self.method!r}, {len(self.members)} clients, {self.features} features, {self.dim} decisions)"
@@ -103,6 +109,17 @@ class Fit:
         asked = [*clients, *means]
         found = dict(zip(map(id, asked), self.regrets_of(asked), strict=True))  # without noise a client is its own mean
         return [(found[id(client)], found.get(id(client.expected))) for client in clients]
+
+    def out_of_fold(self, client: str) -> dict[str, np.ndarray]:
+        """What the models of folds say of a client's own training samples, each sample by the model that has not seen it.
+
+        ``predicted`` (n, d) are the costs, ``objective`` (n,) is what the decisions by them cost (or earn), and ``regret`` (n,)
+        what they lose against the best decisions. An honest estimate, on samples that the client already has.
+        """
+        found = self._member(client).out_of_fold
+        if found is None:
+            raise ValueError(f"method {self.method!r} keeps no out-of-fold predictions; crossfit and local-tuned do")
+        return found
 
     def evaluate(self, test: Federation) -> pd.DataFrame:
         """One row per client: what its decisions lose on a test federation.
@@ -266,9 +283,13 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
         if np.ndim(values) != 1 or len(values) != len(run.federation):
             raise ValueError(f"method {name!r}: choices[{label!r}] must have one number for each client, found {values!r:.60}")
     members = {}
+    unseen = _out_of_fold(run, outcome)
     for position, (client, predictor) in enumerate(zip(run.federation, outcome.predictors, strict=True)):
         choices = {label: values[position] for label, values in outcome.choices.items()}
-        members[client.name] = Member(client.name, client.n, client.set, client.maximize, predictor, choices)
+        held = unseen[position] if unseen else None
+        if held is not None:
+            choices["out_of_fold_regret"] = float(held["regret"].mean())
+        members[client.name] = Member(client.name, client.n, client.set, client.maximize, predictor, choices, held)
     federation = run.federation
     return Fit(
         method=name,
@@ -281,4 +302,34 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
         members=members,
         shared=outcome.shared,
         history=run.history.frame(only=jobs),
+        effort=_effort(run, jobs),
     )
+
+
+def _effort(run: Run, jobs: Sequence[str]) -> dict[str, float]:
+    spent = sum((run.spent[job] for job in jobs), start=Spent())
+    clients = len(run.federation)
+    return {
+        "passes": spent.samples / sum(run.federation.counts),
+        "sent": spent.sent / clients,
+        "answered": spent.answered / clients,
+    }
+
+
+def _out_of_fold(run: Run, outcome: Outcome) -> list[dict[str, np.ndarray]]:
+    """For each client what `Fit.out_of_fold` returns; nothing for a method without folds. Each client's is of its own rows."""
+    if not outcome.unseen:
+        return []
+    clients, settings = run.federation.clients, run.settings
+    found = [np.empty(client.c.shape) for client in clients]
+    for part, models in outcome.unseen:
+        rows = [fold_rows(client, part.count, settings.seed, settings.validation_blocks)[part.number] for client in clients]
+        held = predict_each(models, [client.x[mine] for client, mine in zip(clients, rows, strict=True)], run.federation.dim)
+        for whole, mine, values in zip(found, rows, held, strict=True):
+            whole[mine] = values
+    best = [client.sense * np.sum(client.c * w, axis=-1) for client, w in zip(clients, optima(clients), strict=True)]
+    lost = regrets_at_each(clients, found)
+    return [
+        {"predicted": costs.astype(np.float32), "objective": client.sense * (least + mine), "regret": mine}
+        for client, costs, least, mine in zip(clients, found, best, lost, strict=True)
+    ]

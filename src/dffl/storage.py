@@ -164,6 +164,8 @@ def _check(fit: Fit) -> None:
             raise ValueError(f"{who}: maximize must be true or false, found {member.maximize!r:.80}")
         if not isinstance(member.choices, dict) or any(isinstance(value, dict | list) for value in member.choices.values()):
             raise ValueError(f"{who}: choices must be named numbers, found {member.choices!r:.80}")
+        if member.out_of_fold is not None and not _is_out_of_fold(member.out_of_fold, member.n, fit.dim):
+            raise ValueError(f"{who}: out_of_fold must be tables of {member.n} samples, found {member.out_of_fold!r:.80}")
     predictors = [member.predictor for member in fit.members.values()] + ([] if fit.shared is None else [fit.shared])
     for one in predictors:
         if not isinstance(one, Predictor):
@@ -178,6 +180,11 @@ def _check(fit: Fit) -> None:
             found = jax.eval_shape(lambda own, x, rest=rest: eqx.combine(own, rest)(x), arrays, rows)
         if found.shape != (2, fit.dim) or not jnp.isdtype(found.dtype, ("integral", "real floating")):
             raise ValueError(f"a predictor must give {fit.dim} costs for a row of features, found {found}")
+
+
+def _is_out_of_fold(value: Any, n: int, dim: int) -> bool:
+    shapes = {"predicted": (n, dim), "objective": (n,), "regret": (n,)}
+    return isinstance(value, dict) and {name: np.shape(one) for name, one in value.items()} == shapes
 
 
 class _Writer:

@@ -23,7 +23,7 @@ from dffl.theory.costmodel import Ridge, fit_own_ridge, fit_ridge
 from dffl.training import FedAvg, Local, Run, Settings
 from dffl.training.trainers import Stops
 from dffl.training.trainers.tuning import EPOCHS, checked_epochs
-from dffl.training.units import in_units, own_units
+from dffl.training.units import client_units, in_units
 
 Guess = Callable[[np.ndarray], np.ndarray]
 """From raw features (n, p) to raw costs (n, d)."""
@@ -121,7 +121,7 @@ def _train(federation: Federation, stops: tuple[int, ...], settings: Settings, b
 
 def _regress(federation: Federation, stops: tuple[int, ...], settings: Settings, bar: Progress) -> Candidates:
     """The own and the pooled ridge regression of scaled costs, instead of networks trained on decisions."""
-    units = own_units(federation, settings)
+    units = client_units(federation, settings)
     rows = [in_units(client, unit) for client, unit in zip(federation, units, strict=True)]
     features = np.concatenate([z for z, _ in rows])
     pooled = fit_ridge(features, np.concatenate([client.sense * c for client, (_, c) in zip(federation, rows, strict=True)]))

@@ -15,7 +15,7 @@ from dffl.federation import Client, Federation
 from dffl.shapes import evenly_spaced
 from dffl.theory.costmodel import fit_own_ridge
 from dffl.training import Settings
-from dffl.training.units import own_units
+from dffl.training.units import client_units
 
 POINTS = 200
 """Samples of a client at which the regret of the pooled costs is measured, at most."""
@@ -37,7 +37,7 @@ class Signals:
 
 def signals(federation: Federation, settings: Settings, blocks: bool = False) -> Signals:
     """The three signals for every client, in standardised features and scaled costs."""
-    units = own_units(federation, settings)
+    units = client_units(federation, settings)
     models = [fit_own_ridge(client, unit) for client, unit in zip(federation, units, strict=True)]
     features = [unit.features(client.x) for client, unit in zip(federation, units, strict=True)]
     shares = np.array(federation.counts) / sum(federation.counts)

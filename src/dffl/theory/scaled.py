@@ -18,7 +18,7 @@ from dffl.theory.geometry import Geometry
 from dffl.theory.risk import mixture_weights
 from dffl.theory.vectors import centred, norm
 from dffl.training import Settings
-from dffl.training.units import in_units, own_units
+from dffl.training.units import client_units, in_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Scaled(Sequence[ScaledClient]):
 
 def scaled(federation: Federation, settings: Settings) -> Scaled:
     """The federation as training sees it."""
-    units = own_units(federation, settings)
+    units = client_units(federation, settings)
     functions, exact = cost_functions(federation, units)
     members = []
     for client, unit, costs, w_star in zip(federation, units, functions, optima(federation.clients), strict=True):

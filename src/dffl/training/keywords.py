@@ -37,6 +37,7 @@ class SettingsKeywords(TypedDict, total=False):
     network: NetworkFactory | None
     scale_features: bool
     scale_costs: bool
+    pooled_units: bool
     forecast: bool
     validation_fraction: float
     validation_blocks: bool

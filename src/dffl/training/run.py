@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -18,10 +20,11 @@ from dffl.training.engines.processes import ProcessEngine, Processes
 from dffl.training.engines.start import precision
 from dffl.training.engines.vector import LoopEngine, VectorEngine
 from dffl.training.history import History
-from dffl.training.parts import ALL, Part
+from dffl.training.parts import ALL, FoldSamples, Part
 from dffl.training.settings import Settings
 from dffl.training.trainers.base import Trainer
 from dffl.training.trainers.federated import ServerState
+from dffl.training.units import pooled
 
 
 @dataclass
@@ -33,7 +36,24 @@ class Outcome:
     """The model for a client that took no part, where the method has one."""
     choices: dict[str, list[float]] = field(default_factory=dict)
     """Named numbers chosen for each client, such as ``lambda`` or ``epochs``."""
+    unseen: Sequence[tuple[FoldSamples, Sequence[Predictor]]] = ()
+    """For a method with folds: for each fold, each client's model that has not seen the samples of that fold."""
 
+
+@dataclass
+class Spent:
+    """What trainings have cost: samples seen, each as often as it was seen, and bytes of arrays sent and answered."""
+
+    samples: float = 0.0
+    sent: float = 0.0
+    answered: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.samples + other.samples, self.sent + other.sent, self.answered + other.answered)
+
+
+UNKNOWN = Spent(math.nan, math.nan, math.nan)
+"""Of a training that an earlier, interrupted run has begun."""
 
 Key = tuple[Trainer, Part]
 
@@ -53,6 +73,8 @@ class Run:
         self.validation = None if validation is None else _matched(federation, validation)
         self.progress = progress or Progress(show=False)
         self.history = History(federation.names)
+        self.spent: defaultdict[str, Spent] = defaultdict(Spent)
+        """What each job has cost, by its name."""
         self._checkpoint = checkpoint
         self._engines: dict[Part, Engine] = {}
         self._processes: Processes | None = None
@@ -123,9 +145,11 @@ class Run:
     def common(self, vector: np.ndarray, part: Part = ALL) -> tuple[list[Predictor], Predictor]:
         """One network in each client's own units, and in the units of all for a client that took no part."""
         engine = self.engine(part)
-        forecasts = self.federation.dim if self.settings.forecast else 0
-        pooled = Normaliser.pool(engine.units, engine.counts.tolist(), forecasts)
-        shared = self._predictor(engine, vector, pooled)
+        if self.settings.pooled_units:
+            unit = engine.units[0]
+        else:
+            unit = pooled(engine.units, engine.names, engine.counts.tolist(), self.settings, self.federation.dim)
+        shared = self._predictor(engine, vector, unit)
         return [NetworkPredictor(shared.network, unit, shared.tau) for unit in engine.units], shared
 
     def asked_by(self, method: Callable[[Run], Any]) -> tuple[Any, list[str]]:
@@ -150,9 +174,14 @@ class Run:
 
         def note(seen: Note) -> None:
             self.history.add(job, seen)
-            self.progress.advance(float(engine.counts[seen.members].sum()) * seen.epochs, trainer.name)
+            samples = float(engine.counts[seen.members].sum()) * seen.epochs
+            self.spent[job] += Spent(samples)
+            self.progress.advance(samples, trainer.name)
 
-        return engine.ask(trainer, members, scope=trainer.label if scope is None else scope, note=note, **sent)
+        order = _bytes(sent)
+        for answer in engine.ask(trainer, members, scope=trainer.label if scope is None else scope, note=note, **sent):
+            self.spent[job] += Spent(sent=order * len(answer.members), answered=_bytes(answer.fields))
+            yield answer
 
     def require_judging(self, part: Part) -> None:
         """Refuse a choice on held-out samples where there are none."""
@@ -169,6 +198,7 @@ class Run:
             return None
         self.engine(part).restore(trainer.label, found.kept)
         self.history.restore(job_name(trainer, part), found.history)
+        self.spent[job_name(trainer, part)] = UNKNOWN
         state = ServerState(int(found.state["round"]), found.state["shared"], found.memory)
         self.progress.advance(trainer.work(self, part) * state.round / self.settings.rounds, trainer.name)
         return state
@@ -204,6 +234,7 @@ class Run:
             blank = self.rehearse([lambda run: run.trained(trainer, part)]).blanks[trainer, part]
             self.engine(part).restore(trainer.label, found.kept)
             self.history.restore(job, found.history)
+            self.spent[job] = UNKNOWN
             self.progress.advance(trainer.work(self, part), trainer.name)
             return self._checkpoint.rebuilt(found, blank)
         result = trainer.train(self, part)
@@ -266,6 +297,11 @@ class Rehearsal:
 def job_name(trainer: Trainer, part: Part) -> str:
     """How histories and checkpoints name a training on a part of the samples."""
     return f"{trainer.label}/{part}"
+
+
+def _bytes(values: Mapping[str, Any]) -> int:
+    """The size of the arrays among these values."""
+    return sum(value.nbytes for value in values.values() if isinstance(value, np.ndarray))
 
 
 def _matched(federation: Federation, validation: Federation) -> Federation:

@@ -70,6 +70,9 @@ class Settings:
     """Standardise each client's features."""
     scale_costs: bool = True
     """Divide each client's costs by their mean absolute value; False trains on raw costs."""
+    pooled_units: bool = False
+    """One mean and scale of each feature and one scale of the costs for all clients, instead of each client's own. Every client
+    sends its own to the server. It helps where all clients measure the same things in the same units."""
     forecast: bool = False
     """The last d features are a forecast of the d costs that a client already has: the network learns what to add to it."""
     validation_fraction: float = 0.2

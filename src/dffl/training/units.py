@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dffl.federation import Client, Federation, optima
@@ -9,9 +11,18 @@ from dffl.predictor import Normaliser
 from dffl.training.settings import Settings
 
 
-def own_units(federation: Federation, settings: Settings) -> list[Normaliser]:
-    """Each client's units, from its own samples."""
-    return [settings.units(client.x, client.c) for client in federation]
+def client_units(federation: Federation, settings: Settings) -> list[Normaliser]:
+    """The units that each client trains in: those of its own samples, or those of all samples if the settings pool them."""
+    own = [settings.units(client.x, client.c) for client in federation]
+    if not settings.pooled_units:
+        return own
+    return [pooled(own, federation.names, federation.counts, settings, federation.dim)] * len(own)
+
+
+def pooled(own: list[Normaliser], names: Sequence[str], counts: Sequence[int], settings: Settings, dim: int) -> Normaliser:
+    """The units of all samples together, from each client's own units and its number of samples."""
+    order = sorted(range(len(names)), key=lambda place: names[place])  # sums do not depend on the order of the clients
+    return Normaliser.pool([own[k] for k in order], [counts[k] for k in order], dim if settings.forecast else 0)
 
 
 def in_units(client: Client, unit: Normaliser) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ import signal
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, cast
 
@@ -25,6 +26,7 @@ from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.engines.vector import LoopEngine
 from dffl.training.parts import Part
 from dffl.training.settings import Settings
+from dffl.training.units import client_units, pooled
 from dffl.training.update import Diagnostics
 
 Message = dict[str, Any]
@@ -125,6 +127,11 @@ class ProcessEngine:
         self.counts = np.array([opened[place]["count"] for place in self._everyone])
         self.units = [Normaliser(**{k: opened[place][k] for k in UNIT_FIELDS}) for place in self._everyone]
         self.judges = opened[0]["judges"]
+        if settings.pooled_units:
+            unit = pooled(self.units, self.names, self.counts.tolist(), settings, processes.dim)
+            self.units = [unit] * len(self.names)
+            for place in self._everyone:
+                processes.send(place, {"kind": "units", "part": part} | _unit_fields(unit))
 
     def ask(
         self,
@@ -165,6 +172,10 @@ class ProcessEngine:
 UNIT_FIELDS = ("x_mean", "x_scale", "c_scale")
 
 
+def _unit_fields(unit: Normaliser) -> Message:
+    return {name: getattr(unit, name) for name in UNIT_FIELDS}
+
+
 def _note(place: int, message: Message) -> Note:
     seen = Diagnostics(message["loss"], message["clipped"], message["norm"])
     return Note(np.array([place]), message["label"], message["number"], message["epochs"], seen)
@@ -195,18 +206,27 @@ class _ClientProcess:
         self._federation = Federation([_client(begin, "")])
         self._validation = Federation([_client(begin, "judge_")]) if "judge_x" in begin else None
         self._engines: dict[Part, LoopEngine] = {}
+        self._units: dict[Part, Normaliser] = {}
+        """The units of all clients together, where the settings pool them."""
 
     def _engine(self, message: Message) -> LoopEngine:
         part: Part = message["part"]
         if part not in self._engines:
             divided = part.divide(self._federation, self._settings, self._validation)
-            self._engines[part] = LoopEngine(divided.train, part.seeded(self._settings), divided.judge)
+            unit = self._units.get(part)
+            known = None if unit is None else [unit]
+            self._engines[part] = LoopEngine(divided.train, part.seeded(self._settings), divided.judge, known)
         return self._engines[part]
 
     def open(self, message: Message) -> None:
-        engine = self._engine(message)
-        own = {name: getattr(engine.units[0], name) for name in UNIT_FIELDS}
-        self._pipe.send({"kind": "opened", "count": int(engine.counts[0]), "judges": engine.judges} | own)
+        part: Part = message["part"]
+        divided = part.divide(self._federation, self._settings, self._validation)
+        [own] = client_units(divided.train, replace(self._settings, pooled_units=False))
+        opened = {"kind": "opened", "count": divided.train[0].n, "judges": divided.judge is not None}
+        self._pipe.send(opened | _unit_fields(own))
+
+    def units(self, message: Message) -> None:
+        self._units[message["part"]] = Normaliser(**{name: message[name] for name in UNIT_FIELDS})
 
     def order(self, message: Message) -> None:
         def note(one: Note) -> None:

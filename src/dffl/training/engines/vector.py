@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dffl.federation import Federation
+from dffl.predictor import Normaliser
 from dffl.sets import FeasibleSet, stack
 from dffl.sets.base import structure
 from dffl.tiles import places_by
@@ -28,7 +29,7 @@ from dffl.training.engines.cores import core_count, side_by_side
 from dffl.training.engines.site import JudgingSamples, Layout, Site, judging_rows
 from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.settings import Settings
-from dffl.training.units import own_units, sample_table
+from dffl.training.units import client_units, sample_table
 from dffl.training.update import BLOCK, ClientSide, places_for
 
 
@@ -45,10 +46,16 @@ class VectorEngine:
 
     in_process = True
 
-    def __init__(self, federation: Federation, settings: Settings, held: Federation | None = None):
+    def __init__(
+        self,
+        federation: Federation,
+        settings: Settings,
+        held: Federation | None = None,
+        units: list[Normaliser] | None = None,
+    ):
         self.federation, self.settings = federation, settings
         self.names, self.counts = tuple(federation.names), np.array(federation.counts)
-        self.units = own_units(federation, settings)
+        self.units = units or client_units(federation, settings)
         self.judges = held is not None
         with self.precision():
             recipe, self.initial = starting_recipe(settings, federation.features, federation.dim)

@@ -1,8 +1,10 @@
 """`crossfit` and `local-tuned`: models of several folds, tuned for as long as held-out samples say, that decide by their mean.
 
 `crossfit` trains one shared model in each fold, and each client trains it further. `local-tuned` is the same without any other
-client: what a client reaches alone with the same care. Both give an honest estimate of the client's regret at no further cost
-(the column ``out_of_fold_regret``): each sample is decided by the model that has not seen it.
+client: what a client reaches alone with the same care. `crossfit-turned` is for clients whose features are mixed differently.
+
+All give an honest estimate of the client's regret at no further cost (the column ``out_of_fold_regret``, and `Fit.out_of_fold`
+for each sample): each sample is decided by the model that has not seen it.
 
 With `Settings.validation_blocks` folds are stretches of consecutive samples, as time series need.
 """
@@ -18,6 +20,7 @@ from dffl.training.run import Outcome, Run
 from dffl.training.trainers import FedAvg, Stops
 from dffl.training.trainers.crossfit import FOLDS, CrossFitted, cross_fitted
 from dffl.training.trainers.tuning import EPOCHS, checked_epochs
+from dffl.training.trainers.turned import TurnedStops
 
 LOCAL_EPOCHS = (10, 25, 50, 100, 250)
 """The numbers of epochs that a client without others chooses from; the last is what the paper trains its local models for."""
@@ -31,6 +34,15 @@ def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss 
     return _outcome(run, fitted, MeanPredictor(tuple(shared)))
 
 
+@method("crossfit-turned", label="Cross-fitted, turned", colour="#6A51A3")
+def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "spo+") -> Outcome:
+    """The same with shared models behind a matrix of each client's own that turns its features (see `trainers/turned.py`)."""
+    stops = TurnedStops(epochs=checked_epochs(epochs))
+    fitted = cross_fitted(run, stops, folds, judge)
+    shared = [run.common(run.trained(stops, part).shared, part)[1] for part in fitted.parts]
+    return _outcome(run, fitted, MeanPredictor(tuple(shared)))
+
+
 @method("local-tuned", label="Local, tuned", colour="#88CCEE")
 def local_tuned(run: Run, *, folds: int = FOLDS, epochs: Any = LOCAL_EPOCHS, judge: Loss | str = "spo+") -> Outcome:
     """The mean of the folds' models that each client has trained alone."""
@@ -39,5 +51,7 @@ def local_tuned(run: Run, *, folds: int = FOLDS, epochs: Any = LOCAL_EPOCHS, jud
 
 def _outcome(run: Run, fitted: CrossFitted, shared: Predictor | None = None) -> Outcome:
     models = [run.personal(vectors, part) for part, vectors in zip(fitted.parts, fitted.vectors, strict=True)]
-    chosen = {"epochs": fitted.epochs.tolist(), "out_of_fold_regret": fitted.regret.tolist()}
-    return Outcome([MeanPredictor(own) for own in zip(*models, strict=True)], shared, chosen)
+    unseen = list(zip(fitted.parts, models, strict=True))
+    return Outcome(
+        [MeanPredictor(own) for own in zip(*models, strict=True)], shared, {"epochs": fitted.epochs.tolist()}, unseen
+    )

@@ -28,6 +28,8 @@ class Method:
     label: str
     """What tables and figures call it."""
     colour: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that the method has by default where `Settings` has others; what a user gives takes their place."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -36,10 +38,17 @@ class Method:
         return {one.name: one.default for one in keywords}
 
 
-def method(name: str, *, label: str | None = None, colour: str | None = None) -> Callable[..., Callable[..., Outcome]]:
-    """Register a function from a `Run` to an `Outcome` as a method; its further keywords are its options."""
+def method(
+    name: str, *, label: str | None = None, colour: str | None = None, settings: Mapping[str, Any] | None = None
+) -> Callable[..., Callable[..., Outcome]]:
+    """Register a function from a `Run` to an `Outcome` as a method; its further keywords are its options.
+
+    ``settings`` are defaults of its own for settings of the run, such as ``{"schedule": "cosine"}``.
+    """
     if not isinstance(name, str):
         raise ValueError('register a method with its name: @dffl.method("name")')
+    own = dict(settings or {})
+    Settings.of(**own)  # refuses what is unknown or impossible
 
     def add(fit: Callable[..., Outcome]) -> Callable[..., Outcome]:
         for option in list(inspect.signature(fit).parameters.values())[1:]:
@@ -48,7 +57,7 @@ def method(name: str, *, label: str | None = None, colour: str | None = None) ->
             if option.default is inspect.Parameter.empty:
                 raise ValueError(f"method {name!r}: option {option.name!r} needs a default")
         spare = SPARE_COLOURS[len(METHODS) % len(SPARE_COLOURS)]
-        register(METHODS, name, Method(name, fit, label or name, colour or spare), "method", lambda one: one.fit)
+        register(METHODS, name, Method(name, fit, label or name, colour or spare, own), "method", lambda one: one.fit)
         return fit
 
     return add
@@ -88,7 +97,7 @@ def request(wanted: Any, keywords: Mapping[str, Any]) -> tuple[Request, dict[str
     own = {name: value for name, value in keywords.items() if name in asked.method.options}
     others = {name: value for name, value in keywords.items() if name not in own}
     [whole], settings = _divided([Request(asked.method, {**asked.options, **own})], others)
-    return whole, settings
+    return whole, {**asked.method.settings, **settings}
 
 
 def requests(wanted: Iterable[Any], settings: Mapping[str, Any]) -> tuple[list[Request], dict[str, Any]]:

@@ -19,6 +19,7 @@ from dffl.training.engines.base import Fields, gathered
 from dffl.training.parts import FoldSamples, Part
 from dffl.training.trainers.base import Trainer
 from dffl.training.trainers.tuning import Stops
+from dffl.training.trainers.turned import TurnedStops
 
 if TYPE_CHECKING:
     from dffl.training.engines.site import Site
@@ -30,10 +31,10 @@ MOST_FOLDS = 100
 
 @dataclass(frozen=True)
 class OutOfFold(Trainer):
-    """For each client and stop, the judging loss and the regret, summed over its held-out samples: (clients, stops, 2)."""
+    """For each client and stop, the judging loss, summed over its held-out samples: (clients, stops)."""
 
     name: ClassVar[str] = "out-of-fold"
-    stops: Stops = Stops()
+    stops: Stops | TurnedStops = Stops()
     judge: Loss | str = "spo+"
 
     def train(self, run: Run, part: Part) -> np.ndarray:
@@ -43,11 +44,11 @@ class OutOfFold(Trainer):
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
         count = len(self.stops.epochs)
         stops = site.kept("stops", np.zeros((count, site.initial.size), site.initial.dtype))
-        means = site.judge(stops, np.eye(count), [Loss.of(self.judge), Loss.of("regret")])
-        return {"loss": np.stack(means, axis=-1).astype(np.float64) * site.judging[:, None, None]}
+        [means] = site.judge(stops, np.eye(count), [Loss.of(self.judge)])
+        return {"loss": means.astype(np.float64) * site.judging[:, None]}
 
     def blank(self, run: Run, part: Part) -> np.ndarray:
-        return np.zeros((*run.trained(self.stops, part).shape[:2], 2))
+        return np.zeros(self.stops.reached(run, part).shape[:2])
 
     def check(self, run: Run, part: Part) -> None:
         Loss.of(self.judge)
@@ -61,8 +62,6 @@ class CrossFitted(NamedTuple):
     vectors: list[np.ndarray]
     epochs: np.ndarray
     """What each client chose."""
-    regret: np.ndarray
-    """Each client's mean regret in raw units, every sample decided by the model that has not seen it: an honest estimate."""
 
 
 def fold_parts(run: Run, folds: int) -> list[FoldSamples]:
@@ -80,18 +79,11 @@ def fold_parts(run: Run, folds: int) -> list[FoldSamples]:
     return [FoldSamples(number, count) for number in range(count)]
 
 
-def cross_fitted(run: Run, stops: Stops, folds: int = FOLDS, judge: Loss | str = "spo+") -> CrossFitted:
+def cross_fitted(run: Run, stops: Stops | TurnedStops, folds: int = FOLDS, judge: Loss | str = "spo+") -> CrossFitted:
     """Train in folds, and let each client choose its stop. Among equally good stops the smallest is chosen."""
     parts = fold_parts(run, folds)
     losses = [run.trained(OutOfFold(stops, judge), part) for part in parts]
-    best = np.argmin(sum(one[..., 0] for one in losses), axis=1)
+    best = np.argmin(sum(losses), axis=1)
     everyone = np.arange(len(best))
-    # The regret of a fold is in the units of the costs that the fold trained on.
-    scales = [np.array([float(unit.c_scale) for unit in run.engine(part).units]) for part in parts]
-    regrets = sum(one[everyone, best, 1] * scale for one, scale in zip(losses, scales, strict=True))
-    return CrossFitted(
-        parts,
-        [run.trained(stops, part)[everyone, best] for part in parts],
-        np.array(stops.epochs)[best],
-        regrets / np.array(run.federation.counts),
-    )
+    vectors = [stops.reached(run, part)[everyone, best] for part in parts]
+    return CrossFitted(parts, vectors, np.array(stops.epochs)[best])

@@ -57,7 +57,9 @@ class Federated(Trainer):
 
     def next(self, run: Run, part: Part, state: ServerState) -> ServerState:
         engine, settings = run.engine(part), run.settings
-        members, samples = sampled(engine.names, settings, state.round), float(engine.counts.sum())
+        # A fold samples clients of its own, as it has a start of its own.
+        members = sampled(engine.names, part.seeded(settings), state.round)
+        samples = float(engine.counts.sum())
         moment = Moment(state.round, settings.rounds)
         rate = Schedule.of(settings.schedule).factor(*moment)
         answers = run.ask(self, part, members, round=state.round, shared=state.shared, rate=rate, **self.sent(state))

@@ -38,6 +38,18 @@ def checked_epochs(value: Any) -> tuple[int, ...]:
     return tuple(int(count) for count in epochs)
 
 
+def reach_stops(site: Site, start: np.ndarray, stops: Sequence[int], **how: Any) -> list[np.ndarray]:
+    """The clients' vectors at each stop of one training; ``how`` is passed on to `Site.train`."""
+    reached: list[np.ndarray] = []
+    current: Any = start
+    for stop, done in zip(stops, (0, *stops), strict=False):
+        if stop > done:
+            current = site.train(current, stop - done, done, **how)
+        plain = isinstance(current, np.ndarray)
+        reached.append(np.broadcast_to(current, (len(site), current.shape[-1])) if plain else current.vectors)
+    return reached
+
+
 class Tuned(NamedTuple):
     """One vector for each client, and the epochs behind it."""
 
@@ -60,21 +72,18 @@ class Stops(Trainer):
         return fetched(run, self, part, "stops")
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
-        reached = self.reach(site, sent["start"], sent["epochs"])
+        reached = reach_stops(site, sent["start"], sent["epochs"], purpose=self.purpose)
         site.keep("stops", np.stack(reached, axis=1))
         return {}
 
-    def reach(self, site: Site, start: np.ndarray, stops: Sequence[int]) -> list[np.ndarray]:
-        """The clients' vectors at each stop of one training."""
-        purpose = Purpose.SHUFFLE if self.start is None else Purpose.TUNE
-        reached: list[np.ndarray] = []
-        current: Any = start
-        for stop, done in zip(stops, (0, *stops), strict=False):
-            if stop > done:
-                current = site.train(current, stop - done, done, purpose=purpose)
-            plain = isinstance(current, np.ndarray)
-            reached.append(np.broadcast_to(current, (len(site), current.size)) if plain else current.vectors)
-        return reached
+    @property
+    def purpose(self) -> Purpose:
+        """What the order of the samples is drawn for: that of `local` if there is no common training before."""
+        return Purpose.SHUFFLE if self.start is None else Purpose.TUNE
+
+    def reached(self, run: Run, part: Part) -> np.ndarray:
+        """Each client's vectors at its stops, (clients, stops, numbers)."""
+        return run.trained(self, part)
 
     def begin(self, run: Run, part: Part) -> np.ndarray:
         """The vector to start from."""
@@ -146,7 +155,7 @@ class Refit(Trainer):
         return Tuned(vectors, epochs)
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
-        return {"vector": self.chosen.stops.reach(site, sent["start"], sent["epochs"])[-1]}
+        return {"vector": reach_stops(site, sent["start"], sent["epochs"], purpose=self.chosen.stops.purpose)[-1]}
 
     def blank(self, run: Run, part: Part) -> Tuned:
         chosen = run.trained(self.chosen, SPLIT)
