@@ -46,7 +46,7 @@ def test_every_family_of_sets_is_saved(tmp_path: Path) -> None:
             np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("method", ["mean-cost", "fedavg", "interp-spo", "finetune"])
+@pytest.mark.parametrize("method", ["mean-cost", "nearest", "ridge-pooled", "trees", "fedavg", "interp-spo", "finetune"])
 def test_a_loaded_fit_is_the_fit(method: str, federation: dffl.Federation, tmp_path: Path) -> None:
     options = {"epochs": (0, 2)} if method == "finetune" else {}
     fit = dffl.fit(federation, method, **options, **QUICK)  # type: ignore[arg-type]
@@ -252,7 +252,7 @@ def places(value: Any) -> Iterable[tuple[Any, Any]]:
         yield from places(value[key])
 
 
-@pytest.mark.parametrize(("method", "every"), [("mean-cost", 3), ("interp-spo", 15)])
+@pytest.mark.parametrize(("method", "every"), [("mean-cost", 3), ("nearest", 9), ("trees", 12), ("interp-spo", 15)])
 def test_a_manifest_that_was_edited_is_refused_or_decides(
     method: str, every: int, federation: dffl.Federation, tmp_path: Path
 ) -> None:

@@ -61,8 +61,8 @@ class Fit:
     cost_names: tuple[str, ...] | None = None
     """The columns of the costs, where clients named them."""
     effort: dict[str, float] = field(default_factory=dict)
-    """What the fit took: ``passes`` over all samples, and bytes ``sent`` to and ``answered`` by a client, in the mean. Trainings
-    that other methods share are counted too. Not a number where an interrupted fit was continued; not saved."""
+    """What the fit took: ``passes`` over all samples, and mean bytes ``sent`` to and ``answered`` by a client. Trainings that
+    other methods share are counted too. Not a number where an interrupted fit was continued; not saved."""
 
     def __repr__(self) -> str:
         return f"Fit({self.method!r}, {len(self.members)} clients, {self.features} features, {self.dim} decisions)"

@@ -75,6 +75,8 @@ def test_clients_in_processes_of_their_own_give_the_same_bits() -> None:
         ("scaffold", {}),
         ("ditto", {}),
         ("fedrep", {}),
+        ("ridge-pooled", {}),
+        ("nearest", {}),
     ):
         fits = [dffl.fit(fed, method, engine=engine, **options, **SMALL) for engine in ("vector", "processes")]
         same(*fits)
@@ -85,10 +87,14 @@ MESSAGES = {
     "to client: open": {"part"},
     "to client: order": {
         "part", "visitor", "scope", "sent.round", "sent.shared", "sent.rate", "sent.control", "sent.start", "sent.epochs",
+        "sent.inverses", "sent.coefficients",
     },
     "to server: opened": {"count", "judges", "x_mean", "x_scale", "c_scale"},
     "to server: note": {"label", "number", "epochs", "loss", "clipped", "norm"},
-    "to server: answer": {"fields.vector", "fields.change", "fields.epochs", "fields.loss", "fields.weight"},
+    "to server: answer": {
+        "fields.vector", "fields.change", "fields.epochs", "fields.loss", "fields.weight", "fields.gram", "fields.cross",
+        "fields.errors",
+    },
 }  # fmt: skip
 """Every field of every message, as docs/concepts.md lists them."""
 
@@ -113,6 +119,7 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
             "scaffold",
             "fedrep",
             "ditto",
+            "ridge-pooled",
         ],
         engine="processes",
         **SMALL,

@@ -13,11 +13,11 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.predictor import Normaliser
+from dffl.training.ridge import ridges
 from dffl.training.units import in_units
 
 RELU_UNITS = 64
 """Random ReLU units in addition to the features themselves."""
-PENALTIES = 10.0 ** np.arange(-4, 5)
 
 CostFunction = Callable[[np.ndarray], np.ndarray]
 """From standardised features (..., p) to scaled costs (..., d)."""
@@ -43,22 +43,9 @@ def fit_ridge(z: np.ndarray, c: np.ndarray, units: int = RELU_UNITS) -> Ridge:
     directions = rng.normal(size=(units, z.shape[1])) / np.sqrt(z.shape[1])
     offsets = rng.uniform(-1, 1, size=units)
     design = _design(z, directions, offsets)
-    centre, middle = design[:, 1:].mean(axis=0), c.mean(axis=0)
-    u, s, vt = np.linalg.svd(design[:, 1:] - centre, full_matrices=False)
-    shadow = u.T @ (c - middle)
-    best: tuple[float, np.ndarray] | None = None
-    for penalty in PENALTIES:
-        shrink = s**2 / (s**2 + penalty)
-        leverage = 1 / len(z) + (u**2) @ shrink
-        residual = (c - middle - u @ (shrink[:, None] * shadow)) / np.maximum(1 - leverage, 1e-6)[:, None]
-        error = float(np.mean(residual**2))
-        if best is None or error < best[0]:
-            best = error, vt.T @ ((s / (s**2 + penalty))[:, None] * shadow)
-    assert best is not None
-    slopes = best[1]
-    coefficients = np.concatenate([(middle - centre @ slopes)[None], slopes])
-    spread = float(np.mean((c - middle) ** 2))
-    return Ridge(directions, offsets, coefficients, best[0] / spread if spread > 0 else 0.0)
+    best = min(ridges(design[:, 1:], c), key=lambda one: np.mean(one.residuals**2))
+    error, spread = float(np.mean(best.residuals**2)), float(np.mean((c - c.mean(axis=0)) ** 2))
+    return Ridge(directions, offsets, best.coefficients, error / spread if spread > 0 else 0.0)
 
 
 def _design(z: np.ndarray, directions: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -58,3 +58,8 @@ class FitKeywords(SettingsKeywords, total=False):
     own_epochs: int | None
     personal: str | Sequence[str]
     head_epochs: int | None
+    neighbours: int | None
+    penalty: float | None
+    degree: int
+    trees: int
+    min_leaf: int | None

@@ -11,9 +11,10 @@ from typing import Any, Self
 import jax.numpy as jnp
 import numpy as np
 
-from dffl.federation import Federation
-from dffl.predictor import NetworkPredictor, Normaliser, Predictor
+from dffl.federation import Client, Federation
+from dffl.predictor import ConstantPredictor, NetworkPredictor, Normaliser, Predictor
 from dffl.progress import Progress
+from dffl.training.alone import Own
 from dffl.training.checkpoint import Checkpoint
 from dffl.training.engines.base import ClientAnswers, Engine, Note
 from dffl.training.engines.processes import ProcessEngine, Processes
@@ -145,12 +146,27 @@ class Run:
     def common(self, vector: np.ndarray, part: Part = ALL) -> tuple[list[Predictor], Predictor]:
         """One network in each client's own units, and in the units of all for a client that took no part."""
         engine = self.engine(part)
-        if self.settings.pooled_units:
-            unit = engine.units[0]
-        else:
-            unit = pooled(engine.units, engine.names, engine.counts.tolist(), self.settings, self.federation.dim)
-        shared = self._predictor(engine, vector, unit)
+        shared = self._predictor(engine, vector, self.pooled_units(part))
         return [NetworkPredictor(shared.network, unit, shared.tau) for unit in engine.units], shared
+
+    def pooled_units(self, part: Part = ALL) -> Normaliser:
+        """The units of all clients together, for a client that took no part."""
+        engine = self.engine(part)
+        if self.settings.pooled_units:
+            return engine.units[0]
+        return pooled(engine.units, engine.names, engine.counts.tolist(), self.settings, self.federation.dim)
+
+    def alone(self, make: Callable[[Client], Own]) -> Outcome:
+        """The model that each client makes of its own samples, without an engine; a rehearsal leaves it out."""
+        if self._rehearsal is not None:
+            self._rehearsal.hand_out(work=float(sum(self.federation.counts)))
+            return Outcome([ConstantPredictor(np.zeros(self.federation.dim))] * len(self.federation))
+        found = []
+        for client in self.federation:
+            found.append(make(client))
+            self.progress.advance(client.n, self.performing)
+        choices = {label: [own.choices[label] for own in found] for label in found[0].choices}
+        return Outcome([own.predictor for own in found], choices=choices)
 
     def asked_by(self, method: Callable[[Run], Any]) -> tuple[Any, list[str]]:
         """What a function of a run returns, and the jobs that it asked for, in order: its own history."""
@@ -278,6 +294,11 @@ class Rehearsal:
             if error is self._refused or not self._handed_out:
                 raise
             self.complete = False
+
+    def hand_out(self, work: float) -> None:
+        """Note that a method was handed zeros, in the place of so much work."""
+        self.work += work
+        self._handed_out = True
 
     def trained(self, run: Run, key: Key) -> Any:
         """Zeros in the place of trained models."""
