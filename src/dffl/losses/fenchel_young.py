@@ -26,6 +26,6 @@ class FenchelYoung(PerturbedLoss):
 
     def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
         _, costs, decisions = self.perturbed(c_hat, s, key)
-        # At the moved costs both decisions cost scale Z . w more. For w*(c) the expectation of that is 0, and with it no draw is
-        # negative. No gradient passes through the oracle: what is left is Danskin's, w*(c) minus the mean decision.
+        # w*(c) is priced at the moved costs, too: in expectation the same, and no draw is negative. No gradient passes through
+        # the oracle, so the gradient is Danskin's: w*(c) minus the mean decision.
         return jnp.mean(jnp.sum(costs * (rows.w_star - decisions), axis=-1), axis=0)

@@ -57,3 +57,6 @@ class FitKeywords(SettingsKeywords, total=False):
     own_epochs: int | None
     personal: str | Sequence[str]
     head_epochs: int | None
+    alpha: float
+    adaptive: bool
+    clusters: int
