@@ -31,6 +31,7 @@ class Purpose(IntEnum):
     LOSS = 11
     FOLD_START = 12
     TREES = 13
+    FIRST_CLUSTER = 15
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:

@@ -9,6 +9,7 @@ import pytest
 
 import dffl
 from dffl.training import METHODS
+from dffl.training.aggregators.robust import Krum
 from dffl.training.methods import colour_of, label_of
 from dffl.training.trainers import Weights
 from tests.federations import client
@@ -37,6 +38,19 @@ def federation() -> dffl.Federation:
         ("finetune", {"pull": 0.1}, "'pull' is an option of ditto, fedprox, not of finetune .options of finetune: epochs"),
         ("fedrep", {"personal": "weights.7"}, r"\('weights.7',\) names no layer of the network \(it has weights.0, weights.1"),
         ("fedrep", {"personal": "*"}, "is the whole network: nothing would be shared"),
+        ("apfl", {"alpha": -0.1}, r"alpha must be in \[0, 1\], found -0.1"),
+        ("apfl", {"alpha": 1.5}, r"alpha must be in \[0, 1\], found 1.5"),
+        ("apfl", {"adaptive": "no"}, "adaptive must be True or False, found 'no'"),
+        ("apfl", {"own_epochs": 0}, "own_epochs must be a whole number >= 1, found 0"),
+        ("clustered", {"clusters": 0}, "clusters must be a whole number >= 1, found 0"),
+        ("clustered", {"clusters": 4}, "clusters must be at most the number of clients, 3, found 4"),
+        ("clustered", {"judge": "spo"}, r"unknown loss 'spo'; did you mean 'spo\+'"),
+        ("clustered", {"epochs": "many"}, "epochs must be a whole number >= 0, found 'many'"),
+        (
+            "clustered",
+            {"aggregate": Krum(0), "clusters": 2},
+            r"a cluster may have one client in a round \(aggregator 'krum' with",
+        ),
         ("finetune", {"judge": "spo"}, r"unknown loss 'spo'; did you mean 'spo\+'"),
         ("finetune", {"epochs": (3, 3)}, r"epochs must be increasing whole numbers, found \(3, 3\)"),
         ("finetune", {"epochs": "many"}, "epochs must be a whole number >= 0, found 'many'"),
@@ -175,6 +189,6 @@ def test_progress_counts_what_was_asked_for(federation: dffl.Federation, monkeyp
         end(self, *args)
 
     monkeypatch.setattr(Progress, "__exit__", ended)
-    for method in ("fedavg", "interp-spo", "ditto", "scaffold", "fedrep", ("local", {"epochs": 7})):
+    for method in ("fedavg", "interp-spo", "ditto", "scaffold", "fedrep", "apfl", "clustered", ("local", {"epochs": 7})):
         dffl.fit_all(federation, [method], **SMALL)
         assert bars[-1].done == pytest.approx(bars[-1].total) and bars[-1].total > 0, method  # noqa: PT018

@@ -77,6 +77,8 @@ def test_clients_in_processes_of_their_own_give_the_same_bits() -> None:
         ("fedrep", {}),
         ("ridge-pooled", {}),
         ("nearest", {}),
+        ("apfl", {"client_fraction": 0.6}),
+        ("clustered", {"clusters": 2, "epochs": (0, 2), "client_fraction": 0.6, "loss": "fenchel-young"}),
     ):
         fits = [dffl.fit(fed, method, engine=engine, **options, **SMALL) for engine in ("vector", "processes")]
         same(*fits)
@@ -93,7 +95,7 @@ MESSAGES = {
     "to server: note": {"label", "number", "epochs", "loss", "clipped", "norm"},
     "to server: answer": {
         "fields.vector", "fields.change", "fields.epochs", "fields.loss", "fields.weight", "fields.gram", "fields.cross",
-        "fields.errors",
+        "fields.errors", "fields.alpha", "fields.cluster",
     },
 }  # fmt: skip
 """Every field of every message, as docs/concepts.md lists them."""
@@ -120,6 +122,8 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
             "fedrep",
             "ditto",
             "ridge-pooled",
+            "apfl",
+            "clustered",
         ],
         engine="processes",
         **SMALL,
@@ -320,7 +324,14 @@ def test_a_learning_rate_schedule_scales_the_steps_of_a_round() -> None:
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("scaffold", {"aggregate": "momentum"}), ("ditto", {}), ("fedrep", {}), ("finetune", {"epochs": (0, 2)})],
+    [
+        ("scaffold", {"aggregate": "momentum"}),
+        ("ditto", {}),
+        ("fedrep", {}),
+        ("finetune", {"epochs": (0, 2)}),
+        ("apfl", {}),
+        ("clustered", {"clusters": 2, "aggregate": "momentum", "epochs": (0, 2)}),
+    ],
 )
 def test_an_interrupted_fit_goes_on_to_the_same_bits(method: str, options: dict[str, Any], tmp_path: Any) -> None:
     fed, path = federation(), tmp_path / "run.checkpoint"

@@ -63,3 +63,6 @@ class FitKeywords(SettingsKeywords, total=False):
     degree: int
     trees: int
     min_leaf: int | None
+    alpha: float
+    adaptive: bool
+    clusters: int

@@ -92,6 +92,11 @@ class Site:
     def __len__(self) -> int:
         return len(self.members)
 
+    @property
+    def names(self) -> list[str]:
+        """The clients' names."""
+        return [own.name for own in self._batches]
+
     # What stays with a client.
 
     def keep(self, name: str, values: Any) -> None:
@@ -145,18 +150,12 @@ class Site:
             self._calls += 1
         return TrainedModels(current, len(self))
 
-    def judge(self, models: np.ndarray, mixing: np.ndarray, losses: Sequence[Loss]) -> list[np.ndarray]:
-        """The mean of each loss on the clients' held-out samples, (clients, candidates) each.
+    def judge(self, models: np.ndarray, mixing: np.ndarray, losses: Sequence[Loss], training: bool = False) -> list[np.ndarray]:
+        """The mean of each loss on the clients' held-out samples, or on those that train, (clients, candidates) each.
 
         ``models`` (clients, models, numbers); ``mixing`` (candidates, models) defines how a candidate mixes their outputs.
         """
-        if self._layout.held is None:
-            raise RuntimeError("these samples were laid out without any to judge on")
-        table, starts, counts = self._layout.held
-        rows = judging_rows(int(counts[self.members].max()))
-        index = np.full((self._places, 1, rows), -1, np.int32)
-        for place, member in enumerate(self.members):
-            index[place, 0, : counts[member]] = starts[member] + np.arange(counts[member])
+        table, index = self._training_rows() if training else self._held_rows()
         side = self._side._replace(batches=index, key=self._keys(0) if any(loss.random for loss in losses) else None)
         program = compiled_losses(self.recipe, tuple(losses))
         judged = program(self._blocks, self._padded(models), side, mixing.astype(self.initial.dtype), table)
@@ -177,6 +176,25 @@ class Site:
         return self._layout.held.counts[self.members]
 
     # Idle places, padding and shapes stay below this line.
+
+    def _held_rows(self) -> tuple[Any, np.ndarray]:
+        if self._layout.held is None:
+            raise RuntimeError("these samples were laid out without any to judge on")
+        table, starts, counts = self._layout.held
+        return table, self._in_places(starts[self.members], counts[self.members], int(counts[self.members].max()))
+
+    def _training_rows(self) -> tuple[Any, np.ndarray]:
+        # As many places as the minibatches have: that follows from the client alone, whoever is judged beside it.
+        most = self._batches[0].steps * self._batches[0].rows
+        starts, counts = zip(*((own.offset, own.n) for own in self._batches), strict=True)
+        return self._layout.table, self._in_places(starts, counts, most)
+
+    def _in_places(self, starts: Sequence[int], counts: Sequence[int], most: int) -> np.ndarray:
+        """For each place one batch of all the rows from a start on; -1 is an empty place."""
+        index = np.full((self._places, 1, judging_rows(most)), -1, np.int32)
+        for place, (start, count) in enumerate(zip(starts, counts, strict=True)):
+            index[place, 0, :count] = start + np.arange(count)
+        return index
 
     def _started(self, start: Any, recipe: Recipe, state: Sequence[np.ndarray] | None) -> Updated:
         if isinstance(start, TrainedModels):

@@ -66,15 +66,15 @@ class Federated(Trainer):
         memory = {name: value for name, value in state.memory.items() if not name.startswith(self.AGGREGATE)}
         mine = {name.removeprefix(self.AGGREGATE): v for name, v in state.memory.items() if name not in memory}
 
-        def updates() -> Iterator[Update]:
+        def updates() -> Iterator[tuple[Update, Fields]]:
             for member, fields in in_name_order(answers, members, engine.names):
                 if "vector" not in fields:
                     raise ValueError(f"{type(self).__name__}.visit must answer with a field 'vector', found {list(fields)}")
                 self.absorb(memory, fields, float(engine.counts[member]) / samples)
-                yield Update(engine.names[member], int(engine.counts[member]), fields["vector"])
+                yield Update(engine.names[member], int(engine.counts[member]), fields["vector"]), fields
 
         aggregator = self.aggregator(settings)
-        shared, mine = checked_aggregate(aggregator, aggregator.combine(state.shared, updates(), mine, moment), state)
+        shared, mine = self.combined(aggregator, state, updates(), mine, moment)
         if not np.isfinite(shared).all():
             run.history.flush()  # names the client, if it was one of them
             raise DivergenceError(f"aggregator {aggregator.name!r}: the shared vector of round {state.round} is not finite")
@@ -94,6 +94,18 @@ class Federated(Trainer):
 
         ``share`` is the client's share of the samples of all clients, also of those that do not take part in the round.
         """
+
+    def combined(
+        self,
+        aggregator: Aggregator,
+        state: ServerState,
+        updates: Iterator[tuple[Update, Fields]],
+        memory: Memory,
+        moment: Moment,
+    ) -> tuple[np.ndarray, Memory]:
+        """The next shared vector and the aggregator's memory, from each client's update and its whole answer."""
+        vectors = (update for update, _ in updates)
+        return checked_aggregate(aggregator, aggregator.combine(state.shared, vectors, memory, moment), state)
 
     def finish(self, run: Run, part: Part, state: ServerState) -> Any:
         """The result of the training: by default the shared vector."""

@@ -67,8 +67,9 @@ class Stops(Trainer):
     epochs: tuple[int, ...] = EPOCHS
 
     def train(self, run: Run, part: Part) -> np.ndarray:
-        for _ in run.ask(self, part, start=self.begin(run, part), epochs=self.epochs):
-            pass
+        for start, members in self.begin(run, part):
+            for _ in run.ask(self, part, members, start=start, epochs=self.epochs):
+                pass
         return fetched(run, self, part, "stops")
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
@@ -85,9 +86,10 @@ class Stops(Trainer):
         """Each client's vectors at its stops, (clients, stops, numbers)."""
         return run.trained(self, part)
 
-    def begin(self, run: Run, part: Part) -> np.ndarray:
-        """The vector to start from."""
-        return run.engine(part).initial if self.start is None else run.trained(self.start, part)
+    def begin(self, run: Run, part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The vectors to start from, each with the positions of the clients that start there: one vector for all."""
+        engine = run.engine(part)
+        return [(engine.initial if self.start is None else run.trained(self.start, part), np.arange(len(engine.names)))]
 
     def blank(self, run: Run, part: Part) -> np.ndarray:
         self.begin(run, part)
@@ -113,8 +115,11 @@ class Chosen(Trainer):
 
     def train(self, run: Run, part: Part) -> Tuned:
         run.trained(self.stops, part)
-        start = self.stops.begin(run, part)
-        answers = run.ask(self, part, scope=self.stops.label, start=start)
+        answers = (
+            answer
+            for start, members in self.stops.begin(run, part)
+            for answer in run.ask(self, part, members, scope=self.stops.label, start=start)
+        )
         found = gathered(answers, len(run.engine(part).names))
         return Tuned(found["vector"], found["epochs"])
 
@@ -146,12 +151,13 @@ class Refit(Trainer):
 
     def train(self, run: Run, part: Part) -> Tuned:
         epochs = run.trained(self.chosen, SPLIT).epochs
-        stops = self.chosen.stops
-        start = stops.begin(run, part)
-        vectors = np.broadcast_to(start, (len(epochs), start.size)).copy()
-        for count in sorted(set(epochs.tolist()) - {0}):
-            for members, fields in run.ask(self, part, np.flatnonzero(epochs == count), start=start, epochs=(count,)):
-                vectors[members] = fields["vector"]
+        vectors = blank_rows(run, part)
+        for start, everyone in self.chosen.stops.begin(run, part):
+            vectors[everyone] = start
+            for count in sorted(set(epochs[everyone].tolist()) - {0}):
+                some = everyone[epochs[everyone] == count]
+                for members, fields in run.ask(self, part, some, start=start, epochs=(count,)):
+                    vectors[members] = fields["vector"]
         return Tuned(vectors, epochs)
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:

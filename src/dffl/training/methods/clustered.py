@@ -1,0 +1,147 @@
+"""`clustered`: a few shared models; each client joins the one that is best for it (IFCA, Ghosh et al., 2020; HypCluster,
+Mansour et al., 2020).
+
+In each of its rounds a client judges the models of all clusters on the samples that it trains on, by the loss that ``judge``
+names, and trains the best one further. The server aggregates each cluster by itself; a model that nobody joined stays as it is.
+After the last round every client takes the model that is best for it. With ``epochs`` it then trains that model further, for a
+number of epochs that it chooses as in `finetune`.
+
+All models start from the same numbers, and in the first round clients join at random: so the models become different, and each
+has been trained when clients begin to choose. With random starts, as in the papers, one start was best for almost all clients,
+and the others were never trained. Still, clusters may end empty, most of all if few clients take part in the first round.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dffl.checks import require_whole
+from dffl.losses import Loss
+from dffl.randomness import Purpose, stream
+from dffl.training.aggregators import Aggregator, Memory, Moment, Update
+from dffl.training.engines.base import Engine, Fields, gathered
+from dffl.training.methods.registry import method
+from dffl.training.parts import Part
+from dffl.training.run import Outcome, Run
+from dffl.training.trainers import Chosen, Federated, ServerState, Stops, tuned
+from dffl.training.trainers.federated import checked_aggregate
+from dffl.training.trainers.tuning import checked_epochs
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+
+
+class Clusters(NamedTuple):
+    """One vector for each cluster, and the cluster of each client."""
+
+    models: np.ndarray
+    cluster: np.ndarray
+
+
+@dataclass(frozen=True)
+class ClusteredTrainer(Federated):
+    """Rounds in which a client trains the model of one cluster. The server's shared array has a row for each cluster."""
+
+    name: ClassVar[str] = "clustered"
+    clusters: int = 3
+    judge: Loss | str = "spo+"
+
+    def begin(self, engine: Engine) -> ServerState:
+        return ServerState(0, np.tile(engine.initial, (self.clusters, 1)), {})
+
+    def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
+        models, round, epochs = sent["shared"], sent["round"], site.settings.local_epochs
+        cluster = self._drawn(site) if round == 0 else self._best(site, models)
+        if round == site.settings.rounds:
+            return {"cluster": cluster}
+        trained = site.train(
+            models[cluster], epochs, round * epochs, recipe=self.recipe(site.recipe), rate=sent["rate"], round=round
+        )
+        return {"vector": trained.vectors, "cluster": cluster}
+
+    def _drawn(self, site: Site) -> np.ndarray:
+        streams = [stream(site.settings.seed, Purpose.FIRST_CLUSTER, name) for name in site.names]
+        return np.array([one.integers(self.clusters) for one in streams])
+
+    def _best(self, site: Site, models: np.ndarray) -> np.ndarray:
+        """The cluster whose model has the least loss on the client's own samples; among equally good ones the first."""
+        candidates = np.broadcast_to(models, (len(site), *models.shape))
+        [losses] = site.judge(candidates, np.eye(len(models)), [Loss.of(self.judge)], training=True)
+        return np.argmin(losses, axis=1)
+
+    def combined(
+        self,
+        aggregator: Aggregator,
+        state: ServerState,
+        updates: Iterator[tuple[Update, Fields]],
+        memory: Memory,
+        moment: Moment,
+    ) -> tuple[np.ndarray, Memory]:
+        joined: defaultdict[int, list[Update]] = defaultdict(list)
+        for update, fields in updates:
+            joined[int(fields["cluster"])].append(update)
+        models, after = state.shared.astype(np.float64), dict(memory)
+        for cluster, members in joined.items():
+            here, own = state._replace(shared=state.shared[cluster]), f"{cluster}/"
+            mine = {name.removeprefix(own): value for name, value in memory.items() if name.startswith(own)}
+            found = aggregator.combine(here.shared, iter(members), mine, moment)
+            models[cluster], mine = checked_aggregate(aggregator, found, here)
+            after |= {own + name: value for name, value in mine.items()}
+        return models, after
+
+    def finish(self, run: Run, part: Part, state: ServerState) -> Clusters:
+        # One more visit, of everyone: a client may not have been asked for many rounds.
+        answers = run.ask(self, part, round=state.round, shared=state.shared)
+        return Clusters(state.shared, gathered(answers, len(run.engine(part).names))["cluster"])
+
+    def blank(self, run: Run, part: Part) -> Clusters:
+        engine = run.engine(part)
+        return Clusters(np.zeros((self.clusters, engine.initial.size), engine.initial.dtype), np.zeros(len(engine.names), int))
+
+    def check(self, run: Run, part: Part) -> None:
+        super().check(run, part)
+        Loss.of(self.judge)
+        clients = len(run.engine(part).names)
+        if self.clusters > clients:
+            raise ValueError(f"clusters must be at most the number of clients, {clients}, found {self.clusters}")
+        if self.clusters > 1:
+            try:
+                self.aggregator(run.settings).check(1)
+            except ValueError as refused:
+                raise ValueError(f"clusters: a cluster may have one client in a round ({refused})") from None
+
+
+@dataclass(frozen=True)
+class ClusterStops(Stops):
+    """Each client trains on from the model of its cluster."""
+
+    name: ClassVar[str] = "clustered-finetune"
+
+    def begin(self, run: Run, part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
+        assert self.start is not None, "there is no cluster without a training of clusters"
+        models, cluster = run.trained(self.start, part)
+        return [(models[one], np.flatnonzero(cluster == one)) for one in np.unique(cluster)]
+
+
+@method("clustered", label="Clustered", colour="#CC6677")
+def clustered(run: Run, *, clusters: int = 3, epochs: Any = None, judge: Loss | str = "spo+") -> Outcome:
+    """The model of each client's cluster; with ``epochs`` trained on at the client.
+
+    A newcomer is given the model of the cluster with the most samples.
+    """
+    require_whole("clusters", clusters, least=1)
+    trainer = ClusteredTrainer(clusters=int(clusters), judge=judge)
+    if epochs is None:
+        models, cluster = run.trained(trainer)
+        vectors, chosen = models[cluster], {}
+    else:
+        found, _ = tuned(run, Chosen(ClusterStops(trainer, checked_epochs(epochs)), judge), refit=True)
+        models, cluster = run.trained(trainer)
+        vectors, chosen = found.vectors, {"epochs": found.epochs.tolist()}
+    largest = np.argmax(np.bincount(cluster, weights=run.federation.counts))
+    return Outcome(run.personal(vectors), run.common(models[largest])[1], {"cluster": cluster.tolist()} | chosen)
