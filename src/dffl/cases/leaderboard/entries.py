@@ -1,0 +1,134 @@
+"""What takes part: methods and losses, each with the options that its search may choose from.
+
+The search is of one size for all: four candidates, fewer only where a method has fewer options. Most have two recipes of
+training, times two values of what is the method's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dffl.named import plain, rebuilt
+from dffl.training.aggregators.server import Momentum
+from dffl.training.trainers.tuning import EPOCHS
+
+Candidate = dict[str, Any]
+"""Options and settings of a fit, as JSON has them."""
+
+PLAIN: Candidate = {"learning_rate": 1e-3, "schedule": "constant", "aggregate": "mean"}
+"""The paper's recipe of training."""
+FAST: Candidate = {"learning_rate": 2e-3, "schedule": "cosine", "aggregate": plain(Momentum(rate=0.7, momentum=0.5))}
+"""A higher rate that falls to zero over the rounds, and a server with momentum."""
+COSINE: Candidate = {**PLAIN, "learning_rate": 2e-3, "schedule": "cosine"}
+MOMENTUM: Candidate = {**PLAIN, "aggregate": FAST["aggregate"]}
+RATES = [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}]
+RECIPES = [PLAIN, FAST]
+JUDGES = [{"judge": "spo+"}, {"judge": "regret"}]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the leaderboard."""
+
+    name: str
+    method: str
+    kind: str
+    """What a client needs of others: naive, alone, shared, personal."""
+    candidates: tuple[Candidate, ...]
+    loss: str = "spo+"
+
+
+def crossed(*axes: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Every combination of one candidate of each axis."""
+    made: list[Candidate] = [{}]
+    for axis in axes:
+        made = [{**one, **more} for more in axis for one in made]
+    return tuple(made)
+
+
+def _methods() -> list[Entry]:
+    judged = crossed(RECIPES, JUDGES)
+    own = [{"own_epochs": 5}, {"own_epochs": 20}]
+    rows: list[tuple[str, str, tuple[Candidate, ...]]] = [
+        ("mean-cost", "naive", ({},)),
+        ("nearest", "naive", crossed(JUDGES_OF_COSTS)),
+        ("ridge", "naive", crossed(DEGREES_OF_RIDGE, JUDGES_OF_COSTS)),
+        ("ridge-pooled", "naive", crossed(DEGREES_OF_RIDGE)),
+        ("trees", "naive", crossed(JUDGES_OF_COSTS)),
+        ("local", "alone", (PLAIN,)),
+        ("local-tuned", "alone", crossed(RATES, JUDGES)),
+        ("fedavg", "shared", (PLAIN, FAST, COSINE, MOMENTUM)),
+        ("fedprox", "shared", crossed(RECIPES, [{"pull": 0.01}, {"pull": 0.1}])),
+        ("scaffold", "shared", (PLAIN, FAST, COSINE, MOMENTUM)),
+        ("interp-mse", "personal", (PLAIN, FAST, COSINE, MOMENTUM)),
+        ("interp-spo", "personal", judged),
+        ("interp-refit", "personal", judged),
+        ("clustered", "personal", crossed([{"epochs": list(EPOCHS)}], RECIPES, [{"clusters": 2}, {"clusters": 4}])),
+        ("fedrep", "personal", crossed(RECIPES, [{"head_epochs": 5}, {"head_epochs": 20}])),
+        ("ditto", "personal", crossed([{"pull": 0.1}], RECIPES, own)),
+        ("apfl", "personal", crossed(RECIPES, own)),
+        ("fedrspo", "personal", FEDRSPO),
+        ("finetune", "personal", judged),
+        ("finetune-mix", "personal", judged),
+        ("crossfit", "personal", judged),
+        ("crossfit-turned", "personal", TURNED),
+    ]
+    return [Entry(name, name, kind, candidates) for name, kind, candidates in rows]
+
+
+JUDGES_OF_COSTS = [{"judge": "regret"}, {"judge": "mse"}]
+DEGREES_OF_RIDGE = [{"degree": 1}, {"degree": 2}]
+TURNED = ({**PLAIN, "judge": "spo+"}, *({**FAST, "judge": "regret", "pooled_units": pooled} for pooled in (False, True)),
+          {**FAST, "judge": "spo+", "pooled_units": True})  # fmt: skip
+"""A matrix in front of the first layer, with each client's own units and with pooled ones."""
+FEDRSPO: tuple[Candidate, ...] = ({},)
+
+LOSSES: dict[str, list[Candidate]] = {
+    "rspo+": [{}],
+    "fenchel-young": [{"loss": {"kind": "loss", "name": "fenchel-young", "scale": scale}} for scale in (0.1, 1.0)],
+    "dpo": [{"loss": {"kind": "loss", "name": "dpo", "scale": scale}} for scale in (0.1, 1.0)],
+    "mse": [{}],
+    "spo+mse": [{"loss": {"kind": "loss", "name": "spo+mse", "weight": weight}} for weight in (0.1, 1.0)],
+}
+"""The losses besides SPO+, each with values of its own parameter."""
+LOSS_METHODS = ("finetune", "crossfit")
+
+
+def _losses() -> list[Entry]:
+    made = []
+    for loss, own in LOSSES.items():
+        for method in LOSS_METHODS:
+            first = [{"loss": loss, "judge": "regret"}]  # what is compared is the loss that trains: all are judged alike
+            made.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, RECIPES, own), loss))
+    return made
+
+
+ENTRIES: dict[str, Entry] = {entry.name: entry for entry in [*_methods(), *_losses()]}
+
+
+def written(candidate: Candidate) -> str:
+    """A candidate as a text, which is a parameter of its jobs."""
+    return json.dumps(candidate, sort_keys=True)
+
+
+def read(text: str) -> dict[str, Any]:
+    """The keywords of `dffl.fit` that `written` wrote down."""
+    return {name: rebuilt(value) for name, value in json.loads(text).items()}
+
+
+def in_words(text: str) -> str:
+    """A candidate for people: recipes by their names."""
+    given: dict[str, Any] = json.loads(text)
+    words = []
+    for name, recipe in (("fast", FAST), ("plain", PLAIN), ("cosine", COSINE), ("momentum", MOMENTUM)):
+        if all(given.get(key) == value for key, value in recipe.items()):
+            words.append(name)
+            given = {key: value for key, value in given.items() if key not in recipe}
+            break
+    for key, value in given.items():
+        shown = ", ".join(f"{k} {v}" for k, v in value.items() if k not in ("kind", "name")) if isinstance(value, dict) else value
+        words.append(f"{key} {shown}")
+    return ", ".join(words) or "as it is"

@@ -1,0 +1,79 @@
+"""What is judged on: a balanced part of the paper's grid, and the real zones. The search has federations of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from dffl.cases.paper.study import DEGREES, ETAS, PROBLEMS, in_fraction
+from dffl.federation import Federation
+from dffl.studies.study import Parameters, grid
+
+SEEDS = (0, 1, 2, 3, 4)
+"""The paper's seeds: they judge."""
+SEARCH_SEED = 101
+"""The search sees no federation that judges."""
+TEST_SAMPLES = 1000
+ZONES = ("zones, weather", "zones, past prices")
+NO_AXES: Parameters = {"eta_obj": None, "eta_constr": None, "degree": None, "imbalanced": None}
+SYNTHETIC = {"rounds": 50, "local_epochs": 5, "batch_size": 64, "client_fraction": 0.2}
+"""The settings of the paper's study."""
+
+
+class Divided(NamedTuple):
+    """What trains and what judges, and the settings that belong to it."""
+
+    train: Federation
+    test: Federation
+    settings: dict[str, Any]
+
+
+def synthetic_part(seeds: Sequence[int], whole: bool = False) -> list[Parameters]:
+    """For each seed 32 configurations that cover every axis evenly, or all 256 without noise."""
+    jobs = [job.parameters for job in grid(seed=seeds, problem=PROBLEMS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS)]
+    return [job for job in jobs if whole or in_fraction(job)]
+
+
+def search_part() -> list[Parameters]:
+    """Four configurations of each problem: every degree and every heterogeneity once, one of them with unequal sizes."""
+    made = []
+    for problem in PROBLEMS:
+        for i, j in ((0, 0), (1, 3), (2, 1), (3, 2)):
+            axes = {"imbalanced": i == 2, "degree": DEGREES[i ^ j], "eta_obj": ETAS[i], "eta_constr": ETAS[j]}
+            made.append({"seed": SEARCH_SEED, "problem": problem, **axes})
+    return made
+
+
+def zones_part() -> list[Parameters]:
+    """The real zones, with weather and with past prices as features."""
+    return [{"seed": 0, "problem": name, **NO_AXES} for name in ZONES]
+
+
+@lru_cache(maxsize=2)  # consecutive jobs of a worker have the same federation
+def divided(search: bool, folder: str | None, **configuration: Any) -> Divided:
+    """The federation of a configuration."""
+    if configuration["problem"] in ZONES:
+        return _zones(search, folder, configuration["problem"])
+    from dffl.data import synthetic
+
+    given = {name: value for name, value in configuration.items() if name != "problem"}
+    make = {"knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio}[configuration["problem"]]
+    return Divided(make(**given), make(split="test", samples=TEST_SAMPLES, **given), SYNTHETIC)
+
+
+def _zones(search: bool, folder: str | None, problem: str) -> Divided:
+    from dffl.cases.energy.setup import Setup, halves
+
+    if folder is None:
+        raise ValueError(f"{problem}: hand in the folder of the zones' tables with --zones")
+    setup = Setup(lags=problem == ZONES[1], without=("NE_INTERNAL_HUB",), settings={"validation_blocks": True})
+    made = halves(setup.open(folder), setup)
+    settings = {"validation_blocks": True, "forecast": setup.lags}
+    if not search:
+        return Divided(made.train, made.test, settings)
+    # The search sees the training half alone: its last quarter judges.
+    cuts = [3 * client.n // 4 for client in made.train]
+    first = Federation([client.rows(slice(None, cut)) for client, cut in zip(made.train, cuts, strict=True)])
+    last = Federation([client.rows(slice(cut, None)) for client, cut in zip(made.train, cuts, strict=True)])
+    return Divided(first, last, settings)

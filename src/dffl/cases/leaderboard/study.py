@@ -1,0 +1,113 @@
+"""The two studies behind the leaderboard: a search over each entry's candidates, then the judgement of what it chose."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dffl.cases.leaderboard.entries import ENTRIES, Entry, read, written
+from dffl.cases.leaderboard.federations import SEEDS, divided, search_part, synthetic_part, zones_part
+from dffl.studies.study import Job, Parameters, Study
+
+STARTS = 3
+"""Harm beyond luck needs the spread of at least three starts."""
+LOSS_STARTS = 1
+"""The losses are compared in their means: one start of every federation is enough."""
+BLOCKS = 20
+"""Test samples are kept as so many means of consecutive ones: enough for an interval, and small on disk."""
+BLOCK_COLUMNS = [f"block_{number:02d}" for number in range(BLOCKS)]
+
+
+def search_study(entries: Sequence[Entry], zones: Path | None) -> Study:
+    """One job for each federation of the search and each candidate of each entry."""
+    parts = [*search_part(), *(zones_part() if zones else [])]
+    jobs = [
+        Job({**part, "entry": entry.name, "options": written(candidate), "start": 0})
+        for part in parts
+        for entry in entries
+        for candidate in entry.candidates
+        if len(entry.candidates) > 1
+    ]
+    return Study("leaderboard-search", judge_entry, jobs, {"search": True}, weight, _places(zones))
+
+
+def judging_study(
+    chosen: dict[str, dict[str, str]], entries: Sequence[Entry], zones: Path | None, seeds: Sequence[int] = SEEDS, whole: bool = False
+) -> Study:
+    """One job for each federation, start and entry; ``chosen`` holds each problem's options of each entry."""
+    parts = [*(zones_part() if zones else []), *synthetic_part(seeds, whole)]
+    jobs = [
+        Job({**part, "entry": entry.name, "options": chosen[part["problem"]][entry.name], "start": start})
+        for seed in dict.fromkeys(part["seed"] for part in parts)
+        for start in range(STARTS)
+        for part in parts
+        if part["seed"] == seed
+        for entry in entries
+        if start < (LOSS_STARTS if entry.kind == "loss" else STARTS)
+    ]
+    return Study("leaderboard", judge_entry, jobs, {"search": False}, weight, _places(zones))
+
+
+def choose(rows: pd.DataFrame, entries: Sequence[Entry]) -> dict[str, dict[str, str]]:
+    """For each problem and entry the candidate with the lowest mean regret in the search; the first one without a search."""
+    problems = dict.fromkeys([*(part["problem"] for part in [*search_part(), *zones_part()])])
+    chosen = {problem: {entry.name: written(entry.candidates[0]) for entry in entries} for problem in problems}
+    scores = rows.groupby(["problem", "entry", "options"])["relative_regret"].mean()
+    for problem in problems:
+        for entry in entries:
+            found = {text: scores.get((problem, entry.name, text), np.nan) for text in map(written, entry.candidates)}
+            if np.isfinite(list(found.values())).any():
+                chosen[problem][entry.name] = min(found, key=lambda text, found=found: np.nan_to_num(found[text], nan=np.inf))
+    return chosen
+
+
+def first_choice(entries: Sequence[Entry]) -> dict[str, dict[str, str]]:
+    """Every entry's first candidate, without a search."""
+    return choose(pd.DataFrame(columns=["problem", "entry", "options", "relative_regret"]), entries)
+
+
+def weight(job: Parameters) -> float:
+    """How long a job takes compared with others."""
+    slow = 1.7 if job["problem"] == "portfolio" else 1.0
+    large = 3.5 if job["imbalanced"] else 1.0
+    heavy = {"crossfit": 2.4, "crossfit-turned": 2.8, "local-tuned": 3.5, "interp-refit": 4.0}
+    own = heavy.get(ENTRIES[job["entry"]].method, 1.0) if job["entry"] in ENTRIES else 1.0
+    return slow * large * own * (4.0 if job["entry"].endswith(("dpo", "fenchel-young")) else 1.0)
+
+
+def judge_entry(
+    *, search: bool, entry: str, options: str, start: int, zones: str | None = None, **configuration: Any
+) -> pd.DataFrame:
+    """One row per client: its regret in the mean and in blocks of test samples, as shares of the mean |z*|; and what it took.
+
+    An entry that cannot run on a problem has one row that says why.
+    """
+    import dffl
+    from dffl.randomness import start_seeds
+
+    made = divided(search, zones, **configuration)
+    seed = start_seeds(int(configuration["seed"]), start + 1)[start]
+    used = time.process_time()
+    try:
+        fit = dffl.fit(made.train, ENTRIES[entry].method, progress=False, seed=seed, **{**made.settings, **read(options)})
+    except ValueError as error:
+        return pd.DataFrame([{"client": "", "refused": str(error)}])
+    seconds = time.process_time() - used
+    rows = []
+    for client, lost in zip(made.test, fit.regrets_of(made.test.clients), strict=True):
+        size = float(client.z_star_size.mean())
+        blocks = [float(part.mean()) / size for part in np.array_split(lost, min(BLOCKS, len(lost)))]
+        row = {"client": client.name, "n": made.train[client.name].n, "relative_regret": float(lost.mean()) / size}
+        rows.append(row | dict(zip(BLOCK_COLUMNS, blocks, strict=False)))
+    table = pd.DataFrame(rows).assign(refused="", fit_seconds=seconds, **fit.effort)
+    numbers = ["relative_regret", "fit_seconds", *BLOCK_COLUMNS]
+    return table.astype(dict.fromkeys([name for name in numbers if name in table], "float32")).astype({"n": "int16"})
+
+
+def _places(zones: Path | None) -> Parameters:
+    return {} if zones is None else {"zones": str(zones.resolve())}
