@@ -48,7 +48,8 @@ def test_demo_prints_for_people_and_draws(tmp_path: Path) -> None:
     answer = dffl("demo", "--rounds", "2", "--figure", "here.png", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert "client-20" in answer.stdout
-    assert "clients harmed" in answer.stdout
+    assert all(words in answer.stdout for words in ("beyond", "in one run", "local-tuned", "Harmed beyond luck: "))
+    assert max(map(len, answer.stdout.partition("Over all 20 clients")[2].partition("Read: ")[0].splitlines())) <= 100
     assert (tmp_path / "here.png").stat().st_size > 20_000
 
 
@@ -59,11 +60,16 @@ def test_demo_prints_json_for_programs(tmp_path: Path) -> None:
     assert set(result) == {"clients", "summary", "seconds"}
     assert [client["n"] for client in result["clients"]] == [500] * 10 + [50] * 10
     for client in result["clients"]:
-        assert set(client) == {"name", "n", "relative_regret", "lambda"}
+        assert set(client) == {"name", "n", "relative_regret", "lambda", "harmed_by", "above_tolerance_by"}
         assert set(client["relative_regret"]) == METHODS
         assert 0 <= client["lambda"] <= 1
     assert set(result["summary"]) == METHODS
-    assert set(result["summary"]["local"]) == {"mean", "median", "p75", "p90", "max"}
+    counts = {"harmed", "above_tolerance", "harmed_against_local_tuned", "above_tolerance_against_local_tuned"}
+    assert set(result["summary"]["local"]) == {"mean", "median", "p75", "p90", "max"} | counts
+    for column in ("harmed", "above_tolerance"):
+        by_client = [method for client in result["clients"] for method in client[f"{column}_by"]]
+        assert {method: by_client.count(method) for method in METHODS} == {m: result["summary"][m][column] for m in METHODS}
+    assert result["summary"]["local"]["harmed"] == result["summary"]["local-tuned"]["harmed_against_local_tuned"] == 0
     local = [client["relative_regret"]["local"] for client in result["clients"]]
     assert result["summary"]["local"]["mean"] == pytest.approx(sum(local) / 20)
     assert not list(tmp_path.iterdir())

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 
+from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import Fit, perform, require_federation, running, same_shape
+from dffl.harm import ENOUGH_STARTS, above_tolerance, judge_harm
+from dffl.harm import HARM_TOLERANCE as HARM_TOLERANCE  # `cases/energy` takes it from here
+from dffl.progress import Progress
+from dffl.randomness import start_seeds
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice, SettingsKeywords
-from dffl.training.methods import requests
+from dffl.training.methods import Request, requests
 
-HARM_TOLERANCE = 0.01
-"""A client is harmed by a method if its regret exceeds its local one by more than this share of it."""
-CHANGES = ("change", "change_low", "change_high")
 DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
+harms = above_tolerance
+"""The name under which `cases/energy` takes it."""
+FACTS = ("client", "method", "n", "n_test", "took_part")
+"""The columns of `Fit.evaluate` that are the same for every start. The others are averaged."""
 
 
 def compare(
@@ -27,6 +34,7 @@ def compare(
     *,
     test: Federation,
     validation: Federation | None = None,
+    starts: int = ENOUGH_STARTS,
     harm_tolerance: float = HARM_TOLERANCE,
     confidence: float = 0.95,
     progress: bool | None = None,
@@ -36,16 +44,26 @@ def compare(
 
     By default: mean-cost, local, local-tuned, fedavg, interp-mse, interp-spo, finetune and crossfit.
 
-    ``change`` is the relative regret minus that of `local`, which is always fitted on all the data, with a paired
-    ``confidence`` interval over the test samples (``change_low``, ``change_high``); ``verdict`` is what the interval says:
-    better, worse or unclear. A client is ``harmed`` by a method if its regret exceeds the local one by more than
-    ``harm_tolerance`` of it, even if the verdict is unclear. ``lambda`` is the weight of the shared model that an
-    interpolation chose (0: the own model, 1: the shared one, both of the 80 % split), ``epochs`` the number that `finetune`,
-    `crossfit` or `local-tuned` chose. The other columns are those of `Fit.evaluate`.
+    Every method is trained from ``starts`` starts. The first has the given ``seed`` and the numbers of `dffl.fit` with it;
+    the others draw everything that is random in training anew. The columns of `Fit.evaluate`, and what methods chose
+    (``lambda``, ``epochs``), are means over the starts; ``spread`` is the standard deviation of ``relative_regret`` over
+    them.
+
+    ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
+    ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
+    what the interval says: better, worse or unclear. A client is ``harmed`` by a method if its regret exceeds the local one
+    by more than ``harm_tolerance`` of it, and the verdict is worse: it is harmed beyond luck. ``above_tolerance`` is the
+    first condition alone, in the first start alone: training `local` again from another start meets it often.
+
+    With fewer than three starts, or one test sample, the interval is unbounded, the verdict is "not judged", and ``harmed``
+    is missing (NA). The rows of `local` have the verdict "reference".
+
+    ``lambda`` is the weight of the shared model that an interpolation chose (0: the own model, 1: the shared one, both of
+    the 80 % split), ``epochs`` the number that `finetune`, `crossfit` or `local-tuned` chose.
     """
-    judged(federation, test)
-    fits = fit_all(federation, methods, validation=validation, progress=progress, **settings)
-    return tabulate(fits, test, harm_tolerance, confidence)
+    _check(harm_tolerance, confidence)
+    found = judge_starts(federation, methods, test=test, validation=validation, starts=starts, progress=progress, **settings)
+    return against(found, test, "local", harm_tolerance, confidence)
 
 
 def judged(federation: Federation, test: Federation) -> None:
@@ -70,12 +88,18 @@ def fit_all(
     checkpoint: str | PathLike[str] | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> dict[str, Fit]:
-    """Fits of several methods, `local` among them, that share whatever training they have in common.
+    """Fits of several methods from one start, `local` among them, that share whatever training they have in common.
 
     A method is a name, or a name with options: ``("ditto", {"pull": 0.1})``. The keys are the methods' names; a method that
     is asked for more than once has its options in the key: ``ditto(pull=0.1)``. A `local` with options takes the place of the
     usual one that others are compared with.
     """
+    asked, made = _asked(methods, settings)
+    return _fit_all(federation, asked, made, validation, progress, checkpoint)
+
+
+def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> tuple[dict[str, Request], Settings]:
+    """The methods by their titles, `local` among them, and the settings of the run."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
     given, _ = requests(methods, {})
@@ -83,9 +107,20 @@ def fit_all(
     alone = sum(one.method.name == "local" for one in given) == 1
     asked, rest = requests(given if alone else [*given, "local"], settings)
     names = [one.method.name for one in asked]
-    with running(federation, asked, Settings.of(**rest), validation, progress, checkpoint) as run:
-        titles = [one.method.name if names.count(one.method.name) == 1 else one.title for one in asked]
-        return {title: perform(run, one) for title, one in zip(titles, asked, strict=True)}
+    titles = [one.method.name if names.count(one.method.name) == 1 else one.title for one in asked]
+    return dict(zip(titles, asked, strict=True)), Settings.of(**rest)
+
+
+def _fit_all(
+    federation: Federation,
+    asked: dict[str, Request],
+    settings: Settings,
+    validation: Federation | None,
+    progress: bool | Progress | None,
+    checkpoint: str | PathLike[str] | None = None,
+) -> dict[str, Fit]:
+    with running(federation, list(asked.values()), settings, validation, progress, checkpoint) as run:
+        return {title: perform(run, one) for title, one in asked.items()}
 
 
 def refuse_early(federation: Federation, methods: Sequence[MethodChoice], **settings: Unpack[SettingsKeywords]) -> None:
@@ -95,64 +130,130 @@ def refuse_early(federation: Federation, methods: Sequence[MethodChoice], **sett
         pass
 
 
+class Start(NamedTuple):
+    """What the methods of one start lose on the test samples: all that is kept of it. The keys are the methods' titles."""
+
+    rows: dict[str, list[dict[str, Any]]]
+    """For each client, its row of `Fit.evaluate`."""
+    lost: dict[str, list[np.ndarray]]
+    """For each client, the regret of each of its samples."""
+
+    @classmethod
+    def of(cls, fits: dict[str, Fit], test: Federation) -> Start:
+        """Judge the fits of one start."""
+        for one in fits.values():
+            one.check(test)
+        found = {name: one.judge(test.clients) for name, one in fits.items()}
+        rows = {
+            name: [one.row(client, *lost) for client, lost in zip(test, found[name], strict=True)] for name, one in fits.items()
+        }
+        return cls(rows, {name: [lost for lost, _ in clients] for name, clients in found.items()})
+
+
+def judge_starts(
+    federation: Federation,
+    methods: Sequence[MethodChoice] = DEFAULT_METHODS,
+    *,
+    test: Federation,
+    validation: Federation | None = None,
+    starts: int = ENOUGH_STARTS,
+    progress: bool | None = None,
+    **settings: Unpack[SettingsKeywords],
+) -> list[Start]:
+    """Train several methods from several starts, one start after the other, and judge each."""
+    judged(federation, test)
+    require_whole("starts", starts, least=1)
+    asked, made = _asked(methods, settings)
+    with Progress(progress, runs=starts) as bar:
+        seeds = start_seeds(made.seed, starts)
+        return [Start.of(_fit_all(federation, asked, replace(made, seed=seed), validation, bar), test) for seed in seeds]
+
+
 def tabulate(
-    fits: dict[str, Fit], test: Federation, harm_tolerance: float = HARM_TOLERANCE, confidence: float = 0.95
+    fits: dict[str, Fit] | Sequence[dict[str, Fit]],
+    test: Federation,
+    harm_tolerance: float = HARM_TOLERANCE,
+    confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """The table of `compare` for fits that are already there."""
+    """The table of `compare` for fits that are already there: those of one start, or a list with those of each start.
+
+    One start cannot tell harm from luck: ``harmed`` is then missing.
+    """
+    _check(harm_tolerance, confidence)
+    found = [Start.of(one, test) for one in ([fits] if isinstance(fits, dict) else fits)]
+    return against(found, test, "local", harm_tolerance, confidence)
+
+
+def against(
+    found: Sequence[Start],
+    test: Federation,
+    reference: str = "local",
+    harm_tolerance: float = HARM_TOLERANCE,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """The table of `compare`, with another method as the reference if one is named."""
+    methods = list(found[0].rows) if found else []
+    if reference not in methods or any(list(one.rows) != methods for one in found):
+        raise ValueError(f"fits must have {reference!r}, and the same methods in every start, found {methods}")
+    table = pd.DataFrame(
+        [
+            _row(found, test, name, place, reference, harm_tolerance, confidence)
+            for name in methods
+            for place in range(len(test))
+        ]
+    )
+    return table.astype({"harmed": "boolean"})  # a missing one is not false
+
+
+def _row(
+    found: Sequence[Start], test: Federation, name: str, place: int, reference: str, tolerance: float, confidence: float
+) -> dict[str, Any]:
+    """One client under one method: means over the starts, and how they compare with the reference."""
+    rows = [one.rows[name][place] for one in found]
+    row = rows[0] | {key: float(np.mean([one[key] for one in rows])) for key in rows[0] if key not in FACTS}
+    with np.errstate(invalid="ignore"):  # something lost where the best is nothing is infinite
+        spread = float(np.std([one["relative_regret"] for one in rows], ddof=1)) if len(rows) > 1 else np.nan
+    lost, own = (np.stack([one.lost[title][place] for one in found]) for title in (name, reference))
+    size = float(test[place].z_star_size.mean())
+    judgement = judge_harm(lost, own, tolerance, confidence, margin=1e-12 * size)  # where the own model loses nothing
+    if name == reference:
+        judgement = judgement._replace(low=0.0, high=0.0, verdict="reference", harmed=False)
+    unit = size if size > 0 else 1.0
+    return row | {
+        "method": name,
+        "spread": spread,
+        "change": judgement.mean / unit,
+        "change_low": judgement.low / unit,
+        "change_high": judgement.high / unit,
+        "verdict": judgement.verdict,
+        "harmed": judgement.harmed,
+        "above_tolerance": judgement.above_tolerance,
+    }
+
+
+def _check(harm_tolerance: float, confidence: float) -> None:
     if not harm_tolerance >= 0:
         raise ValueError(f"harm_tolerance must be >= 0, found {harm_tolerance!r}")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
-    for one in fits.values():
-        one.check(test)
-    found = {name: one.judge(test.clients) for name, one in fits.items()}
-    rows = []
-    for place, client in enumerate(test):
-        lost = {name: judged[place][0] for name, judged in found.items()}
-        size = float(client.z_star_size.mean())
-        own, margin = lost["local"].mean(), 1e-12 * size  # for rounding, where the own model loses nothing
-        for name, one in fits.items():
-            middle, half = _paired(lost[name] - lost["local"], confidence)
-            change = np.array([middle, middle - half, middle + half]) / (size if size > 0 else 1.0)
-            row = one.row(client, *found[name][place]) | {"method": name} | dict(zip(CHANGES, change.tolist(), strict=True))
-            rows.append(
-                row | {"verdict": _verdict(change), "harmed": bool(harms(lost[name].mean(), own, harm_tolerance, margin))}
-            )
-    order = {name: place for place, name in enumerate(fits)}
-    return pd.DataFrame(rows).sort_values("method", key=lambda names: names.map(order), kind="stable", ignore_index=True)
-
-
-def harms(regret: Any, local: Any, tolerance: float = HARM_TOLERANCE, margin: float = 0.0) -> Any:
-    """Whether these regrets exceed those of the clients' local models by more than a share of them (and a margin)."""
-    return regret > (1 + tolerance) * local + margin
-
-
-def _verdict(change: np.ndarray) -> str:
-    """What the interval says."""
-    return "better" if change[2] < 0 else "worse" if change[1] > 0 else "unclear"
-
-
-def _paired(differences: np.ndarray, confidence: float) -> tuple[float, float]:
-    """The mean and half the width of its Student interval; unbounded for a single sample."""
-    n = len(differences)
-    if n < 2:
-        return float(differences.mean()), np.inf
-    from scipy.special import stdtrit  # slow to import, and needed here alone
-
-    quantile = float(stdtrit(n - 1, 0.5 + confidence / 2))
-    return float(differences.mean()), quantile * float(differences.std(ddof=1)) / np.sqrt(n)
 
 
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """One row per method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
 
-    ``better`` and ``worse`` count the clients whose interval of change lies wholly below or above zero.
+    ``harmed`` counts the clients that are harmed beyond luck, and is missing where that was not judged; ``above_tolerance``
+    those above the tolerance in the first start, by luck or not. ``better`` and ``worse`` count the clients whose interval
+    of change lies wholly below or above zero.
     """
     grouped = table.groupby("method", sort=False)
     regrets = grouped["relative_regret"]
     quantiles = {"median": 0.5, "p75": 0.75, "p90": 0.9}
     columns = {"mean": regrets.mean()} | {name: regrets.quantile(q) for name, q in quantiles.items()}
-    counts = {"harmed": grouped["harmed"].sum(), "clients": grouped.size()}
+    counts = {
+        "harmed": grouped["harmed"].sum(min_count=1),
+        "above_tolerance": grouped["above_tolerance"].sum(),
+        "clients": grouped.size(),
+    }
     for verdict in ("better", "worse"):
         counts[verdict] = (table["verdict"] == verdict).groupby(table["method"], sort=False).sum()
     return pd.DataFrame(columns | {"max": regrets.max()} | counts)

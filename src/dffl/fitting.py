@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Unpack
@@ -243,19 +243,23 @@ def running(
     asked: Sequence[Request],
     settings: Settings,
     validation: Federation | None = None,
-    progress: bool | None = None,
+    progress: bool | Progress | None = None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> Iterator[Run]:
-    """A run for these methods, with everything that can be refused refused before anything trains."""
+    """A run for these methods, with everything that can be refused refused before anything trains.
+
+    ``progress`` may be a bar that several runs share; its owner closes it.
+    """
     require_federation("federation", federation)
     keep_compiled_programs()
     saved = None if checkpoint is None else Checkpoint(checkpoint, run_fingerprint(federation, validation, settings))
-    with Progress(progress) as bar, Run(federation, settings, validation, bar, saved) as run:
+    owned = nullcontext(progress) if isinstance(progress, Progress) else Progress(progress)
+    with owned as bar, Run(federation, settings, validation, bar, saved) as run:
         rehearsal = run.rehearse(asked)
         if validation is not None and asked and rehearsal.complete and ALL not in run.judged:
             names = ", ".join(one.method.name for one in asked)
             raise ValueError(f"validation is not used by {names}; oracle-interp-spo and oracle-interp-mse take it")
-        bar.expect(rehearsal.work)
+        bar.begin_run(rehearsal.work)
         yield run
         if saved is not None:
             saved.remove()

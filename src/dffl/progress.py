@@ -13,10 +13,14 @@ SPEED_PERIOD = 120.0
 
 
 class Progress:
-    """Counts work against what is expected. ``show=None`` shows a bar where a person is watching a terminal."""
+    """Counts work against what is expected. ``show=None`` shows a bar where a person is watching a terminal.
 
-    def __init__(self, show: bool | None = None):
+    ``runs`` is the number of equal runs that share one bar.
+    """
+
+    def __init__(self, show: bool | None = None, runs: int = 1):
         self.show = sys.stderr.isatty() if show is None else show
+        self._runs_left = runs
         self.total, self.done = 0.0, 0.0
         self._label, self._started = "", time.monotonic()
         self._bar: Any = None
@@ -25,6 +29,11 @@ class Progress:
     def expect(self, units: float, done: float = 0.0) -> None:
         """Say how much work there will be, in all, and how much of it an earlier run has done."""
         self.total, self.done = units, done
+
+    def begin_run(self, units: float) -> None:
+        """Say how much work the next run is. Those after it are expected to be as long."""
+        self.expect(self.done + self._runs_left * units, self.done)
+        self._runs_left -= 1
 
     def advance(self, units: float, label: str) -> None:
         """Say that some work is done, and what is under way."""

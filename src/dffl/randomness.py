@@ -30,7 +30,8 @@ class Purpose(IntEnum):
     EXAMPLE = 10
     LOSS = 11
     FOLD_START = 12
-    TREES = 13
+    START = 13
+    TREES = 14
     FIRST_CLUSTER = 15
 
 
@@ -59,6 +60,12 @@ def permutation(seed: int, purpose: Purpose, client: str, counter: int, n: int) 
     state["buffer_pos"], state["has_uint32"] = 4, 0
     _reused.bits.state = state
     return _reused.generator.permutation(n)
+
+
+def start_seeds(seed: int, starts: int) -> list[int]:
+    """The seeds of several starts of one training: the first is the given one, the others are drawn from it."""
+    others = (int(stream(seed, Purpose.START, counter=start).integers(2**63)) for start in range(1, starts))
+    return [checked_seed(seed), *others]
 
 
 @lru_cache(maxsize=65536)

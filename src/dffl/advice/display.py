@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dffl.advice.advising import RECOMMENDATIONS, Advice
+from dffl.harm import HARM_TOLERANCE
 
 STYLES = {"federate": "green", "personalise": "cyan", "stay local": "yellow", "cannot tell": "dim"}
 
@@ -25,8 +26,8 @@ class AdviceShown(NamedTuple):
         rows = self.advice.rows()
         counts = {name: sum(row["recommendation"] == name for row in rows) for name in RECOMMENDATIONS}
         console.print("\n" + ", ".join(f"{name}: {count}" for name, count in counts.items() if count))
-        if harmed := [row["client"] for row in rows if row["gain_high"] < 0]:
-            console.print(f"The shared model as it is would harm {', '.join(harmed)}.")
+        if worse := [row["client"] for row in rows if loses_more(row)]:
+            console.print(f"The shared model as it is loses over 1 % more than the own one, trained once: {', '.join(worse)}.")
         for warning in warnings(self.advice):
             console.print(warning, style="yellow")
         console.print("\nWhy", style="bold")
@@ -36,6 +37,14 @@ class AdviceShown(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         return self.advice.as_json()
+
+
+def loses_more(row: dict[str, Any]) -> bool:
+    """Whether the shared model is expected to lose over 1 % more than the own one, and the interval says the same.
+
+    All folds are trained from one start: the interval does not know the spread of starts, so this is not yet called harm.
+    """
+    return bool(row["gain"] < -HARM_TOLERANCE and row["gain_high"] < 0)
 
 
 def warnings(advice: Advice) -> list[str]:

@@ -45,9 +45,8 @@ def test_rows_are_those_of_compare():
     federation = dffl.synthetic.knapsack(**common)
     test = dffl.synthetic.knapsack(split="test", samples=40, **common)
     validation = dffl.synthetic.knapsack(split="validation", samples=30, **common)
-    table = dffl.compare(
-        federation, SMALL["methods"], test=test, validation=validation, seed=3, progress=False, **SMALL["settings"]
-    )
+    alike = {"test": test, "validation": validation, "starts": 1, "seed": 3, "progress": False}
+    table = dffl.compare(federation, SMALL["methods"], **alike, **SMALL["settings"])
     assert rows["method"].tolist() == table["method"].tolist()
     assert rows["n"].tolist() == table["n"].tolist()
     np.testing.assert_allclose(rows["relative_regret"], table["relative_regret"], rtol=1e-6)

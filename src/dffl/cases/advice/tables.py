@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from dffl.comparing import harms
+from dffl.harm import HARM_TOLERANCE, above_tolerance
 from dffl.studies.tables import Table, plain_cells
 
 LARGE_CHANGE = 0.1
@@ -51,18 +51,22 @@ def directions(judged: pd.DataFrame) -> Table:
 
 
 def rules(judged: pd.DataFrame) -> Table:
-    """The mean test regret after following each rule, and whom it harms."""
+    """The mean test regret after following each rule, and how many it leaves above their own model."""
     cells = []
     groups = list(judged.groupby("problem")) if "problem" in judged else []
     for name, regret in followed(judged).items():
         columns = {"all": 100 * regret.mean()}
         columns |= {str(problem): 100 * regret.loc[part.index].mean() for problem, part in groups}
         local = judged["test_local"]
-        columns |= {"harmed": _percent(harms(regret, local)), "by over 10 %": _percent(harms(regret, local, 0.1))}
+        columns |= {
+            f"{tolerance:.0%} above local".replace("%", " %"): _percent(above_tolerance(regret, local, tolerance))
+            for tolerance in (HARM_TOLERANCE, LARGE_CHANGE)
+        }
         cells += plain_cells((name,), columns)
     note = (
-        "Mean relative test regret in %, over clients. Harmed: clients left with over 1 % more regret than their own model. "
-        "The last two rows know the test samples."
+        "Mean relative test regret in %, over clients. 1 % and 10 % above local: the share of clients left with over so much "
+        "more regret than their own model, in one run from one start; some of it is luck. The last two rows know the test "
+        "samples."
     )
     return Table("rules", "What following each rule loses", ("rule",), cells, note)
 

@@ -129,6 +129,8 @@ def in_words(text: str) -> str:
             given = {key: value for key, value in given.items() if key not in recipe}
             break
     for key, value in given.items():
-        shown = ", ".join(f"{k} {v}" for k, v in value.items() if k not in ("kind", "name")) if isinstance(value, dict) else value
+        shown = (
+            ", ".join(f"{k} {v}" for k, v in value.items() if k not in ("kind", "name")) if isinstance(value, dict) else value
+        )
         words.append(f"{key} {shown}")
     return ", ".join(words) or "as it is"

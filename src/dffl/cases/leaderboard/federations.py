@@ -31,7 +31,10 @@ class Divided(NamedTuple):
 
 def synthetic_part(seeds: Sequence[int], whole: bool = False) -> list[Parameters]:
     """For each seed 32 configurations that cover every axis evenly, or all 256 without noise."""
-    jobs = [job.parameters for job in grid(seed=seeds, problem=PROBLEMS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS)]
+    jobs = [
+        job.parameters
+        for job in grid(seed=seeds, problem=PROBLEMS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS)
+    ]
     return [job for job in jobs if whole or in_fraction(job)]
 
 

@@ -37,7 +37,11 @@ def search_study(entries: Sequence[Entry], zones: Path | None) -> Study:
 
 
 def judging_study(
-    chosen: dict[str, dict[str, str]], entries: Sequence[Entry], zones: Path | None, seeds: Sequence[int] = SEEDS, whole: bool = False
+    chosen: dict[str, dict[str, str]],
+    entries: Sequence[Entry],
+    zones: Path | None,
+    seeds: Sequence[int] = SEEDS,
+    whole: bool = False,
 ) -> Study:
     """One job for each federation, start and entry; ``chosen`` holds each problem's options of each entry."""
     parts = [*(zones_part() if zones else []), *synthetic_part(seeds, whole)]

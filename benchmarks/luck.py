@@ -1,0 +1,59 @@
+"""How often is a client "harmed" by nothing? The paper's local models, trained again from other starts.
+
+    python benchmarks/luck.py --seeds 0          # minutes on one core
+
+Both sides are `local` with the settings of the paper's study, on the configurations of `dffl paper --quick`, so any harm is
+luck. In one run: over 1 % above local in one training from one start, which the paper study counts. Beyond luck: the rule of
+`dffl.compare`, with three starts against three others. Shares are over clients and configurations; those of clients that
+lose nothing on either side cannot be above local, and count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dffl.cases.paper.study import PROTOCOL, in_fraction, study
+from dffl.comparing import judge_starts
+from dffl.data import synthetic
+from dffl.harm import ENOUGH_STARTS, judge_harm
+
+MAKE = {"knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio}
+
+
+def judged(problem: str, **job: Any) -> pd.DataFrame:
+    """One row per client of a configuration: whether each rule calls it harmed by its own method."""
+    train, test = MAKE[problem](**job), MAKE[problem](split="test", samples=PROTOCOL["test_samples"], **job)
+    settings = PROTOCOL["settings"] | {"seed": job["seed"]}
+    starts = judge_starts(train, ["local"], test=test, starts=2 * ENOUGH_STARTS, progress=False, **settings)
+    rows = []
+    for place, client in enumerate(test):
+        lost = np.stack([start.lost["local"][place] for start in starts])
+        own, again = lost[:ENOUGH_STARTS], lost[ENOUGH_STARTS:]
+        found = judge_harm(again, own, margin=1e-12 * float(client.z_star_size.mean()))
+        rows.append({"problem": problem, "in one run": found.above_tolerance, "beyond luck": bool(found.harmed)})
+    return pd.DataFrame(rows)
+
+
+def main() -> None:
+    """Print the share of clients that each rule calls harmed, for each problem."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="seeds of the study's grid")
+    parser.add_argument("--cores", type=int, default=1)
+    options = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
+    jobs = [job.parameters for job in study().jobs]
+    kept = [job for job in jobs if job["seed"] in options.seeds and not job["noise"] and in_fraction(job)]
+    rows = pd.concat([judged(**job) for job in kept])
+    print(f"{len(kept)} configurations, seeds {', '.join(map(str, options.seeds))}; shares of clients in %")
+    grouped = rows.groupby("problem")
+    print((100 * grouped.mean()).assign(clients=grouped.size()).round(2).to_string())
+
+
+if __name__ == "__main__":
+    main()
