@@ -10,6 +10,7 @@ import typer
 import dffl
 from dffl.cases.advice.command import advice_study
 from dffl.cases.energy.command import energy
+from dffl.cases.leaderboard.command import leaderboard
 from dffl.cases.paper.command import paper
 from dffl.interrupts import interruptible
 from dffl.terminal import Exit, Json, Quiet, Seed, Without, answer, answering, leave, require_picture, shown_progress
@@ -144,6 +145,7 @@ def bench(
 
 
 app.command()(paper)
+app.command()(leaderboard)
 app.command("advice-study")(advice_study)
 app.add_typer(energy, name="energy")
 

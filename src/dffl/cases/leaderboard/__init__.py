@@ -1,1 +1,1 @@
-"""`dffl leaderboard`: all methods and all losses, each with the same small search, judged on data that the search has not seen."""
+"""`dffl leaderboard`: all methods and losses, each with the same small search, judged on data that the search has not seen."""

@@ -1,7 +1,7 @@
 """What takes part: methods and losses, each with the options that its search may choose from.
 
-The search is of one size for all: four candidates, fewer only where a method has fewer options. Most have two recipes of
-training, times two values of what is the method's own.
+The search is of one size for all methods: four candidates, fewer only where a method has fewer options. Most have two recipes
+of training, times two values of what is the method's own. Losses have one recipe, and two values of their own parameter.
 """
 
 from __future__ import annotations
@@ -87,13 +87,14 @@ TURNED = ({**PLAIN, "judge": "spo+"}, *({**FAST, "judge": "regret", "pooled_unit
 FEDRSPO: tuple[Candidate, ...] = ({},)
 
 LOSSES: dict[str, list[Candidate]] = {
+    "spo+": [{}],
     "rspo+": [{}],
     "fenchel-young": [{"loss": {"kind": "loss", "name": "fenchel-young", "scale": scale}} for scale in (0.1, 1.0)],
     "dpo": [{"loss": {"kind": "loss", "name": "dpo", "scale": scale}} for scale in (0.1, 1.0)],
     "mse": [{}],
     "spo+mse": [{"loss": {"kind": "loss", "name": "spo+mse", "weight": weight}} for weight in (0.1, 1.0)],
 }
-"""The losses besides SPO+, each with values of its own parameter."""
+"""The losses, each with values of its own parameter."""
 LOSS_METHODS = ("finetune", "crossfit")
 
 
@@ -101,8 +102,9 @@ def _losses() -> list[Entry]:
     made = []
     for loss, own in LOSSES.items():
         for method in LOSS_METHODS:
-            first = [{"loss": loss, "judge": "regret"}]  # what is compared is the loss that trains: all are judged alike
-            made.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, RECIPES, own), loss))
+            # What is compared is the loss that trains: all have the same recipe, and candidates are judged alike.
+            first = [{**FAST, "loss": loss, "judge": "regret"}]
+            made.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, own), loss))
     return made
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from dffl.cases.leaderboard.entries import ENTRIES, Entry, read, written
 from dffl.cases.leaderboard.federations import SEEDS, divided, search_part, synthetic_part, zones_part
+from dffl.cases.paper.study import PROBLEMS
 from dffl.studies.study import Job, Parameters, Study
 
 STARTS = 3
@@ -57,16 +58,32 @@ def judging_study(
     return Study("leaderboard", judge_entry, jobs, {"search": False}, weight, _places(zones))
 
 
+def quick_study(chosen: dict[str, dict[str, str]], entries: Sequence[Entry]) -> Study:
+    """One start on one federation of each problem, without the losses: a first look."""
+    parts: list[Parameters] = [
+        {"seed": 0, "problem": problem, "imbalanced": False, "degree": 4, "eta_obj": 0.5, "eta_constr": 0.5}
+        for problem in PROBLEMS
+    ]
+    jobs = [
+        Job({**part, "entry": entry.name, "options": chosen[part["problem"]][entry.name], "start": 0})
+        for part in parts
+        for entry in entries
+        if entry.kind != "loss"
+    ]
+    return Study("leaderboard-quick", judge_entry, jobs, {"search": False}, weight)
+
+
 def choose(rows: pd.DataFrame, entries: Sequence[Entry]) -> dict[str, dict[str, str]]:
     """For each problem and entry the candidate with the lowest mean regret in the search; the first one without a search."""
-    problems = dict.fromkeys([*(part["problem"] for part in [*search_part(), *zones_part()])])
+    problems = dict.fromkeys(str(part["problem"]) for part in [*search_part(), *zones_part()])
     chosen = {problem: {entry.name: written(entry.candidates[0]) for entry in entries} for problem in problems}
     scores = rows.groupby(["problem", "entry", "options"])["relative_regret"].mean()
     for problem in problems:
         for entry in entries:
-            found = {text: scores.get((problem, entry.name, text), np.nan) for text in map(written, entry.candidates)}
-            if np.isfinite(list(found.values())).any():
-                chosen[problem][entry.name] = min(found, key=lambda text, found=found: np.nan_to_num(found[text], nan=np.inf))
+            texts = [written(candidate) for candidate in entry.candidates]
+            found = np.array([float(scores.get((problem, entry.name, text), np.inf)) for text in texts])
+            if np.isfinite(found).any():
+                chosen[problem][entry.name] = texts[int(np.nanargmin(found))]
     return chosen
 
 

@@ -1,0 +1,137 @@
+"""The tables of the leaderboard: one for each problem, what the search chose, and what could not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from dffl.cases.leaderboard.entries import ENTRIES, in_words
+from dffl.cases.leaderboard.ranking import standings
+from dffl.cases.leaderboard.study import BLOCK_COLUMNS
+from dffl.harm import judge_harm
+from dffl.studies.tables import Cell, Table, Value
+
+DEFAULT = "crossfit"
+"""What the others are compared with."""
+UNIT = ["seed", "eta_obj", "eta_constr", "degree", "imbalanced"]
+"""What tells the federations of a problem apart."""
+REFERENCES = {"local-tuned": "harmed", "local": "harmed (local)"}
+"""The own models that a client could have instead, and the columns that count whom an entry harms beyond luck against them."""
+
+
+COLUMNS = (
+    "mean", "p90", "worst", f"against {DEFAULT}", "rank from", "rank to", *REFERENCES.values(), "in one run", "passes",
+    "core-seconds", "kB",
+)  # fmt: skip
+
+
+def all_tables(rows: pd.DataFrame) -> list[Table]:
+    """The standings on each problem, methods and losses apart."""
+    made = []
+    for problem, part in rows.groupby("problem", sort=False):
+        losses = part["entry"].map(lambda name: ENTRIES[name].kind == "loss" if name in ENTRIES else False)
+        for name, some, title in (
+            ("methods", part[~losses], "All methods, trained on SPO+"),
+            ("losses", part[losses], "Losses, each with two methods"),
+        ):
+            if name == "methods" or losses.any():
+                made.append(standing_table(some, f"{name}-{_slug(str(problem))}", f"{title}: {problem}"))
+    return made
+
+
+def standing_table(rows: pd.DataFrame, name: str, title: str) -> Table:
+    """One row per entry, the lowest mean regret first."""
+    found = summary(rows)
+    cells = []
+    for entry, row in found.sort_values("mean").iterrows():
+        numbers = {column: Value(float(row[column])) for column in found.columns if column not in ("difference", "half")}
+        numbers[f"against {DEFAULT}"] = Value(float(row["difference"]), float(row["half"]))
+        cells += [Cell((str(entry),), column, numbers[column]) for column in COLUMNS if column in numbers]
+    zones = bool(rows["problem"].iloc[0].startswith("zones"))
+    count, starts = rows["client"].nunique() if zones else len(rows[UNIT].drop_duplicates()), int(rows["start"].nunique())
+    units = "zones" if zones else "federations"
+    note = (
+        f"Relative regret in %, over the clients of {count} {units}, means of up to {starts} starts. "
+        f"Against {DEFAULT}: the mean paired difference and half the width of its 95 % interval over {units}. "
+        "Rank from, to: entries whose ranges overlap cannot be told apart (Wilcoxon, Holm, 5 %). "
+        "Harmed: % of clients with over 1 % more regret than their own tuned (or the paper's local) model, beyond luck; "
+        "in one run: % over 1 % above the tuned own model in the first start, luck included. Passes over all samples, median "
+        "core-seconds of a fit, kB sent and received by a client."
+    )
+    return Table(name, title, ("entry",), cells, note)
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per entry that ran: regrets, standing, harm and cost."""
+    ran = rows[rows["refused"] == ""]
+    zones = bool(len(ran)) and ran["problem"].iloc[0].startswith("zones")
+    unit = ["client"] if zones else UNIT
+    clients = ran.groupby(["entry", *UNIT, "client"], sort=False, dropna=False)["relative_regret"].mean()
+    by_unit = ran.pivot_table(
+        index=[name for name in unit if ran[name].notna().all()], columns="entry", values="relative_regret"
+    )
+    common = by_unit.dropna()
+    reference = DEFAULT if DEFAULT in common else f"{DEFAULT}, spo+"
+    place = standings(100 * common, reference) if reference in common and len(common) else {}
+    made = {}
+    for entry, part in ran.groupby("entry", sort=False):
+        regrets = 100 * clients[entry]
+        row = {"mean": regrets.mean(), "p90": regrets.quantile(0.9), "worst": regrets.max()}
+        one = place.get(str(entry))
+        row |= {"difference": np.nan, "half": np.nan} if one is None else {"difference": one.difference, "half": one.half}
+        row |= {} if one is None else {"rank from": one.best, "rank to": one.worst}
+        row |= _harm_shares(ran, str(entry))
+        fits = part.drop_duplicates([*UNIT, "start"])
+        row |= {"passes": fits["passes"].mean(), "core-seconds": fits["fit_seconds"].median()}
+        made[str(entry)] = row | {"kB": (fits["sent"] + fits["answered"]).mean() / 1000}
+    return pd.DataFrame.from_dict(made, orient="index")
+
+
+def _harm_shares(rows: pd.DataFrame, entry: str) -> dict[str, float]:
+    """The % of clients that an entry harms against each own model, and those above the tolerance in the first start."""
+    found: dict[str, float] = {}
+    for reference, column in REFERENCES.items():
+        if entry == reference:
+            found[column] = np.nan
+            continue
+        judged = [judge_harm(*pair) for pair in _pairs(rows, entry, reference)]
+        known = [one.harmed for one in judged if one.harmed is not None]
+        found[column] = 100 * float(np.mean(known)) if known else np.nan
+        if reference == "local-tuned":
+            found["in one run"] = 100 * float(np.mean([one.above_tolerance for one in judged])) if judged else np.nan
+    return found
+
+
+def _pairs(rows: pd.DataFrame, entry: str, reference: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For each client the regrets (starts, blocks) under an entry and under the own model, from the starts that both have."""
+    columns = [name for name in BLOCK_COLUMNS if name in rows]
+    key = [*UNIT, "client"]
+    mine, theirs = (rows[rows["entry"] == name].set_index([*key, "start"])[columns] for name in (entry, reference))
+    both = mine.join(theirs, how="inner", rsuffix="_own")
+    for _, part in both.groupby(level=list(range(len(key))), sort=False, dropna=False):
+        values = part.sort_index(level="start").to_numpy(float)
+        values = values[:, ~np.isnan(values).any(axis=0)]
+        half = values.shape[1] // 2
+        yield values[:, :half], values[:, half:]
+
+
+def chosen_text(chosen: dict[str, dict[str, str]]) -> str:
+    """What the search chose, as a Markdown table."""
+    problems = list(chosen)
+    lines = [f"| entry | candidates | {' | '.join(problems)} |", "|" + "---|" * (2 + len(problems))]
+    for entry in next(iter(chosen.values())):
+        cells = [in_words(chosen[problem][entry]) for problem in problems]
+        lines.append(f"| {entry} | {len(ENTRIES[entry].candidates)} | {' | '.join(cells)} |")
+    return "\n".join(["**What the search chose**", "", *lines, ""])
+
+
+def refused_text(rows: pd.DataFrame) -> str:
+    """The entries that could not run, and why; empty if all could."""
+    refused = rows[rows["refused"] != ""].drop_duplicates(["problem", "entry"])
+    return "".join(f"{row['entry']} cannot run on {row['problem']}: {row['refused']}\n" for _, row in refused.iterrows())
+
+
+def _slug(text: str) -> str:
+    return text.replace(", ", "-").replace(" ", "-")
