@@ -48,11 +48,13 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
     jobs = [job.parameters for job in study().jobs]
-    kept = [job for job in jobs if job["seed"] in options.seeds and not job["noise"] and in_fraction(job)]
-    rows = pd.concat([judged(**job) for job in kept])
-    print(f"{len(kept)} configurations, seeds {', '.join(map(str, options.seeds))}; shares of clients in %")
-    grouped = rows.groupby("problem")
-    print((100 * grouped.mean()).assign(clients=grouped.size()).round(2).to_string())
+    rows = pd.DataFrame()
+    for seed in options.seeds:
+        kept = [job for job in jobs if job["seed"] == seed and not job["noise"] and in_fraction(job)]
+        rows = pd.concat([rows, *(judged(**job) for job in kept)])
+        grouped = rows.groupby("problem")
+        print(f"up to seed {seed}, shares of clients in %")
+        print((100 * grouped.mean()).assign(clients=grouped.size()).round(2).to_string(), flush=True)
 
 
 if __name__ == "__main__":

@@ -28,11 +28,11 @@ train = dffl.Federation([one.rows(slice(None, -200)) for one in sites])
 test = dffl.Federation([one.rows(slice(-200, None)) for one in sites])
 
 methods = ["mean-cost", "local", "fedavg", "interp-spo", "finetune"]
-fits = dffl.fit_all(train, methods, rounds=20)
-table = dffl.tabulate(fits, test)
+table = dffl.compare(train, methods, test=test, rounds=20)  # from three starts
 print(table[["client", "method", "relative_regret", "verdict"]].round(4).to_string())
 print(dffl.summarise(table).round(4).to_string())
 
+fit = dffl.fit(train, "finetune", rounds=20)
 tomorrow = test["bakery"].x[0]
-decision = fits["finetune"].decide("bakery", tomorrow)
+decision = fit.decide("bakery", tomorrow)
 print("tomorrow the bakery buys the hours", np.flatnonzero(decision > 0))
