@@ -14,7 +14,7 @@ from dffl.cases.energy.figures.calendar import EXPENSIVE, HIT, MISSED, REST, Bou
 from dffl.cases.energy.figures.labels import place_labels
 from dffl.cases.energy.figures.lines import EACH_END, MOST, lines_of
 from dffl.cases.energy.figures.window import Window, crowded_part
-from dffl.cases.energy.harm import excesses
+from dffl.cases.energy.harm import harmed_zones
 from dffl.cases.energy.summary import zone_changes, zone_order
 from dffl.cases.energy.tables import name_of
 from dffl.training.methods import colour_of
@@ -99,7 +99,7 @@ def test_bars_whiskers_and_numbers_are_the_changes():
     figure = draw_changes(rows)
     rule = Rules.of(rows).chosen
     assert titles(figure) == ["Federated", "Interpolated (SPO+)", "Cross-fitted", name_of(rule)]
-    changes, harmed = zone_changes(rows), excesses(rows, "local-tuned").groupby("method")["harmed"].sum()
+    changes, harmed = zone_changes(rows), harmed_zones(rows, "local-tuned")
     for axes, method in zip(figure.axes, ("fedavg", "interp-spo", "crossfit", rule), strict=True):
         by_zone = changes[method].groupby("zone")
         expected = by_zone.mean()[zone_order(rows)]
@@ -111,7 +111,7 @@ def test_bars_whiskers_and_numbers_are_the_changes():
         assert np.ptp(ends, axis=1) / 2 == pytest.approx(by_zone.std()[expected.index].to_numpy())
         numbers = [int(text.replace("\N{MINUS SIGN}", "-")) for text in texts(axes)[:4]]
         assert numbers == [round(change) for change in expected]
-        counts = f"{(expected > 1).sum()} of 4 over 1 %\n{harmed[method]} beyond luck\nworst {expected.max():+.0f} %"
+        counts = f"{(expected > 1).sum()} of 4 over 1 %\n{harmed[method]:.0f} beyond luck\nworst {expected.max():+.0f} %"
         assert texts(axes)[4] == counts.replace("-", "\N{MINUS SIGN}")
 
 

@@ -21,7 +21,7 @@ NO_REGRET = 1e-9
 
 
 class Change(NamedTuple):
-    """A change of regret in percent of what it is compared with, and the ends of its 95 % interval."""
+    """A change of regret in percent of what it is compared with, and the ends of its 95 % interval; unbounded if unknown."""
 
     change: float
     low: float
@@ -38,8 +38,8 @@ class Change(NamedTuple):
 def excesses(rows: pd.DataFrame, against: str) -> pd.DataFrame:
     """One row per method and zone: its regret with ``against`` (``reference``), and by how much the method changes it.
 
-    ``over`` says that the change is above 1 %, ``harmed`` that its interval is above 0 too. Zones where ``against`` loses
-    nothing are left out.
+    ``over`` says that the change is above 1 %, ``harmed`` (1 or 0) that its interval is above 0 too; nan where the interval is
+    unknown. Zones where ``against`` loses nothing are left out.
     """
     wide = rows.sort_values("seed", kind="stable").set_index(["method", "zone"])
     parts = {key: part.to_numpy(float) for key, part in wide[week_names(rows)].groupby(level=[0, 1], sort=False)}
@@ -50,8 +50,14 @@ def excesses(rows: pd.DataFrame, against: str) -> pd.DataFrame:
         if method == against or not reference > NO_REGRET:
             continue
         found, over = Change.of(own, parts[against, zone]), bool(harms(regrets[method, zone], reference))
-        made.append((method, zone, reference, *found, over, over and found.low > 0))
+        harmed = float(over and found.low > 0) if np.isfinite(found.low) else np.nan
+        made.append((method, zone, reference, *found, over, harmed))
     return pd.DataFrame(made, columns=["method", "zone", "reference", *Change._fields, "over", "harmed"])
+
+
+def harmed_zones(rows: pd.DataFrame, against: str) -> pd.Series:
+    """How many zones each method harms; nan where that is unknown."""
+    return excesses(rows, against).groupby("method", sort=False)["harmed"].sum(min_count=1)
 
 
 def total_change(rows: pd.DataFrame, method: str, against: str) -> Change | None:

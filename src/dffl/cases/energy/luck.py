@@ -1,27 +1,29 @@
-"""Is a difference more than luck? Two models differ by the starts of their training and by the samples that test them."""
+"""Is a difference more than luck? It depends on the starts of training and on the samples that test it."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from scipy.special import stdtrit
 
+ENOUGH_STARTS = 3
+"""Fewer starts say too little of their spread."""
+
 
 def interval(differences: np.ndarray, confidence: float = 0.95) -> tuple[float, float, float]:
-    """The mean of differences, (starts, samples), and the ends of its Student interval.
+    """The mean of differences (starts, samples), and the ends of its interval over other samples and other starts.
 
-    Its variance is that of the samples (of their means over the starts) plus that of the starts (of their means over the
-    samples), with the degrees of freedom of Welch and Satterthwaite. A single start tells nothing of other starts, so that the
-    interval is of the samples alone; a single sample gives no interval: it is unbounded.
+    Unbounded with fewer than three starts or two samples: the spread of what was drawn once is unknown.
     """
     starts, samples = differences.shape
-    middle = float(differences.mean())
-    if samples < 2:
-        return middle, -np.inf, np.inf
-    counts = [samples, starts] if starts > 1 else [samples]
-    means = [differences.mean(axis=axis) for axis in range(len(counts))]
-    parts = np.array([mean.var(ddof=1) / count for mean, count in zip(means, counts, strict=True)])
-    if not parts.sum() > 0:
-        return middle, middle, middle
-    freedom = parts.sum() ** 2 / (parts**2 / (np.array(counts) - 1)).sum()
-    half = float(stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt(parts.sum()))
-    return middle, middle - half, middle + half
+    mean = float(differences.mean())
+    if starts < ENOUGH_STARTS or samples < 2:
+        return mean, -math.inf, math.inf
+    by_sample = differences.mean(axis=0).var(ddof=1) / samples
+    by_start = differences.mean(axis=1).var(ddof=1) / starts
+    # Each source has its own Student quantile, and the half-widths add as squares (Banerjee 1960): that holds for every
+    # ratio of the two variances, which one quantile with Welch and Satterthwaite's degrees of freedom does not.
+    quantiles = stdtrit(np.array([samples - 1, starts - 1]), 0.5 + confidence / 2)
+    half = math.sqrt(float(quantiles**2 @ [by_sample, by_start]))
+    return mean, mean - half, mean + half

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dffl.cases.energy.harm import NO_REGRET, excesses
+from dffl.cases.energy.harm import NO_REGRET, harmed_zones
 from dffl.comparing import harms
 
 WORST_SHARE = 0.2
@@ -90,6 +90,5 @@ def as_json(rows: pd.DataFrame) -> dict[str, object]:
 def _summary(rows: pd.DataFrame, against: str) -> dict[Hashable, dict[Any, Any]]:
     """The statistics of each method, means over seeds; how many zones are over 1 % worse in a seed, and how many harmed."""
     means = by_seed(rows, against).groupby("method", sort=False)[[*STATISTICS, "harmed"]].mean()
-    found = excesses(rows, against).groupby("method")["harmed"].sum()
-    facts = means.rename(columns={"harmed": "over"}).assign(harmed=found.reindex(means.index, fill_value=0))
+    facts = means.rename(columns={"harmed": "over"}).assign(harmed=harmed_zones(rows, against).reindex(means.index))
     return facts.to_dict(orient="index")

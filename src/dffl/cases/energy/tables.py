@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 from dffl.cases.energy import published
 from dffl.cases.energy.chosen import Rules
-from dffl.cases.energy.harm import excesses, total_change
+from dffl.cases.energy.harm import Change, excesses, harmed_zones, total_change
 from dffl.cases.energy.naive import FORESIGHT, RULES
 from dffl.cases.energy.setup import METHODS
 from dffl.cases.energy.summary import FAIR, PAPERS, REFERENCES, STATISTICS, by_seed, zone_order
@@ -31,14 +32,13 @@ DAYS = 365
 HEADINGS = ("mean change %", "median change %", "worst harm %", "worst-20 % harm")
 IN_ZONES = ("local", "local-tuned", "fedavg", "interp-spo", "finetune-mix", "crossfit")
 LAMBDA = "lambda"
-INTERVAL = {"reference": "its own regret", "change": "change %", "low": "low %", "high": "high %"}
 CHOSEN = (
     "Chosen: the naive rule that loses least on the training days. Hindsight: the one that loses least on the test days, which "
     "nobody could have known."
 )
 HARM = (
     "Over 1 %: zones with over 1 % more regret, in a seed. Harmed: zones with over 1 % more regret in the mean of the seeds, "
-    "where the 95 % interval over weeks and seeds lies above 0 too: more than luck explains."
+    "where the 95 % interval over weeks and seeds lies above 0 too: more than luck explains. Two seeds do not tell."
 )
 
 
@@ -50,16 +50,14 @@ def name_of(method: str) -> str:
 def all_tables(rows: pd.DataFrame) -> list[Table]:
     """Every table of these rows; with the paper's numbers beside ours if the zones are the paper's."""
     papers = set(rows["zone"]) == set(published.ZONES)
-    return [
-        summary(rows), totals(rows), changes(rows, FAIR, {}), changes(rows, PAPERS, published.CHANGES if papers else {}), harm(rows),
-        zones(rows, papers), rules(rows), money(rows),
-    ]  # fmt: skip
+    changed = [changes(rows, FAIR, {}), changes(rows, PAPERS, published.CHANGES if papers else {})]
+    return [summary(rows), totals(rows), *changed, harm(rows), zones(rows, papers), rules(rows), money(rows)]
 
 
 def summary(rows: pd.DataFrame) -> Table:
     """Each method and rule in one line: its regret, and what it changes against both own models."""
     fair, papers = (by_seed(rows, against).groupby("method", sort=False) for against in REFERENCES)
-    harmed = excesses(rows, FAIR).groupby("method")["harmed"].sum()
+    harmed = harmed_zones(rows, FAIR)
     zones, picked, cells = rows["zone"].nunique(), Rules.of(rows), []
     for method in (*METHODS, *_shown_rules(rows)):
         row, own = (_remarked(method, picked),), fair.get_group(method)
@@ -68,7 +66,7 @@ def summary(rows: pd.DataFrame) -> Table:
             cells.append(Cell(row, f"against {FAIR} %", _over_seeds(own["mean_change"])))
             cells.append(Cell(row, "worst zone %", _over_seeds(own["worst_harm"])))
             cells.append(Cell(row, f"over 1 % of {zones}", _over_seeds(own["harmed"])))
-            cells.append(Cell(row, f"harmed of {zones}", Value(float(harmed.get(method, 0)))))
+            cells.append(Cell(row, f"harmed of {zones}", Value(float(harmed.get(method, np.nan)))))
         if method != PAPERS:
             cells.append(Cell(row, f"against {PAPERS} %", _over_seeds(papers.get_group(method)["mean_change"])))
     note = (
@@ -85,8 +83,7 @@ def totals(rows: pd.DataFrame) -> Table:
     for against in (*REFERENCES, Rules.of(rows).chosen):
         for method in (name for name in METHODS if name != against):
             if found := total_change(rows, method, against):
-                numbers = {INTERVAL[name]: value for name, value in found._asdict().items()}
-                cells += plain_cells((against, name_of(method)), numbers)
+                cells += plain_cells((against, name_of(method)), _interval(found))
     note = (
         "Change of the mean regret over zones, in percent, and its 95 % interval over the weeks of the test half and over the "
         "seeds; negative is a gain. Zones that lose much count more here than in the mean of the zones' changes."
@@ -96,7 +93,7 @@ def totals(rows: pd.DataFrame) -> Table:
 
 def changes(rows: pd.DataFrame, against: str, paper: Mapping[str, tuple[Value, ...]]) -> Table:
     """How each method changes the zones' regrets, against one of their own models."""
-    harmed, zones, cells = excesses(rows, against).groupby("method")["harmed"].sum(), rows["zone"].nunique(), []
+    harmed, zones, cells = harmed_zones(rows, against), rows["zone"].nunique(), []
     for method, part in by_seed(rows, against).groupby("method", sort=False):
         if method in (against, FORESIGHT):
             continue
@@ -104,7 +101,7 @@ def changes(rows: pd.DataFrame, against: str, paper: Mapping[str, tuple[Value, .
         for name, heading in zip(STATISTICS, HEADINGS, strict=True):
             cells.append(Cell(row, heading, _over_seeds(part[name]), published_here.get(name)))
         cells.append(Cell(row, f"over 1 % of {zones}", _over_seeds(part["harmed"])))
-        cells.append(Cell(row, f"harmed of {zones}", Value(float(harmed.get(method, 0)))))
+        cells.append(Cell(row, f"harmed of {zones}", Value(float(harmed.get(method, np.nan)))))
     note = (
         f"Change of a zone's regret against its own model ({against}), in percent; negative is a gain. Statistics over zones "
         "in each seed, then mean +- sd over seeds. Worst harm: the largest change, even if it is a gain. Worst-20 % harm: the "
@@ -121,8 +118,9 @@ def harm(rows: pd.DataFrame) -> Table:
         for method in (name for name in METHODS if name not in REFERENCES):
             own = found[(found["method"] == method) & found["over"]]
             for _, one in own.sort_values("change", ascending=False, kind="stable").iterrows():
-                row = (against, name_of(method), str(one["zone"]), "harmed" if one["harmed"] else "perhaps luck")
-                cells += plain_cells(row, {heading: float(one[name]) for name, heading in INTERVAL.items()})
+                row = (against, name_of(method), str(one["zone"]), "harmed" if one["harmed"] == 1 else "perhaps luck")
+                cells.append(Cell(row, "its own regret", Value(float(one["reference"]))))
+                cells += plain_cells(row, _interval(Change(*one[list(Change._fields)])))
     note = (
         "Zones with over 1 % more regret than their own model, in the mean of the seeds, and the 95 % interval of the change, "
         "over the weeks of the test half and over the seeds."
@@ -194,6 +192,11 @@ def _money(rows: pd.DataFrame) -> dict[str, dict[str, pd.Series]]:
             "paid a year": DAYS * (best[method] + lost),
         }
     return made
+
+
+def _interval(found: Change) -> dict[str, float]:
+    """A change and its ends by their headings; ends that are unknown are left empty."""
+    return {f"{name} %": value if np.isfinite(value) else np.nan for name, value in found._asdict().items()}
 
 
 def _shown_rules(rows: pd.DataFrame) -> list[str]:

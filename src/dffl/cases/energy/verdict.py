@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from dffl.cases.energy.chosen import Rules
-from dffl.cases.energy.harm import Change, excesses, total_change
+from dffl.cases.energy.harm import Change, harmed_zones, total_change
 from dffl.cases.energy.model import METHOD
 from dffl.cases.energy.setup import METHODS
 from dffl.cases.energy.summary import FAIR, PAPERS, REFERENCES, by_seed
@@ -67,16 +68,17 @@ class Verdict:
 
 def _in_words(found: Change) -> str:
     """A change with its interval: negative is a gain."""
-    return f"{found.change:+.1f} % (95 % interval: {found.low:+.1f} to {found.high:+.1f} %)"
+    known = (
+        f"95 % interval: {found.low:+.1f} to {found.high:+.1f} %" if np.isfinite(found.low) else "no interval: too few seeds"
+    )
+    return f"{found.change:+.1f} % ({known})"
 
 
 def _harm(rows: pd.DataFrame) -> str:
-    found, seeds = excesses(rows, FAIR), by_seed(rows).groupby("method")[["harmed", "worst_harm"]].mean().loc[METHOD]
-    harmed, zones = int(found.loc[found["method"] == METHOD, "harmed"].sum()), counted(rows["zone"].nunique(), "zone")
-    return (
-        f"It harms {harmed} of {zones} beyond luck; {seeds['harmed']:.1f} are over 1 % worse in a seed, the worst by "
-        f"{seeds['worst_harm']:+.0f} %."
-    )
+    harmed, zones = harmed_zones(rows, FAIR).get(METHOD, np.nan), counted(rows["zone"].nunique(), "zone")
+    seeds = by_seed(rows).groupby("method")[["harmed", "worst_harm"]].mean().loc[METHOD]
+    told = f"It harms {harmed:.0f} of {zones} beyond luck" if np.isfinite(harmed) else f"Whom it harms of {zones} is unknown"
+    return f"{told}; {seeds['harmed']:.1f} are over 1 % worse in a seed, the worst by {seeds['worst_harm']:+.0f} %."
 
 
 def _small(method: str) -> str:

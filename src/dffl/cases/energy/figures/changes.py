@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from dffl.cases.energy.chosen import Rules
 from dffl.cases.energy.figures.lines import lines_of, method_panels, name_lines, note_text
-from dffl.cases.energy.harm import excesses
+from dffl.cases.energy.harm import excesses, harmed_zones
+from dffl.cases.energy.luck import ENOUGH_STARTS
 from dffl.cases.energy.summary import FAIR, zone_changes, zone_order
 from dffl.comparing import HARM_TOLERANCE
 from dffl.studies.drawing import INK, PALE_INK, in_print, note
@@ -36,13 +37,13 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
     changes = changes[methods].dropna(how="all")
     means, spreads = changes.groupby("zone").mean(), changes.groupby("zone").std()
     order = [zone for zone in zone_order(rows) if zone in means.index]
-    lines, found = lines_of(order), excesses(rows, FAIR)
+    lines, found, counts = lines_of(order), excesses(rows, FAIR), harmed_zones(rows, FAIR)
     with in_print(formulas=False):
         figure, panels = method_panels(f"Change of each zone's regret against its own model ({FAIR})", methods, lines, pad=34)
         for axes, method in zip(panels, methods, strict=True):
-            harmed = set(found.loc[(found["method"] == method) & found["harmed"], "zone"])
+            harmed = set(found.loc[(found["method"] == method) & (found["harmed"] == 1), "zone"])
             _bars(axes, means[method], spreads[method], lines, colour_of(method), harmed)
-            text = _harm(means[method], len(harmed))
+            text = _harm(means[method], counts[method])
             axes.annotate(text, (0, 1), (0, 2), "axes fraction", "offset points", va="bottom", fontsize=7, color=HARM_INK)
         name_lines(panels[0], lines, rows, len(order) - len(lines))
         cut = _limits(panels[0], means.loc[list(lines)], spreads.loc[list(lines)])
@@ -84,10 +85,11 @@ def _limits(axes: Axes, means: pd.DataFrame, spreads: pd.DataFrame) -> bool:
     return bool(((found < low) | (found > high)).any())
 
 
-def _harm(means: pd.Series, harmed: int) -> str:
+def _harm(means: pd.Series, harmed: float) -> str:
     known = means.dropna()
     over = int((known > HARM_PERCENT).sum())
-    return f"{over:,} of {len(known):,} over {HARM_PERCENT:g} %\n{harmed:,} beyond luck\nworst {_signed(known.max())} %"
+    luck = f"{harmed:,.0f} beyond luck" if np.isfinite(harmed) else "perhaps luck"
+    return f"{over:,} of {len(known):,} over {HARM_PERCENT:g} %\n{luck}\nworst {_signed(known.max())} %"
 
 
 def _signed(change: float) -> str:
@@ -100,7 +102,8 @@ def _explanation(rows: pd.DataFrame, known: int, shown: int, cut: bool) -> str:
     return note_text(
         f"Bars: mean over {seeds} seeds; whiskers: one standard deviation between them." if seeds > 1 else "One seed.",
         f"On the shaded background a zone is worse off than with its own model; it is harmed (bold) if that is above "
-        f"{HARM_PERCENT:g} % and more than luck explains.",
+        f"{HARM_PERCENT:g} % and more than luck explains."
+        + ("" if seeds >= ENOUGH_STARTS else f" Fewer than {ENOUGH_STARTS} seeds do not tell."),
         "The last panel is the naive rule that the training days choose.",
         "Numbers: the change of each bar, and the hours that each zone buys per day.",
         "Counts and worst are of the means over seeds." if seeds > 1 else "",
