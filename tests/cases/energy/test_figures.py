@@ -323,7 +323,7 @@ def test_cells_tell_hits_from_misses():
     assert [text.get_text() for text in legend.get_texts()] == [
         "bought: hit 50 % of the cheapest hours",
         "not bought: missed 50 %",
-        "bought, not among the cheapest: 50 % of purchases",
+        "bought too dear: 50 % of purchases",
     ]
     assert [to_hex(patch.get_facecolor()) for patch in legend.get_patches()] == [to_hex(c) for c in (HIT, MISSED, EXPENSIVE)]
     render(figure)
