@@ -1,5 +1,6 @@
 """`dffl energy`, as a user calls it."""
 
+import inspect
 import json
 import os
 
@@ -7,15 +8,18 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from dffl.cases.energy.command import train
+from dffl.cases.energy.model import METHOD
+from dffl.cases.energy.naive import RULES
 from dffl.cases.energy.result import print_notes
+from dffl.cases.energy.setup import METHODS
 from dffl.cli import app
 from dffl.terminal import console
 from tests.cases.energy.markets import authors_file, frame, panel_file
 
 QUICK = ("--rounds", 2, "--seeds", 2, "--quiet")
 ONCE = ("--rounds", 1, "--seeds", 1, "--quiet")
-METHODS = {"local", "fedavg", "interp-mse", "interp-spo", "finetune", "finetune-mix"}
-RULES = {"mean-cost", "yesterday", "moving-average", "steady-average", "perfect-foresight"}
+EVERYTHING = {*METHODS, *RULES}
 
 
 def call(*arguments: object):
@@ -38,8 +42,9 @@ def test_every_command_has_an_example(command):
 
 def test_it_tells_people_who_gains_and_what_a_naive_rule_would_have_given(finished):
     _, _, text = finished
-    assert "Resampling the weeks of the test half, finetune-mix (seed 0) is" in " ".join(text.split())
-    for words in ("4 zones", "Change of regret against local", "Moving average", "saved: local", "Read:", "Z03"):
+    for words in ("The naive rule that the training days choose", "no interval: too few seeds"):
+        assert words in " ".join(text.split())
+    for words in ("4 zones", "The result in short", "Moving average", "saved: rule", "Read:", "Z03", "hindsight)"):
         assert words in text
     assert "Demands: from the panel" in text
 
@@ -47,12 +52,19 @@ def test_it_tells_people_who_gains_and_what_a_naive_rule_would_have_given(finish
 def test_it_leaves_rows_tables_figures_and_a_model_and_none_of_the_data(finished):
     panel, out, _ = finished
     names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-    assert {"rows.parquet", "model.dffl", "tables/changes.md", "tables/zones.tex", "tables/money.csv"} <= names
+    assert {
+        "rows.parquet",
+        "model.dffl",
+        "tables/summary.md",
+        "tables/changes-local.md",
+        "tables/zones.tex",
+        "tables/money.csv",
+    } <= names
     assert {"figures/changes.png", "figures/weights.png", "figures/calendar.png"} <= names
     described = (out / "study.json").read_text()
     assert str(panel) not in described
     rows = pd.read_parquet(out / "rows.parquet")
-    assert set(rows["method"]) == METHODS | RULES
+    assert set(rows["method"]) == EVERYTHING
     assert set(rows["seed"]) == {0, 1}
 
 
@@ -65,18 +77,21 @@ def test_the_answer_for_programs_and_show_run_nothing_again(finished):
     assert [zone["zone"] for zone in found["zones"]] == ["Z00", "Z01", "Z02", "Z03"]
     first = found["zones"][0]
     assert first["demand"] == 3
-    assert set(first["regret"]) == METHODS | RULES
+    assert set(first["regret"]) == EVERYTHING
     assert all(len(values) == 2 for values in first["regret"].values())
     assert len(first["lambda"]) == 2
     assert first["regret"]["perfect-foresight"] == [0, 0]
     assert found["seeds"] == [0, 1]
     assert found["money"]["perfect-foresight"]["lost a year"] == 0
-    assert set(found["summary"]["fedavg"]) == {"mean_change", "median_change", "worst_harm", "worst20_harm"}
+    assert set(found["against"]) == {"local-tuned", "local"}
+    assert set(found["rules"]) == {"chosen", "hindsight"}
+    assert set(found["total_change"]) == {"local-tuned", "local", found["rules"]["chosen"]}
     rows = pd.read_parquet(out / "rows.parquet")
     by_hand = rows.pivot_table(index=["seed", "zone"], columns="method", values="regret")
-    change = 100 * (by_hand["fedavg"] / by_hand["local"] - 1)
-    assert found["summary"]["fedavg"]["mean_change"] == pytest.approx(change.mean())
-    assert found["summary"]["fedavg"]["worst_harm"] == pytest.approx(change.groupby("seed").max().mean())
+    for against, summary in found["against"].items():
+        change = 100 * (by_hand["fedavg"] / by_hand[against] - 1)
+        assert summary["fedavg"]["mean_change"] == pytest.approx(change.mean())
+        assert summary["fedavg"]["worst_harm"] == pytest.approx(change.groupby("seed").max().mean())
     assert (out / "rows.parquet").stat().st_mtime_ns == before
 
 
@@ -115,7 +130,7 @@ def test_the_authors_layout_runs_as_it_is(tmp_path):
     assert not (tmp_path / "out" / "model.dffl").exists()
 
 
-def test_another_market_with_components_lags_blocks_and_yesterdays_weather(tmp_path):
+def test_another_market_with_components_lags_random_days_and_yesterdays_weather(tmp_path):
     table = frame(zones=12, days=50)
     for part in ("energy", "loss"):
         table[[f"{part}_{h}" for h in range(24)]] = table[[f"price_{h}" for h in range(24)]].to_numpy() / 2
@@ -123,7 +138,7 @@ def test_another_market_with_components_lags_blocks_and_yesterdays_weather(tmp_p
     table.to_parquet(tmp_path / "market.parquet")
     options = (
         "--lags",
-        "--blocked",
+        "--random-days",
         "--weather-lag",
         1,
         "--set",
@@ -199,7 +214,9 @@ def test_on_the_real_zones_federating_gains_on_average(tmp_path):
     assert answer.exit_code == 0, answer.output
     found = json.loads(answer.stdout)
     assert len(found["zones"]) == 19
-    assert found["summary"]["fedavg"]["mean_change"] < -5
+    assert found["against"]["local"]["fedavg"]["mean_change"] < -5
+    assert found["against"]["local-tuned"]["crossfit"]["mean_change"] < -2
+    assert found["rules"]["chosen"] == "steady-average"
     assert (out / "figures" / "places.png").is_file()
 
 
@@ -215,6 +232,10 @@ def test_a_seed_that_is_none_is_named_in_one_line(tmp_path, command, option, see
     assert answer.stderr.startswith(f"dffl: {field} must be a whole number from 0 to 2**63 - 1, found {seed!r:.40}")
     assert answer.stderr.count("\n") == 1
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_the_default_of_train_is_the_method_of_run():
+    assert inspect.signature(train).parameters["method"].default == METHOD
 
 
 def test_the_help_of_run_claims_no_settings_of_the_paper():

@@ -8,16 +8,19 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 
+from dffl.cases.energy.chosen import Rules
 from dffl.cases.energy.figures import draw_all, draw_calendar, draw_changes, draw_places, draw_zone_weights
 from dffl.cases.energy.figures.calendar import EXPENSIVE, HIT, MISSED, REST, Bought
 from dffl.cases.energy.figures.labels import place_labels
 from dffl.cases.energy.figures.lines import EACH_END, MOST, lines_of
 from dffl.cases.energy.figures.window import Window, crowded_part
+from dffl.cases.energy.harm import harmed_zones
 from dffl.cases.energy.summary import zone_changes, zone_order
 from dffl.cases.energy.tables import name_of
 from dffl.training.methods import colour_of
+from tests.cases.energy.made_rows import with_weeks
 
-METHODS = ("local", "fedavg", "interp-mse", "interp-spo", "finetune", "mean-cost", "yesterday")
+METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "crossfit", "mean-cost", "yesterday")
 NEW_YORK = {"G": (41.7, -73.92), "H": (41.2, -73.8), "I": (40.93, -73.9), "J": (40.71, -74.01), "K": (40.71, -73.62)}
 FAR_WEST = {"TEXAS": (30.1, -94.1), "MINNESOTA": (45.0, -93.3)}
 
@@ -32,7 +35,7 @@ def fabricate(zones=4, seeds=5, methods=METHODS) -> pd.DataFrame:
         }
         for seed, zone, method in itertools.product(range(seeds), range(zones), methods)
     ]  # fmt: skip
-    return pd.DataFrame(rows)
+    return with_weeks(pd.DataFrame(rows))
 
 
 def located(places) -> pd.DataFrame:
@@ -72,15 +75,20 @@ def note_of(figure) -> str:
 
 
 def titles(figure) -> list[str]:
-    return [axes.get_title(loc="left") for axes in figure.axes]
+    return [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
 
 
 # --- changes
 
 
-def test_a_change_is_of_the_seeds_own_local_regret():
+def test_a_change_is_of_the_regret_of_the_own_model_of_its_seed():
     rows = pd.DataFrame(
-        [(0, "A", 4, "local", 10.0), (0, "A", 4, "fedavg", 15.0), (1, "A", 4, "local", 20.0), (1, "A", 4, "fedavg", 10.0)],
+        [
+            (0, "A", 4, "local-tuned", 10.0),
+            (0, "A", 4, "fedavg", 15.0),
+            (1, "A", 4, "local-tuned", 20.0),
+            (1, "A", 4, "fedavg", 10.0),
+        ],
         columns=["seed", "zone", "demand", "method", "regret"],
     )
     assert list(zone_changes(rows)["fedavg"]) == [50.0, -50.0]
@@ -89,9 +97,10 @@ def test_a_change_is_of_the_seeds_own_local_regret():
 def test_bars_whiskers_and_numbers_are_the_changes():
     rows = fabricate()
     figure = draw_changes(rows)
-    assert titles(figure) == ["Federated", "Interpolated (SPO+)", "Fine-tuned"]
-    changes = zone_changes(rows)
-    for axes, method in zip(figure.axes, ("fedavg", "interp-spo", "finetune"), strict=True):
+    rule = Rules.of(rows).chosen
+    assert titles(figure) == ["Federated", "Interpolated (SPO+)", "Cross-fitted", name_of(rule)]
+    changes, harmed = zone_changes(rows), harmed_zones(rows, "local-tuned")
+    for axes, method in zip(figure.axes, ("fedavg", "interp-spo", "crossfit", rule), strict=True):
         by_zone = changes[method].groupby("zone")
         expected = by_zone.mean()[zone_order(rows)]
         bars = [bar for bar in axes.patches if bar.get_y() != 0 or bar.get_height() != 1]
@@ -102,9 +111,8 @@ def test_bars_whiskers_and_numbers_are_the_changes():
         assert np.ptp(ends, axis=1) / 2 == pytest.approx(by_zone.std()[expected.index].to_numpy())
         numbers = [int(text.replace("\N{MINUS SIGN}", "-")) for text in texts(axes)[:4]]
         assert numbers == [round(change) for change in expected]
-        assert texts(axes)[4] == f"{(expected > 1).sum()} of 4 harmed\nworst {expected.max():+.0f} %".replace(
-            "-", "\N{MINUS SIGN}"
-        )
+        counts = f"{(expected > 1).sum()} of 4 over 1 %\n{harmed[method]:.0f} beyond luck\nworst {expected.max():+.0f} %"
+        assert texts(axes)[4] == counts.replace("-", "\N{MINUS SIGN}")
 
 
 def test_zones_are_in_the_order_of_their_federated_change_and_named_with_their_demand():
@@ -134,14 +142,14 @@ def test_any_number_of_zones_up_to_a_page_has_a_line_each(zones):
 
 
 def test_of_very_many_zones_both_ends_are_shown():
-    rows = fabricate(zones=MOST + 5, seeds=2, methods=("local", "fedavg"))
+    rows = fabricate(zones=MOST + 5, seeds=2, methods=("local-tuned", "fedavg", "yesterday"))
     figure = draw_changes(rows)
-    order, (axes,) = zone_order(rows), figure.axes
+    order, (axes, _) = zone_order(rows), figure.axes
     names = [label.get_text().split()[0] for label in axes.get_yticklabels()]
     assert names == [*order[:EACH_END], *order[-EACH_END:], "…"]
     assert axes.get_yticklabels()[-1].get_text() == f"… {MOST + 5 - 2 * EACH_END} zones between …"
     assert axes.get_yticks()[-1] == EACH_END
-    assert f"of {MOST + 5} harmed" in texts(axes)[-1]
+    assert f"of {MOST + 5} over 1 %" in texts(axes)[-1]
     assert lines_of(order)[order[-1]] == 2 * EACH_END
 
 
@@ -156,9 +164,10 @@ def test_one_wild_zone_leaves_the_others_their_scale():
 
 
 def test_methods_that_are_missing_have_no_panel():
-    assert titles(draw_changes(fabricate(methods=("local", "finetune")))) == ["Fine-tuned"]
+    methods = ("local-tuned", "finetune-mix", "mean-cost")
+    assert titles(draw_changes(fabricate(methods=methods))) == ["Fine-tuned, mixed", "Historical mean price"]
     assert draw_changes(fabricate(methods=("fedavg", "interp-spo"))) is None  # there is nothing to compare with
-    assert draw_changes(fabricate(methods=("local", "mean-cost"))) is None
+    assert draw_changes(fabricate(methods=("local-tuned", "mean-cost"))) is None
     assert draw_changes(pd.DataFrame()) is None
 
 
@@ -167,7 +176,7 @@ def test_a_zone_without_regret_of_its_own_is_left_out():
     rows.loc[rows["zone"] == "ZONE_02", "regret"] = 0.0
     figure = draw_changes(rows)
     assert len(figure.axes[0].get_yticks()) == 3
-    assert note_of(figure).endswith("no local regret: 1.")
+    assert note_of(figure).endswith("no regret of their own: 1.")
 
 
 # --- weights
@@ -176,26 +185,23 @@ def test_a_zone_without_regret_of_its_own_is_left_out():
 def test_dots_are_seeds_and_diamonds_their_means():
     rows = fabricate(zones=7)
     figure = draw_zone_weights(rows)
-    assert titles(figure) == [name_of("interp-spo"), name_of("interp-mse")]
+    assert titles(figure) == [name_of("interp-spo")]
     order = zone_order(rows)
     names = [label.get_text().split()[0] for label in figure.axes[0].get_yticklabels()]
     assert names == order == [label.get_text().split()[0] for label in draw_changes(rows).axes[0].get_yticklabels()]
-    for axes, method in zip(figure.axes, ("interp-spo", "interp-mse"), strict=True):
-        own = rows[rows["method"] == method]
-        _, dots, diamonds = axes.collections
-        assert np.asarray(dots.get_offsets())[:, 0] == pytest.approx(own["lambda"].to_numpy())
-        assert [order[round(line)] for line in np.asarray(dots.get_offsets())[:, 1]] == list(own["zone"])
-        means = own.groupby("zone")["lambda"].mean()
-        assert {order[round(y)]: x for x, y in np.asarray(diamonds.get_offsets())} == pytest.approx(dict(means))
-        assert to_hex(diamonds.get_facecolor()[0]).upper() == colour_of(method).upper()
-    assert figure.axes[0].collections[2].get_alpha() > figure.axes[1].collections[2].get_alpha()
+    own = rows[rows["method"] == "interp-spo"]
+    _, dots, diamonds = figure.axes[0].collections
+    assert np.asarray(dots.get_offsets())[:, 0] == pytest.approx(own["lambda"].to_numpy())
+    assert [order[round(line)] for line in np.asarray(dots.get_offsets())[:, 1]] == list(own["zone"])
+    means = own.groupby("zone")["lambda"].mean()
+    assert {order[round(y)]: x for x, y in np.asarray(diamonds.get_offsets())} == pytest.approx(dict(means))
+    assert to_hex(diamonds.get_facecolor()[0]).upper() == colour_of("interp-spo").upper()
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["one seed", "mean over 5 seeds"]
 
 
-def test_weights_of_one_seed_and_of_one_method():
-    figure = draw_zone_weights(fabricate(zones=1, seeds=1, methods=("local", "interp-mse")))
-    assert titles(figure) == [name_of("interp-mse")]
+def test_weights_of_one_seed():
+    figure = draw_zone_weights(fabricate(zones=1, seeds=1, methods=("local", "interp-spo")))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["the only seed"]
     render(figure)
 
@@ -317,7 +323,7 @@ def test_cells_tell_hits_from_misses():
     assert [text.get_text() for text in legend.get_texts()] == [
         "bought: hit 50 % of the cheapest hours",
         "not bought: missed 50 %",
-        "bought, not among the cheapest: 50 % of purchases",
+        "bought too dear: 50 % of purchases",
     ]
     assert [to_hex(patch.get_facecolor()) for patch in legend.get_patches()] == [to_hex(c) for c in (HIT, MISSED, EXPENSIVE)]
     render(figure)

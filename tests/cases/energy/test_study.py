@@ -3,11 +3,15 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from dffl.cases.energy.setup import Setup
+from dffl.cases.energy.data import read_panel
+from dffl.cases.energy.naive import RULES
+from dffl.cases.energy.setup import METHODS, Setup
 from dffl.cases.energy.study import judge, study
-from tests.cases.energy.markets import panel_file
+from dffl.cases.energy.weeks import week_columns, week_names, weeks_of
+from tests.cases.energy.markets import frame, panel_file
 
 
 def test_a_job_refuses_a_panel_that_is_not_the_one_of_its_study(tmp_path):
@@ -33,12 +37,36 @@ def test_two_studies_do_not_share_a_place(tmp_path, monkeypatch):
 
 
 def test_the_protocol_of_a_study_is_read_back_as_it_was(tmp_path):
-    asked = Setup("2022-02-01", True, "total+own", 1, ("wind",), ("Z00",), 3, {"rounds": 2})
+    asked = Setup("2022-02-01", True, "total+own", 1, ("wind",), ("Z00",), 3, False, {"rounds": 2})
     assert Setup.of(study(panel_file(tmp_path), asked).protocol["protocol"]) == asked
-    assert asked.training(4) == {"rounds": 2, "seed": 4, "forecast": True}
+    assert asked.training(4) == {"rounds": 2, "seed": 4, "forecast": True, "validation_blocks": False}
 
 
-@pytest.mark.parametrize(("name", "instead"), [("seed", "--seeds"), ("forecast", "--lags")])
+@pytest.mark.parametrize(
+    ("name", "instead"), [("seed", "--seeds"), ("forecast", "--lags"), ("validation_blocks", "--blocked or --random-days")]
+)
 def test_what_has_an_option_of_its_own_cannot_be_set_beside_it(name, instead):
     with pytest.raises(ValueError, match=f"--set cannot change {name}; use {instead}"):
         Setup(settings={name: 1})
+
+
+def test_what_the_weeks_add_gives_the_regret_and_rules_know_their_training_days(tmp_path):
+    begun = study(panel_file(tmp_path, zones=2), Setup(settings={"rounds": 1, "local_epochs": 1, "batch_size": 8}))
+    rows = judge(**begun.protocol, seed=0, panel=begun.places["panel"])
+    assert set(rows["method"]) == {*METHODS, *RULES}
+    weeks = week_names(rows)
+    assert weeks == [f"week_{week:02d}" for week in range(5)]  # 30 days
+    np.testing.assert_allclose(rows[weeks].sum(axis=1), rows["regret"], rtol=1e-5)
+    assert set(rows.loc[rows["training_regret"].notna(), "method"]) == set(RULES)
+    assert rows.loc[rows["method"] == "crossfit", "epochs"].notna().all()
+    assert rows.loc[rows["method"] == "interp-spo", "lambda"].notna().all()
+
+
+def test_a_week_is_seven_days_from_the_first_test_day_whatever_days_are_missing(tmp_path):
+    table = frame(zones=2, days=40).assign(demand=5)
+    table[~table["date"].isin(["2022-01-22", "2022-01-23"]) | (table["zone"] == "Z00")].to_csv(tmp_path / "p.csv", index=False)
+    weeks = weeks_of(read_panel(tmp_path / "p.csv"), "2022-01-21")
+    assert [own[:8].tolist() for own in weeks] == [[0] * 7 + [1], [0] * 5 + [1] * 3]
+    parts = week_columns([np.ones(len(own)) for own in weeks], weeks)
+    assert parts.iloc[0].tolist() == pytest.approx([7 / 20, 7 / 20, 6 / 20])
+    assert parts.iloc[1].tolist() == pytest.approx([5 / 18, 7 / 18, 6 / 18])

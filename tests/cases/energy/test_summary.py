@@ -4,18 +4,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.cases.energy.summary import as_json, by_seed, statistics, with_changes
+from dffl.cases.energy.summary import REFERENCES, as_json, by_seed, statistics, with_changes
+from tests.cases.energy.made_rows import with_weeks
 
 
 def rows(changes: dict[str, list[float]], seed: int = 0) -> pd.DataFrame:
-    """Zones with a local regret of 10, and other methods with these changes in percent."""
-    made = [{"seed": seed, "zone": f"Z{z}", "demand": 4.0, "method": "local", "regret": 10.0} for z in range(6)]
+    """Zones whose own models both lose 10, and other methods with these changes in percent."""
+    made = [
+        {"seed": seed, "zone": f"Z{z}", "demand": 4.0, "method": own, "regret": 10.0} for own in REFERENCES for z in range(6)
+    ]
     for method, values in changes.items():
         made += [
             {"seed": seed, "zone": f"Z{z}", "demand": 4.0, "method": method, "regret": 10 * (1 + v / 100), "lambda": z / 5}
             for z, v in enumerate(values)
         ]
-    return pd.DataFrame(made)
+    return with_weeks(pd.DataFrame(made))
 
 
 def test_the_four_statistics_of_a_seed():
@@ -34,7 +37,7 @@ def test_the_worst_harm_is_taken_in_each_seed_and_then_averaged():
     table = pd.concat([rows({"fedavg": [20, 0, 0, 0, 0, 0]}), rows({"fedavg": [0, 0, 0, 0, 0, 10]}, seed=1)])
     worst = by_seed(table).query("method == 'fedavg'")["worst_harm"]
     assert worst.tolist() == pytest.approx([20, 10])  # not 10, the worst of the means over seeds
-    assert as_json(table)["summary"]["fedavg"]["worst_harm"] == pytest.approx(15)
+    assert as_json(table)["against"]["local-tuned"]["fedavg"]["worst_harm"] == pytest.approx(15)
 
 
 def test_a_zone_is_harmed_beyond_one_percent_only():
@@ -45,7 +48,7 @@ def test_a_zone_is_harmed_beyond_one_percent_only():
 
 def test_a_zone_whose_local_model_has_no_regret_is_left_out_of_percentages():
     table = rows({"fedavg": [-10] * 6})
-    table.loc[table["zone"] == "Z2", "regret"] = [0.0, 3.0]
+    table.loc[table["zone"] == "Z2", "regret"] = [0.0, 0.0, 3.0]
     changed = with_changes(table).query("method == 'fedavg'").set_index("zone")["change"]
     assert np.isnan(changed["Z2"])
     found = by_seed(table).set_index("method").loc["fedavg"]
@@ -57,13 +60,26 @@ def test_a_zone_whose_local_model_has_no_regret_is_left_out_of_percentages():
 def test_the_answer_for_programs():
     table = pd.concat([rows({"interp-spo": [-10] * 6}), rows({"interp-spo": [-20] * 6}, seed=1)])
     found = as_json(table)
-    assert set(found) == {"zones", "summary"}
+    assert set(found) == {"zones", "against"}
     first = found["zones"][0]
     assert first == {
         "zone": "Z0",
         "demand": 4.0,
-        "regret": {"local": [10, 10], "interp-spo": pytest.approx([9, 8])},
+        "regret": {"local-tuned": [10, 10], "local": [10, 10], "interp-spo": pytest.approx([9, 8])},
         "lambda": [0, 0],
     }
-    assert set(found["summary"]["interp-spo"]) == {"mean_change", "median_change", "worst_harm", "worst20_harm"}
-    assert found["summary"]["interp-spo"]["mean_change"] == pytest.approx(-15)
+    summary = found["against"]["local-tuned"]["interp-spo"]
+    assert set(summary) == {"mean_change", "median_change", "worst_harm", "worst20_harm", "over", "harmed"}
+    assert summary["mean_change"] == pytest.approx(-15)
+
+
+def test_changes_are_against_the_own_model_that_is_asked_for():
+    table = pd.concat([rows({"fedavg": [0] * 6}, seed) for seed in range(3)])
+    table.loc[table["method"] == "local", "regret"] = 20.0
+    found = as_json(with_weeks(table))["against"]
+    assert found["local-tuned"]["fedavg"]["mean_change"] == pytest.approx(0)
+    assert found["local-tuned"]["local"] == pytest.approx(
+        {"mean_change": 100, "median_change": 100, "worst_harm": 100, "worst20_harm": 100, "over": 6, "harmed": 6}
+    )
+    assert found["local"]["fedavg"]["mean_change"] == pytest.approx(-50)
+    assert found["local"]["local-tuned"]["harmed"] == 0

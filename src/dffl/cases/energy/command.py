@@ -50,7 +50,9 @@ Covariates = Annotated[
     typer.Option(help="The covariates, separated by commas, or all. Default: all of a panel; of a folder, those of the paper."),
 ]
 DemandSeed = Annotated[int, typer.Option(help="The seed of the demands, if the panel has none.")]
-Blocked = Annotated[bool, typer.Option(help="Hold out consecutive days, not random ones, for interpolation and tuning.")]
+Blocked = Annotated[
+    bool, typer.Option("--blocked/--random-days", help="Choose by consecutive days that are held out, or random ones.")
+]
 Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")]
 Other = Annotated[
     list[str] | None, typer.Option("--set", help="Another setting of dffl.Settings, NAME=VALUE; may be repeated.")
@@ -66,7 +68,7 @@ def run(
     ] = None,
     split: Split = None,
     lags: Lags = False,
-    blocked: Blocked = False,
+    blocked: Blocked = True,
     cost: Cost = "total",
     weather_lag: WeatherLag = 0,
     covariates: Covariates = None,
@@ -108,7 +110,7 @@ def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="The model's file.")],
     method: Annotated[str, typer.Option(help="A method of dffl.fit, except for the oracles.")] = "finetune-mix",
     lags: Lags = False,
-    blocked: Blocked = False,
+    blocked: Blocked = True,
     split: Annotated[
         str | None, typer.Option(help="The first test day of a second model, whose errors give the range of expected costs.")
     ] = None,
@@ -268,7 +270,5 @@ def _setup(
     names, settings = _names(covariates), settings_of(others)
     if rounds != ROUNDS:
         settings["rounds"] = rounds
-    if blocked:
-        settings["validation_blocks"] = True
     chosen = None if names is None else tuple(names)
-    return Setup(split, lags, cost, weather_lag, chosen, tuple(without or ()), demand_seed, settings)
+    return Setup(split, lags, cost, weather_lag, chosen, tuple(without or ()), demand_seed, blocked, settings)

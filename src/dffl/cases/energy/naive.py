@@ -8,13 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from dffl.cases.energy.data import HOURS, Panel
-from dffl.cases.energy.data.lagged import WEIGHTS, moving_average, steady_average, yesterday
+from dffl.cases.energy.data.lagged import WEIGHTS, mean_of_last, moving_average, steady_average, yesterday
 from dffl.federation import Client, optima
 from dffl.judging import regrets_at
 from dffl.sets import TopK
 
-RULES = ("mean-cost", "yesterday", "moving-average", "steady-average", "perfect-foresight")
-"""The historical mean price, yesterday's prices, moving averages of past prices, and the prices themselves."""
+LAST_DAYS = {"last-7-days": 7, "last-14-days": 14, "last-28-days": 28}
+"""The rules that expect the plain mean of the last days, and how many these are."""
+FORESIGHT = "perfect-foresight"
+RULES = ("mean-cost", "yesterday", *LAST_DAYS, "moving-average", "steady-average", FORESIGHT)
+"""The historical mean price, yesterday's prices, means and moving averages of past prices, and the prices themselves."""
 Average = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 """From prices, their dates and the weight of a new day to forecasts of each day and of the day after the last."""
 
@@ -27,27 +30,35 @@ class Buyer(NamedTuple):
     past: np.ndarray
 
 
-def naive_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, np.ndarray]:
-    """The mean regret of each zone on the days from ``first_test`` on, under each rule."""
-    daily = daily_regrets(panel, cost, first_test)
-    return {rule: np.array([lost.mean() for lost in zones]) for rule, zones in daily.items()}
+class RuleRegrets(NamedTuple):
+    """What a rule loses in each zone."""
+
+    training: list[float]
+    """The mean over the training days; the first has no past and does not count. By this a rule is chosen."""
+    test: list[np.ndarray]
+    """Each test day."""
 
 
-def daily_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, list[np.ndarray]]:
-    """The regret of each zone on each day from ``first_test`` on, under each rule."""
+def naive_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, RuleRegrets]:
+    """What each rule loses before ``first_test`` and on the days from then on. A rule knows only the days before a day."""
     buyers = _buyers(panel, cost, first_test)
     plain, steady = (_best_weight(buyers, average) for average in (_moving, steady_average))
-    found: dict[str, list[np.ndarray]] = {rule: [] for rule in RULES}
+    found = {rule: RuleRegrets([], []) for rule in RULES}
     for client, dates, past in buyers:
+        # In the test half the historical mean is that of the training half; there, it is that of the days before.
+        mean = np.where(past[:, None], mean_of_last(client.c, client.n)[:-1], client.c[past].mean(axis=0))
         expected = (
-            np.broadcast_to(client.c[past].mean(axis=0), client.c.shape),
+            mean,
             yesterday(client.c)[:-1],
+            *(mean_of_last(client.c, days)[:-1] for days in LAST_DAYS.values()),
             moving_average(client.c, plain)[:-1],
             steady_average(client.c, dates, steady)[:-1],
             client.c,
         )
         for rule, prices in zip(RULES, expected, strict=True):
-            found[rule].append(regrets_at(client, prices)[~past])
+            lost = regrets_at(client, prices)
+            found[rule].training.append(float(lost[past][1:].mean()))
+            found[rule].test.append(lost[~past])
     return found
 
 

@@ -13,7 +13,6 @@ from dffl.cases.energy.data import Panel
 from dffl.cases.energy.data.clients import WARM_UP
 from dffl.cases.energy.fetch.market import with_places
 from dffl.cases.energy.model import METHOD
-from dffl.cases.energy.resampling import ResampledChange
 from dffl.cases.energy.setup import Setup
 from dffl.cases.energy.summary import as_json
 from dffl.cases.energy.tables import money_as_json
@@ -25,7 +24,7 @@ from dffl.studies.tables import Table
 from dffl.terminal import command_name, printable
 
 MODEL = "model.dffl"
-SHOWN = ("changes", "zones", "money")
+SHOWN = ("summary", "zones", "money")
 """The tables that the terminal shows; all are written."""
 
 
@@ -37,8 +36,6 @@ class EnergyResult(StudyRows):
     setup: Setup
     first_test: str
     tables: list[Table]
-    against_rule: ResampledChange | None
-    """The model for tomorrow compared with the best naive rule; None if no model was trained."""
 
     def show(self, console: Console) -> None:
         """Print notes, tables and a verdict for people."""
@@ -49,8 +46,7 @@ class EnergyResult(StudyRows):
             console.print(to_rich(table))
         console.print()
         verdict = Verdict.of(self.rows)
-        doubt = f" {self.against_rule.in_words()}" if self.against_rule else ""
-        console.print(Text.assemble(("Read: ", "bold"), f"{verdict.in_words()}{doubt}"))
+        console.print(Text.assemble(("Read: ", "bold"), verdict.in_words()))
         for job, why in self.failed:
             console.print(f"failed: {job}: {why}", style="red")
         missing = "" if np.isfinite(with_places(self.panel).places).any() else " No map: the panel has no lat and lon."
@@ -58,20 +54,23 @@ class EnergyResult(StudyRows):
         if (self.folder / MODEL).is_file():
             how = f"{command_name()} energy decide {self.folder / MODEL} --zone {self.panel.names[0]!r} --features FILE"
             console.print(f"A model of all the days ({METHOD}), for tomorrow: {how}")
-            if not verdict.beats(METHOD):
-                fix = "decide by the moving average (dffl energy train --lags --method forecast)"
-                better = fix if self.setup.lags else f"try --lags, or {fix}"
-                console.print(f"It would have lost more than a moving average: {better}.", style="yellow")
+        if verdict.beaten:
+            fix = "decide by the steady moving average (dffl energy train --lags --method forecast)"
+            better = fix if self.setup.lags else f"try --lags, or {fix}"
+            console.print(f"A model would have lost more than a naive rule of past prices: {better}.", style="yellow")
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
+        verdict = Verdict.of(self.rows)
         about = {
             "seeds": sorted(self.rows["seed"].unique().tolist()),
             "failed": self.failures(),
             "folder": str(self.folder),
             "notes": list(self.panel.notes),
             "money": money_as_json(self.rows),
-            "against_best_rule": self.against_rule and self.against_rule._asdict(),
+            "rules": verdict.rules._asdict(),
+            "model": METHOD,
+            "total_change": {against: found and found._asdict() for against, found in verdict.changes.items()},
         }
         return jsonable(as_json(self.rows) | about)
 

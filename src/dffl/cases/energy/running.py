@@ -9,12 +9,11 @@ import pandas as pd
 from dffl.cases.energy.data import Panel
 from dffl.cases.energy.figure_data import calendar_days, zone_table
 from dffl.cases.energy.model import Trained, train
-from dffl.cases.energy.resampling import resampled_change
 from dffl.cases.energy.result import MODEL, EnergyResult
 from dffl.cases.energy.setup import METHODS, Setup, halves
 from dffl.cases.energy.study import study
+from dffl.cases.energy.summary import FAIR
 from dffl.cases.energy.tables import all_tables
-from dffl.cases.energy.verdict import Verdict
 from dffl.comparing import refuse_early
 from dffl.studies.render import write_tables
 from dffl.studies.result import RunOptions, finished_rows
@@ -27,23 +26,19 @@ def run(
     """Run the study on a panel, or only show it, and write everything into its folder."""
     panel = setup.open(str(path))
     made = halves(panel, setup)
-    first_test = made.first_test
     refuse_early(made.train, METHODS, **setup.training(seeds[0]))  # before any training
     if calendar_zone is not None:
         panel.rows(calendar_zone)  # refuses an unknown zone
     found = finished_rows(study(path, setup, seeds), options, default_folder(path, setup))
     tables = all_tables(found.rows)
     write_tables(tables, found.folder / "tables")
-    trained, against_rule = None, None
+    trained = None
     if model and not options.show:
         trained = train(panel, setup, progress=options.progress)
         trained.model.save(found.folder / MODEL)
-        against_rule = resampled_change(trained, panel, setup.cost, first_test, Verdict.of(found.rows).rule)
     if figures:
         _draw(found.rows, panel, calendar_zone, trained, found.folder)
-    return EnergyResult(
-        **vars(found), panel=panel, setup=setup, first_test=first_test, tables=tables, against_rule=against_rule
-    )
+    return EnergyResult(**vars(found), panel=panel, setup=setup, first_test=made.first_test, tables=tables)
 
 
 def default_folder(panel: Path, setup: Setup) -> Path:
@@ -55,7 +50,7 @@ def default_folder(panel: Path, setup: Setup) -> Path:
 def _draw(rows: pd.DataFrame, panel: Panel, calendar_zone: str | None, trained: Trained | None, folder: Path) -> None:
     from dffl.cases.energy.figures import draw_all  # Matplotlib is slow to import
 
-    local = rows[rows["method"] == "local"].groupby("zone")["regret"].mean()
-    zone = calendar_zone or str(local.idxmax())
+    own = rows[rows["method"] == FAIR].groupby("zone")["regret"].mean()
+    zone = calendar_zone or str(own.idxmax())
     calendar = None if trained is None else (calendar_days(trained, zone, panel), zone, trained.model.method)
     draw_all(rows, zone_table(panel), calendar, folder / "figures")

@@ -16,7 +16,8 @@ from dffl.randomness import checked_seed
 from dffl.training import Settings
 from dffl.training.methods import requests
 
-METHODS = ("local", "fedavg", "interp-mse", "interp-spo", "finetune", "finetune-mix")
+METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "finetune", "finetune-mix", "crossfit")
+"""What is trained. The methods without training, `mean-cost` and (with past prices) `forecast`, are naive rules here."""
 SEEDS = (0, 1, 2, 3, 4)
 
 
@@ -38,11 +39,13 @@ class Setup:
     covariates: tuple[str, ...] | None = None
     without: tuple[str, ...] = ()
     demand_seed: int = 0
+    blocked: bool = True
+    """Hold out consecutive days to choose by. Days that follow each other are alike, so that random ones are no fair test."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings of training other than the defaults."""
 
     def __post_init__(self) -> None:
-        for name, instead in (("seed", "--seeds"), ("forecast", "--lags")):
+        for name, instead in (("seed", "--seeds"), ("forecast", "--lags"), ("validation_blocks", "--blocked or --random-days")):
             if name in self.settings:
                 raise ValueError(f"--set cannot change {name}; use {instead}")
         checked_seed(self.demand_seed, "demand_seed")
@@ -71,7 +74,7 @@ class Setup:
 
     def training(self, seed: int) -> dict[str, Any]:
         """The settings of a fit."""
-        return self.settings | {"seed": checked_seed(seed), "forecast": self.lags}
+        return self.settings | {"seed": checked_seed(seed), "forecast": self.lags, "validation_blocks": self.blocked}
 
 
 class Halves(NamedTuple):

@@ -20,20 +20,32 @@ def study(panel: Path, setup: Setup, seeds: Sequence[int] = SEEDS) -> Study:
 
 
 def judge(*, data: str, protocol: dict[str, Any], seed: int, panel: str) -> pd.DataFrame:
-    """One row per zone and method or rule: the mean regret of a test day in US$ for each MW, and what the method chose."""
+    """One row per zone and method or rule: the mean regret of a test day in US$ for each MW, and what the method chose.
+
+    Beside it stands what each week adds to that mean and, for a rule, its regret on the training days.
+    """
     from dffl.cases.energy.naive import naive_regrets
-    from dffl.comparing import fit_all, tabulate
+    from dffl.cases.energy.weeks import week_columns, week_names, weeks_of
+    from dffl.comparing import fit_all
 
     if digest(panel) != data:
         raise ValueError(f"{panel}: the panel is not the one that the study began with; start again in another folder")
     setup = Setup.of(protocol)
     market = setup.open(panel)
     train, test, _, first_test = halves(market, setup)
-    fits = fit_all(train, METHODS, progress=False, **setup.training(seed))
-    judged = tabulate(fits, test).rename(columns={"client": "zone"})[["zone", "method", "regret", "lambda", "epochs"]]
-    rules = naive_regrets(market, setup.cost, first_test)
-    naive = pd.DataFrame({"zone": test.names} | rules).melt("zone", var_name="method", value_name="regret")
+    weeks, tables = weeks_of(market, first_test), []
+    for method, fit in fit_all(train, METHODS, progress=False, **setup.training(seed)).items():
+        lost = fit.regrets_of(test.clients)
+        chosen = pd.DataFrame([fit.row(client, own) for client, own in zip(test, lost, strict=True)])
+        kept = chosen[[name for name in ("regret", "lambda", "epochs") if name in chosen]]
+        tables.append(week_columns(lost, weeks).join(kept).assign(zone=test.names, method=method))
+    for rule, (training, lost) in naive_regrets(market, setup.cost, first_test).items():
+        means = [own.mean() for own in lost]
+        known = {"zone": test.names, "method": rule, "regret": means, "training_regret": training}
+        tables.append(week_columns(lost, weeks).assign(**known))
     best = [float((client.c * client.w_star).sum(axis=-1).mean()) for client in test]
     zones = {"zone": test.names, "demand": market.demands, "n": train.counts, "n_test": test.counts, "best": best}
-    rows = pd.DataFrame(zones).merge(pd.concat([judged, naive]), on="zone")
+    judged = pd.concat(tables)
+    facts = ["zone", "method", "regret", "training_regret", "lambda", "epochs"]
+    rows = pd.DataFrame(zones).merge(judged[[*facts, *week_names(judged)]], on="zone")
     return rows.astype({"n": "int32", "n_test": "int32"})

@@ -1,39 +1,47 @@
-"""Who gains and who is harmed: each zone's change of regret against its own local model, its statistics and its order."""
+"""Who gains and who is harmed: each zone's change of regret against its own model, its statistics and its order."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dffl.cases.energy.harm import NO_REGRET, harmed_zones
 from dffl.comparing import harms
 
 WORST_SHARE = 0.2
 STATISTICS = ("mean_change", "median_change", "worst_harm", "worst20_harm")
-NO_REGRET = 1e-9
 LEADER = "fedavg"
 """The method by whose changes the zones are ordered."""
+FAIR = "local-tuned"
+"""A zone's own model, made with as much care as the best shared one: what the study compares with."""
+PAPERS = "local"
+"""The paper's own model of a zone, of rounds x local epochs: on real prices it is trained for too long."""
+REFERENCES = (FAIR, PAPERS)
 
 
-def with_changes(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with ``change``, in percent of the local regret of the same zone and seed, and ``harmed``.
+def with_changes(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
+    """The rows with ``change``, in percent of the regret of ``against`` in the same zone and seed, and ``harmed`` (over 1 %).
 
-    Where the local model has no regret (the zone buys nothing, or all hours), a change in percent does not exist: NaN.
+    Where that has no regret (the zone buys nothing, or all hours), a change in percent does not exist: NaN.
     """
     keys = ["seed", "zone"]
-    local = rows[rows["method"] == "local"].set_index(keys)["regret"]
-    own = local.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy(float)
+    reference = rows[rows["method"] == against].set_index(keys)["regret"]
+    own = reference.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy(float)
     own, regret = np.where(own > NO_REGRET, own, np.nan), rows["regret"].to_numpy()
     return rows.assign(change=100 * (regret / own - 1), harmed=harms(regret, own))
 
 
-def zone_changes(rows: pd.DataFrame) -> pd.DataFrame:
-    """The change in percent: one row per seed and zone, one column per method; nan where the local model has no regret."""
-    if not (rows["method"] == "local").any():
+def zone_changes(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
+    """The change in percent: one row per seed and zone, one column per method; nan where ``against`` has no regret."""
+    if not (rows["method"] == against).any():
         return pd.DataFrame()
-    changes = with_changes(rows).pivot_table(index=["seed", "zone"], columns="method", values="change", dropna=False)
-    return changes.drop(columns="local")
+    changed = with_changes(rows, against)
+    changes = changed.pivot_table(index=["seed", "zone"], columns="method", values="change", dropna=False)
+    return changes.drop(columns=against)
 
 
 def zone_order(rows: pd.DataFrame) -> list[str]:
@@ -59,22 +67,28 @@ def statistics(changes: np.ndarray) -> dict[str, float]:
     return dict(zip(STATISTICS, map(float, values), strict=True))
 
 
-def by_seed(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per method and seed: the statistics of the changes, the mean regret and how many zones are harmed."""
+def by_seed(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
+    """One row per method and seed: the statistics of the changes, the mean regret and how many zones are over 1 % worse."""
     made = []
-    for (method, seed), part in with_changes(rows).groupby(["method", "seed"], sort=False):
+    for (method, seed), part in with_changes(rows, against).groupby(["method", "seed"], sort=False):
         facts = {"method": method, "seed": seed, "regret": part["regret"].mean(), "harmed": int(part["harmed"].sum())}
         made.append(facts | statistics(part["change"].to_numpy()))
     return pd.DataFrame(made)
 
 
 def as_json(rows: pd.DataFrame) -> dict[str, object]:
-    """For programs: each zone's regret by method and seed, lambda of interp-spo, and changes in percent."""
+    """For programs: each zone's regret by method and seed, lambda of interp-spo, and changes in percent against both."""
     rows = rows.sort_values("seed", kind="stable")
     zones = []
     for zone, part in rows.groupby("zone", sort=False):
         regret = {str(method): own["regret"].tolist() for method, own in part.groupby("method", sort=False)}
         weights = part.loc[part["method"] == "interp-spo", "lambda"].tolist()
         zones.append({"zone": zone, "demand": float(part["demand"].iloc[0]), "regret": regret, "lambda": weights})
-    means = by_seed(rows).groupby("method", sort=False)[list(STATISTICS)].mean()
-    return {"zones": zones, "summary": means.to_dict(orient="index")}
+    return {"zones": zones, "against": {against: _summary(rows, against) for against in REFERENCES}}
+
+
+def _summary(rows: pd.DataFrame, against: str) -> dict[Hashable, dict[Any, Any]]:
+    """The statistics of each method, means over seeds; how many zones are over 1 % worse in a seed, and how many harmed."""
+    means = by_seed(rows, against).groupby("method", sort=False)[[*STATISTICS, "harmed"]].mean()
+    facts = means.rename(columns={"harmed": "over"}).assign(harmed=harmed_zones(rows, against).reindex(means.index))
+    return facts.to_dict(orient="index")

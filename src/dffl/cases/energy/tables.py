@@ -1,29 +1,45 @@
-"""The tables of the energy study: changes against local, zone by zone, and money."""
+"""The tables of the energy study: a summary, changes against both own models, harm, zone by zone, rules and money."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from dffl.cases.energy import published
+from dffl.cases.energy.chosen import Rules
+from dffl.cases.energy.harm import Change, excesses, harmed_zones, total_change
+from dffl.cases.energy.naive import FORESIGHT, RULES
 from dffl.cases.energy.setup import METHODS
-from dffl.cases.energy.summary import STATISTICS, by_seed, with_changes, zone_order
-from dffl.studies.tables import Cell, Table, Value
+from dffl.cases.energy.summary import FAIR, PAPERS, REFERENCES, STATISTICS, by_seed, zone_order
+from dffl.studies.tables import Cell, Table, Value, plain_cells
 from dffl.training.methods import label_of
 
 RULE_LABELS = {
     "forecast": "Steady moving average",
     "mean-cost": "Historical mean price",
     "yesterday": "Yesterday's prices",
+    "last-7-days": "Mean of the last 7 days",
+    "last-14-days": "Mean of the last 14 days",
+    "last-28-days": "Mean of the last 28 days",
     "moving-average": "Moving average",
     "steady-average": "Steady moving average",
-    "perfect-foresight": "Perfect foresight",
+    FORESIGHT: "Perfect foresight",
 }
 """What the tables and figures call naive rules; methods have their usual label."""
 DAYS = 365
 HEADINGS = ("mean change %", "median change %", "worst harm %", "worst-20 % harm")
-IN_ZONES = ("local", "fedavg", "interp-spo", "finetune", "finetune-mix", "moving-average")
+IN_ZONES = ("local", "local-tuned", "fedavg", "interp-spo", "finetune-mix", "crossfit")
 LAMBDA = "lambda"
+CHOSEN = (
+    "Chosen: the naive rule that loses least on the training days. Hindsight: the one that loses least on the test days, which "
+    "nobody could have known."
+)
+HARM = (
+    "Over 1 %: zones with over 1 % more regret, in a seed. Harmed: zones with over 1 % more regret in the mean of the seeds, "
+    "where the 95 % interval over weeks and seeds lies above 0 too: more than luck explains. Two seeds do not tell."
+)
 
 
 def name_of(method: str) -> str:
@@ -34,58 +50,122 @@ def name_of(method: str) -> str:
 def all_tables(rows: pd.DataFrame) -> list[Table]:
     """Every table of these rows; with the paper's numbers beside ours if the zones are the paper's."""
     papers = set(rows["zone"]) == set(published.ZONES)
-    return [changes(rows, papers), zones(rows, papers), money(rows), worst(rows)]
+    changed = [changes(rows, FAIR, {}), changes(rows, PAPERS, published.CHANGES if papers else {})]
+    return [summary(rows), totals(rows), *changed, harm(rows), zones(rows, papers), rules(rows), money(rows)]
 
 
-def changes(rows: pd.DataFrame, papers: bool) -> Table:
-    """How each method changes the zones' regrets, against their local models."""
-    seeds, cells = by_seed(rows), []
-    for method, part in seeds.groupby("method", sort=False):
-        if method in ("local", "perfect-foresight"):
-            continue
-        paper = dict(zip(STATISTICS, published.CHANGES.get(str(method), ()), strict=False)) if papers else {}
-        for name, heading in zip(STATISTICS, HEADINGS, strict=True):
-            cells.append(Cell((name_of(str(method)),), heading, _over_seeds(part[name]), paper.get(name)))
-        cells.append(Cell((name_of(str(method)),), f"harmed of {rows['zone'].nunique()}", _over_seeds(part["harmed"]), None))
+def summary(rows: pd.DataFrame) -> Table:
+    """Each method and rule in one line: its regret, and what it changes against both own models."""
+    fair, papers = (by_seed(rows, against).groupby("method", sort=False) for against in REFERENCES)
+    harmed = harmed_zones(rows, FAIR)
+    zones, picked, cells = rows["zone"].nunique(), Rules.of(rows), []
+    for method in (*METHODS, *_shown_rules(rows)):
+        row, own = (_remarked(method, picked),), fair.get_group(method)
+        cells.append(Cell(row, "US$ a day", _over_seeds(own["regret"])))
+        if method != FAIR:
+            cells.append(Cell(row, f"against {FAIR} %", _over_seeds(own["mean_change"])))
+            cells.append(Cell(row, "worst zone %", _over_seeds(own["worst_harm"])))
+            cells.append(Cell(row, f"over 1 % of {zones}", _over_seeds(own["harmed"])))
+            cells.append(Cell(row, f"harmed of {zones}", Value(float(harmed.get(method, np.nan)))))
+        if method != PAPERS:
+            cells.append(Cell(row, f"against {PAPERS} %", _over_seeds(papers.get_group(method)["mean_change"])))
     note = (
-        "Change of a zone's regret against its own local model, in percent; negative is a gain. Statistics over zones in each "
-        "seed, then mean +- sd over seeds. Worst harm: the largest change, even if it is a gain. Worst-20 % harm: the mean "
-        "harm, gains counted as zero, of the worst fifth of the zones. Harmed: zones with more than 1 % more regret than their "
-        "local model."
+        "Regret of a test day in US$ for each MW, mean over zones; mean change of a zone's regret against its own model, made "
+        f"with the same care ({FAIR}) or as in the paper ({PAPERS}), in percent; negative is a gain. Mean +- sd over seeds. "
+        f"Worst zone, over 1 % and harmed are against {FAIR}. {HARM} {CHOSEN}"
     )
-    return Table("changes", "Change of regret against local", ("method",), cells, note)
+    return Table("summary", "The result in short", ("method",), cells, note)
+
+
+def totals(rows: pd.DataFrame) -> Table:
+    """The change of the mean regret over zones against both own models and the chosen rule, and whether luck explains it."""
+    cells = []
+    for against in (*REFERENCES, Rules.of(rows).chosen):
+        for method in (name for name in METHODS if name != against):
+            if found := total_change(rows, method, against):
+                cells += plain_cells((against, name_of(method)), _interval(found))
+    note = (
+        "Change of the mean regret over zones, in percent, and its 95 % interval over the weeks of the test half and over the "
+        "seeds; negative is a gain. Zones that lose much count more here than in the mean of the zones' changes."
+    )
+    return Table("totals", "Change of the total regret", ("against", "method"), cells, note)
+
+
+def changes(rows: pd.DataFrame, against: str, paper: Mapping[str, tuple[Value, ...]]) -> Table:
+    """How each method changes the zones' regrets, against one of their own models."""
+    harmed, zones, cells = harmed_zones(rows, against), rows["zone"].nunique(), []
+    for method, part in by_seed(rows, against).groupby("method", sort=False):
+        if method in (against, FORESIGHT):
+            continue
+        row, published_here = (name_of(str(method)),), dict(zip(STATISTICS, paper.get(str(method), ()), strict=False))
+        for name, heading in zip(STATISTICS, HEADINGS, strict=True):
+            cells.append(Cell(row, heading, _over_seeds(part[name]), published_here.get(name)))
+        cells.append(Cell(row, f"over 1 % of {zones}", _over_seeds(part["harmed"])))
+        cells.append(Cell(row, f"harmed of {zones}", Value(float(harmed.get(method, np.nan)))))
+    note = (
+        f"Change of a zone's regret against its own model ({against}), in percent; negative is a gain. Statistics over zones "
+        "in each seed, then mean +- sd over seeds. Worst harm: the largest change, even if it is a gain. Worst-20 % harm: the "
+        f"mean harm, gains counted as zero, of the worst fifth of the zones. {HARM}"
+    )
+    return Table(f"changes-{against}", f"Change of regret against {against}", ("method",), cells, note)
+
+
+def harm(rows: pd.DataFrame) -> Table:
+    """Every zone that a shared model makes over 1 % worse, and whether luck explains it."""
+    cells = []
+    for against in REFERENCES:
+        found = excesses(rows, against)
+        for method in (name for name in METHODS if name not in REFERENCES):
+            own = found[(found["method"] == method) & found["over"]]
+            for _, one in own.sort_values("change", ascending=False, kind="stable").iterrows():
+                row = (against, name_of(method), str(one["zone"]), "harmed" if one["harmed"] == 1 else "perhaps luck")
+                cells.append(Cell(row, "its own regret", Value(float(one["reference"]))))
+                cells += plain_cells(row, _interval(Change(*one[list(Change._fields)])))
+    note = (
+        "Zones with over 1 % more regret than their own model, in the mean of the seeds, and the 95 % interval of the change, "
+        "over the weeks of the test half and over the seeds."
+    )
+    return Table("harm", "Who is harmed", ("against", "method", "zone", ""), cells, note)
 
 
 def zones(rows: pd.DataFrame, papers: bool) -> Table:
-    """Each zone's regret under the main methods and naive rules, and the weight that interpolation chose."""
+    """Each zone's regret under the main methods and the chosen rule, and the weight that interpolation chose."""
     wide = {(zone, method): part for (zone, method), part in rows.groupby(["zone", "method"], sort=False)}
-    cells = []
+    shown, cells = (*IN_ZONES, Rules.of(rows).chosen), []
     for zone in zone_order(rows):
-        row = (zone, f"{wide[zone, 'local']['demand'].iloc[0]:g}")
+        row = (zone, f"{wide[zone, PAPERS]['demand'].iloc[0]:g}")
         paper = published.ZONES.get(zone, {}) if papers else {}
-        cells += [
-            Cell(row, method, _over_seeds(wide[zone, method]["regret"]), paper.get(method))
-            for method in IN_ZONES
-            if (zone, method) in wide
-        ]
+        cells += [Cell(row, method, _over_seeds(wide[zone, method]["regret"]), paper.get(method)) for method in shown]
         cells.append(Cell(row, LAMBDA, _over_seeds(wide[zone, "interp-spo"]["lambda"]), paper.get(LAMBDA)))
     note = (
-        "Regret of a test day in US$ for each MW, mean +- sd over seeds; zones in the order of their federated change. lambda "
-        "is the weight of the shared model that interp-spo chose (0: own, 1: shared)."
+        "Regret of a test day in US$ for each MW, mean +- sd over seeds; zones in the order of their federated change. The "
+        "last regret is of the naive rule that the training days choose. lambda is the weight of the shared model that "
+        "interp-spo chose (0: own, 1: shared)."
     )
     return Table("zones", "Each zone's regret and interpolation weight", ("zone", "hours"), cells, note)
 
 
+def rules(rows: pd.DataFrame) -> Table:
+    """What each naive rule loses on the training days, by which one is chosen, and on the test days."""
+    means, picked, cells = rows.groupby("method")[["training_regret", "regret"]].mean(), Rules.of(rows), []
+    for rule in _shown_rules(rows):
+        numbers = {"training days": means["training_regret"][rule], "test days": means["regret"][rule]}
+        cells += plain_cells((_remarked(rule, picked),), numbers)
+    note = f"Regret of a day in US$ for each MW, mean over zones. {CHOSEN}"
+    return Table("rules", "Naive rules", ("rule",), cells, note)
+
+
 def money(rows: pd.DataFrame) -> Table:
-    """What each method loses in a year against perfect foresight, and saves against local models and the historical mean."""
+    """What each method loses in a year against perfect foresight, and saves against both own models and the chosen rule."""
     cells = [
         Cell((name_of(method),), name, _over_seeds(values), None)
         for method, columns in _money(rows).items()
         for name, values in columns.items()
     ]
     note = (
-        "US$ for each MW of demand, mean over zones; a year is 365 days like the test days. Lost: against perfect "
-        "foresight. Saved: a year, against the local models and against the historical mean price."
+        "US$ for each MW of demand, mean over zones; a year is 365 days like the test days. Lost: against perfect foresight. "
+        "Saved: a year, against the zones' own models and against the naive rule that the training days choose "
+        f"({name_of(Rules.of(rows).chosen).lower()})."
     )
     return Table("money", "What it is worth", ("method",), cells, note)
 
@@ -101,37 +181,33 @@ def _money(rows: pd.DataFrame) -> dict[str, dict[str, pd.Series]]:
     """US$ for each MW, one number per seed."""
     means = rows.groupby(["method", "seed"], sort=False)["regret"].mean()
     best = rows.groupby(["method", "seed"], sort=False)["best"].mean()
-    made = {}
+    made, rule = {}, Rules.of(rows).chosen
     for method in rows["method"].unique():
         lost = means[method]
         made[method] = {
             "lost a day": lost,
             "lost a year": DAYS * lost,
-            "saved: local": DAYS * (means["local"] - lost),
-            "saved: mean price": DAYS * (means["mean-cost"] - lost),
+            **{f"saved: {against}": DAYS * (means[against] - lost) for against in REFERENCES},
+            "saved: rule": DAYS * (means[rule] - lost),
             "paid a year": DAYS * (best[method] + lost),
         }
     return made
 
 
-def worst(rows: pd.DataFrame) -> Table:
-    """The zone with the largest change of each method in each seed."""
-    changed, cells = with_changes(rows), []
-    for seed, part in changed.groupby("seed"):
-        local = part[part["method"] == "local"].set_index("zone")["regret"]
-        weights = part[part["method"] == "interp-spo"].set_index("zone")["lambda"]
-        for method in (name for name in METHODS if name != "local"):
-            zone, change = _largest(part[part["method"] == method].set_index("zone")["change"])
-            row = (str(seed), name_of(method), zone)
-            numbers = {"worst harm %": change, "its local regret": local[zone], "interp-spo's lambda there": weights[zone]}
-            cells += [Cell(row, name, Value(float(value), np.nan), None) for name, value in numbers.items()]
-    note = "The largest change against local in each seed, the zone that has it, and the weight that interp-spo chose there."
-    return Table("worst", "The worst zone of each seed", ("seed", "method", "worst zone"), cells, note)
+def _interval(found: Change) -> dict[str, float]:
+    """A change and its ends by their headings; ends that are unknown are left empty."""
+    return {f"{name} %": value if np.isfinite(value) else np.nan for name, value in found._asdict().items()}
 
 
-def _largest(changes: pd.Series) -> tuple[str, float]:
-    known = changes.dropna()
-    return (str(known.idxmax()), float(known.max())) if len(known) else (str(changes.index[0]), np.nan)
+def _shown_rules(rows: pd.DataFrame) -> list[str]:
+    there = set(rows["method"])
+    return [rule for rule in RULES if rule in there and rule != FORESIGHT]
+
+
+def _remarked(method: str, picked: Rules) -> str:
+    """The name; of a naive rule also whether it was chosen, and whether it turned out to be the best."""
+    remarks = [name for name in Rules._fields if getattr(picked, name) == method]
+    return name_of(method) + (f" ({', '.join(remarks)})" if remarks else "")
 
 
 def _over_seeds(values: pd.Series) -> Value:

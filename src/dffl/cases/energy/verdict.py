@@ -1,54 +1,88 @@
-"""The conclusion of a run: the best trained model compared with the best naive rule."""
+"""The conclusion of a run: the model for tomorrow, compared with the zones' own models and with a naive rule.
+
+Model and rule are not chosen by what they lose on the test days; what these would have chosen is said apart.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from dffl.cases.energy.naive import RULES
+from dffl.cases.energy.chosen import Rules
+from dffl.cases.energy.harm import Change, harmed_zones, total_change
+from dffl.cases.energy.model import METHOD
 from dffl.cases.energy.setup import METHODS
-from dffl.cases.energy.summary import by_seed
+from dffl.cases.energy.summary import FAIR, PAPERS, REFERENCES, by_seed
 from dffl.cases.energy.tables import name_of
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The best trained model compared with the best naive rule."""
+    """The model for tomorrow, compared with own models and with the naive rule that the training days choose."""
 
-    means: pd.DataFrame
-    zones: int
+    regret: pd.Series
+    """The mean over zones and seeds, of each method and rule."""
+    rules: Rules
     best: str
-    rule: str
+    """The trained method that loses least on the test days."""
+    changes: dict[str, Change | None]
+    """The total change of the model against both own models and against the chosen rule; None where they lose nothing."""
+    harm: str
+    """How many zones the model harms, against the fair own model."""
 
     @classmethod
     def of(cls, rows: pd.DataFrame) -> Verdict:
         """The verdict of these rows."""
-        means = by_seed(rows).groupby("method", sort=False)[["regret", "worst_harm", "harmed"]].mean()
-        regret = means["regret"]
-        rules = [name for name in RULES if name != "perfect-foresight"]
-        return cls(means, rows["zone"].nunique(), str(regret[list(METHODS)].idxmin()), str(regret[rules].idxmin()))
+        regret, rules = rows.groupby("method")["regret"].mean(), Rules.of(rows)
+        changes = {against: total_change(rows, METHOD, against) for against in (*REFERENCES, rules.chosen)}
+        return cls(regret, rules, str(regret[list(METHODS)].idxmin()), changes, _harm(rows))
 
-    def beats(self, method: str) -> bool:
-        """Whether a method loses less than the best naive rule."""
-        return bool(self.means["regret"][method] < self.means["regret"][self.rule])
+    @property
+    def beaten(self) -> bool:
+        """Whether the model for tomorrow loses more than the chosen rule."""
+        return bool(self.regret[METHOD] > self.regret[self.rules.chosen])
 
     def in_words(self) -> str:
         """For people."""
-        regret, best, rule = self.means["regret"], self.best, self.rule
-        if min(regret["local"], regret[rule]) <= 0:
+        regret, rule = self.regret, self.rules.chosen
+        fair, papers, naive = self.changes.values()
+        if fair is None or papers is None or naive is None:
             return "a rule without any regret leaves nothing to gain."
-        against = 100 * (regret[best] / regret[rule] - 1)
         return (
-            f"of the trained models, {name_of(best).lower()} loses least: {regret[best]:.2f} US$ a day for each MW, in total "
-            f"{100 * (regret[best] / regret['local'] - 1):+.1f} % against local. The best naive rule, {name_of(rule).lower()}, "
-            f"loses {regret[rule]:.2f}: the model is {abs(against):.1f} % {'better' if self.beats(best) else 'worse'}. "
-            f"{name_of('fedavg')} harms {self._harm('fedavg')}, {name_of(best).lower()} {self._harm(best)}."
+            f"{_small(METHOD)} loses {regret[METHOD]:.2f} US$ a day for each MW, where own models with the same care ({FAIR}) "
+            f"lose {regret[FAIR]:.2f}: {_in_words(fair)}. {self.harm} Against own models as in the paper ({PAPERS}: "
+            f"{regret[PAPERS]:.2f}) it would be {papers.change:+.1f} %. The naive rule that the training days choose, "
+            f"{_small(rule)}, loses {regret[rule]:.2f}; against it the model has {_in_words(naive)}.{self._hindsight()}"
         )
 
-    def _harm(self, method: str) -> str:
-        row = self.means.loc[method]
-        return f"{row['harmed']:.1f} of {counted(self.zones, 'zone')} in a seed (the worst: {row['worst_harm']:+.0f} %)"
+    def _hindsight(self) -> str:
+        """What the test days would have chosen, where that is something else."""
+        told = []
+        for what, best, used in (("model", self.best, METHOD), ("rule", self.rules.hindsight, self.rules.chosen)):
+            if best != used:
+                told.append(f"the best {what} is {_small(best)} ({self.regret[best]:.2f})")
+        return f" In hindsight, which nobody could have known, {' and '.join(told)}." if told else ""
+
+
+def _in_words(found: Change) -> str:
+    """A change with its interval: negative is a gain."""
+    known = (
+        f"95 % interval: {found.low:+.1f} to {found.high:+.1f} %" if np.isfinite(found.low) else "no interval: too few seeds"
+    )
+    return f"{found.change:+.1f} % ({known})"
+
+
+def _harm(rows: pd.DataFrame) -> str:
+    harmed, zones = harmed_zones(rows, FAIR).get(METHOD, np.nan), counted(rows["zone"].nunique(), "zone")
+    seeds = by_seed(rows).groupby("method")[["harmed", "worst_harm"]].mean().loc[METHOD]
+    told = f"It harms {harmed:.0f} of {zones} beyond luck" if np.isfinite(harmed) else f"Whom it harms of {zones} is unknown"
+    return f"{told}; {seeds['harmed']:.1f} are over 1 % worse in a seed, the worst by {seeds['worst_harm']:+.0f} %."
+
+
+def _small(method: str) -> str:
+    return name_of(method)[:1].lower() + name_of(method)[1:]
 
 
 def counted(number: int, what: str) -> str:

@@ -32,6 +32,14 @@ def yesterday(prices: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros_like(prices[:1]), prices])
 
 
+def mean_of_last(prices: np.ndarray, days: int) -> np.ndarray:
+    """Plain means of so many days before each day, or of as many as there are; rows as in `moving_average`."""
+    sums = np.concatenate([np.zeros_like(prices[:1]), np.cumsum(prices, axis=0)])
+    ends = np.arange(len(sums))
+    starts = np.maximum(ends - days, 0)
+    return (sums - sums[starts]) / np.maximum(ends - starts, 1)[:, None]
+
+
 def moving_average(prices: np.ndarray, weight: float) -> np.ndarray:
     """Exponentially weighted means of the prices before each day, and (last row) before the day after the last.
 

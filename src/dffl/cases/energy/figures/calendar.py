@@ -63,7 +63,7 @@ def draw_calendar(days: pd.DataFrame, zone: str, method: str) -> Figure | None:
         entries = {
             f"bought: hit {bought.hit():.0f} % of the cheapest hours": HIT,
             f"not bought: missed {100 - bought.hit():.0f} %": MISSED,
-            f"bought, not among the cheapest: {bought.expensive():.0f} % of purchases": EXPENSIVE,
+            f"bought too dear: {bought.expensive():.0f} % of purchases": EXPENSIVE,
         }
         legend_above(figure, [Patch(color=colour) for colour in entries.values()], entries, 3)
         note(figure, _explanation(bought))

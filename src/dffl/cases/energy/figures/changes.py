@@ -1,4 +1,4 @@
-"""What a zone gains or loses: the change of its regret against its own local model."""
+"""What a zone gains or loses: the change of its regret against its own model, made with the same care."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dffl.cases.energy.chosen import Rules
 from dffl.cases.energy.figures.lines import lines_of, method_panels, name_lines, note_text
-from dffl.cases.energy.summary import zone_changes, zone_order
+from dffl.cases.energy.harm import excesses, harmed_zones
+from dffl.cases.energy.luck import ENOUGH_STARTS
+from dffl.cases.energy.summary import FAIR, zone_changes, zone_order
 from dffl.comparing import HARM_TOLERANCE
 from dffl.studies.drawing import INK, PALE_INK, in_print, note
 from dffl.training.methods import colour_of
 
-CHANGED = ("fedavg", "interp-spo", "finetune", "finetune-mix")
+CHANGED = ("fedavg", "interp-spo", "finetune-mix", "crossfit")
+"""The methods that have a panel each; the last panel is of the chosen naive rule."""
 HARM_PERCENT = 100 * HARM_TOLERANCE
 HARM, HARM_INK = "#fbe6e1", "#a3200d"
-"""The background where a zone is worse off than with its own local model, and the colour of texts about harm."""
+"""The background where a zone is worse off than with its own model, and the colour of texts about harm."""
 FAR = 4.0
 """The axis ends at so many times the 90th percentile of the changes: else one extreme zone would hide all others."""
 
@@ -29,23 +33,27 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
     methods = [method for method in CHANGED if method in changes and changes[method].notna().any()]
     if not methods:
         return None
+    methods.append(Rules.of(rows).chosen)
     changes = changes[methods].dropna(how="all")
     means, spreads = changes.groupby("zone").mean(), changes.groupby("zone").std()
     order = [zone for zone in zone_order(rows) if zone in means.index]
-    lines = lines_of(order)
+    lines, found, counts = lines_of(order), excesses(rows, FAIR), harmed_zones(rows, FAIR)
     with in_print(formulas=False):
-        figure, panels = method_panels("Change of each zone's regret against its own local model", methods, lines, pad=24)
+        figure, panels = method_panels(f"Change of each zone's regret against its own model ({FAIR})", methods, lines, pad=34)
         for axes, method in zip(panels, methods, strict=True):
-            _bars(axes, means[method], spreads[method], lines, colour_of(method))
-            harm = _harm(means[method])
-            axes.annotate(harm, (0, 1), (0, 2), "axes fraction", "offset points", va="bottom", fontsize=7, color=HARM_INK)
+            harmed = set(found.loc[(found["method"] == method) & (found["harmed"] == 1), "zone"])
+            _bars(axes, means[method], spreads[method], lines, colour_of(method), harmed)
+            text = _harm(means[method], counts[method])
+            axes.annotate(text, (0, 1), (0, 2), "axes fraction", "offset points", va="bottom", fontsize=7, color=HARM_INK)
         name_lines(panels[0], lines, rows, len(order) - len(lines))
         cut = _limits(panels[0], means.loc[list(lines)], spreads.loc[list(lines)])
         note(figure, _explanation(rows, len(order), len(lines), cut))
     return figure
 
 
-def _bars(axes: Axes, means: pd.Series, spreads: pd.Series, lines: dict[str, int], colour: str) -> None:
+def _bars(
+    axes: Axes, means: pd.Series, spreads: pd.Series, lines: dict[str, int], colour: str, harmed: set[str]
+) -> None:  # fmt: skip
     axes.axvspan(0, 1e9, color=HARM, linewidth=0, zorder=0)
     own = means.reindex(list(lines)).dropna()
     places = [lines[zone] for zone in own.index]
@@ -55,14 +63,14 @@ def _bars(axes: Axes, means: pd.Series, spreads: pd.Series, lines: dict[str, int
         spots = [lines[zone] for zone in whiskers.index]
         axes.errorbar(own[whiskers.index], spots, xerr=whiskers, fmt="none", ecolor=INK, elinewidth=0.6, capsize=1.2)
     axes.axvline(0, color=INK, linewidth=0.7)
-    for place, change in zip(places, own, strict=True):
-        harmed = change > HARM_PERCENT
+    for place, (zone, change) in zip(places, own.items(), strict=True):
         axes.annotate(
             _signed(change), (1, place), (3, 0), axes.get_yaxis_transform(), "offset points", ha="left", va="center",
-            fontsize=6.5, color=HARM_INK if harmed else PALE_INK, fontweight="bold" if harmed else "normal",
+            fontsize=6.5, color=HARM_INK if change > HARM_PERCENT else PALE_INK,
+            fontweight="bold" if zone in harmed else "normal",
         )  # fmt: skip
     axes.grid(axis="y", visible=False)
-    axes.set_xlabel("gain ← change, % → harm", fontsize=7)
+    axes.set_xlabel("gain ← % → harm", fontsize=7)
 
 
 def _limits(axes: Axes, means: pd.DataFrame, spreads: pd.DataFrame) -> bool:
@@ -77,10 +85,11 @@ def _limits(axes: Axes, means: pd.DataFrame, spreads: pd.DataFrame) -> bool:
     return bool(((found < low) | (found > high)).any())
 
 
-def _harm(means: pd.Series) -> str:
+def _harm(means: pd.Series, harmed: float) -> str:
     known = means.dropna()
-    harmed = int((known > HARM_PERCENT).sum())
-    return f"{harmed:,} of {len(known):,} harmed\nworst {_signed(known.max())} %"
+    over = int((known > HARM_PERCENT).sum())
+    luck = f"{harmed:,.0f} beyond luck" if np.isfinite(harmed) else "perhaps luck"
+    return f"{over:,} of {len(known):,} over {HARM_PERCENT:g} %\n{luck}\nworst {_signed(known.max())} %"
 
 
 def _signed(change: float) -> str:
@@ -92,10 +101,13 @@ def _explanation(rows: pd.DataFrame, known: int, shown: int, cut: bool) -> str:
     seeds, left_out = rows["seed"].nunique(), rows["zone"].nunique() - known
     return note_text(
         f"Bars: mean over {seeds} seeds; whiskers: one standard deviation between them." if seeds > 1 else "One seed.",
-        f"On the shaded background a zone is worse off than with its local model; it is harmed above {HARM_PERCENT:g} %.",
+        f"On the shaded background a zone is worse off than with its own model; it is harmed (bold) if that is above "
+        f"{HARM_PERCENT:g} % and more than luck explains."
+        + ("" if seeds >= ENOUGH_STARTS else f" Fewer than {ENOUGH_STARTS} seeds do not tell."),
+        "The last panel is the naive rule that the training days choose.",
         "Numbers: the change of each bar, and the hours that each zone buys per day.",
         "Counts and worst are of the means over seeds." if seeds > 1 else "",
         "Counts and worst are over all zones." if shown < known else "",
         "Some bars are longer than the axis: their numbers are right." if cut else "",
-        f"Zones left out, as they have no local regret: {left_out:,}." if left_out else "",
+        f"Zones left out, as they have no regret of their own: {left_out:,}." if left_out else "",
     )

@@ -18,6 +18,10 @@ EACH_END = 20
 """If there are more zones, so many from each end of their order are shown."""
 NOTE_WIDTH = 124
 """The most characters in a line of a note."""
+POINTS = 72
+"""In an inch."""
+TITLE_WIDTH = 66
+"""The most characters in one line of the titles of all panels."""
 
 
 def lines_of(order: Sequence[str]) -> dict[str, int]:
@@ -29,15 +33,14 @@ def lines_of(order: Sequence[str]) -> dict[str, int]:
 
 
 def method_panels(
-    title: str, methods: Sequence[str], lines: Mapping[str, int], pad: float | None = None,
-    width_ratios: Sequence[float] | None = None,
+    title: str, methods: Sequence[str], lines: Mapping[str, int], pad: float = 6.0
 ) -> tuple[Figure, list[Axes]]:  # fmt: skip
     """A figure with one panel per method; lines are lower where there are many, so that they stay on one page."""
-    figure = blank(WIDE, 1.15 + max(0.6, len(lines) * min(0.18, max(0.13, 4.4 / len(lines)))))
+    figure = blank(WIDE, 1.2 + pad / POINTS + max(0.6, len(lines) * min(0.18, max(0.13, 4.4 / len(lines)))))
     figure.suptitle(title, x=0.01, ha="left")
-    panels = list(figure.subplots(1, len(methods), sharex=True, sharey=True, squeeze=False, width_ratios=width_ratios)[0])
+    panels = list(figure.subplots(1, len(methods), sharex=True, sharey=True, squeeze=False)[0])
     for axes, method in zip(panels, methods, strict=True):
-        axes.set_title(name_of(method), fontweight="bold", pad=pad)
+        axes.set_title(fill(name_of(method), TITLE_WIDTH // len(methods)), fontweight="bold", pad=pad)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
     return figure, panels

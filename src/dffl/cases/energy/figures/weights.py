@@ -13,48 +13,44 @@ from dffl.cases.energy.summary import zone_order
 from dffl.studies.drawing import INK, PALE_INK, in_print, legend_above, note
 from dffl.training.methods import colour_of
 
-OPACITY = {"interp-spo": 1.0, "interp-mse": 0.6}
-"""The methods that choose a weight, and how opaque each is drawn: the second is for comparison."""
+WEIGHED = "interp-spo"
+"""The method that chooses a weight."""
 SPREAD = 0.5
 """The share of a line's height over which its seeds are spread, so that equal weights do not hide each other."""
 
 
 def draw_zone_weights(rows: pd.DataFrame) -> Figure | None:
-    """One panel per method, one line per zone: one dot per seed, a diamond at the mean; zones as in the changes."""
+    """One line per zone: one dot per seed, a diamond at the mean; zones as in the changes."""
     if rows.empty or "lambda" not in rows:
         return None
-    weighed = rows[rows["method"].isin(list(OPACITY)) & rows["lambda"].notna()]
-    methods = [method for method in OPACITY if (weighed["method"] == method).any()]
-    if not methods:
+    weighed = rows[(rows["method"] == WEIGHED) & rows["lambda"].notna()]
+    if weighed.empty:
         return None
     known = set(weighed["zone"])
     order = [zone for zone in zone_order(rows) if zone in known]
     lines = lines_of(order)
     with in_print(formulas=False):
-        ratios = [3, 2][: len(methods)]
-        figure, panels = method_panels("Weight of the shared model by zone", methods, lines, width_ratios=ratios)
-        for axes, method in zip(panels, methods, strict=True):
-            own = weighed[(weighed["method"] == method) & weighed["zone"].isin(list(lines))]
-            _panel(axes, own, lines, colour_of(method), OPACITY[method])
-        name_lines(panels[0], lines, rows, len(order) - len(lines))
-        panels[0].set_xticks([0, 0.25, 0.5, 0.75, 1], ["0: own", ".25", ".5", ".75", "1: shared"])
-        panels[0].set_xlim(-0.05, 1.08)
+        figure, [axes] = method_panels("Weight of the shared model by zone", [WEIGHED], lines)
+        _panel(axes, weighed[weighed["zone"].isin(list(lines))], lines)
+        name_lines(axes, lines, rows, len(order) - len(lines))
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0: own", ".25", ".5", ".75", "1: shared"])
+        axes.set_xlim(-0.05, 1.08)
         seeds = weighed["seed"].nunique()
         _legend(figure, seeds)
         note(figure, _explanation(seeds))
     return figure
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, lines: dict[str, int], colour: str, strength: float) -> None:
-    seeds = sorted(rows["seed"].unique())
+def _panel(axes: Axes, rows: pd.DataFrame, lines: dict[str, int]) -> None:
+    seeds, colour = sorted(rows["seed"].unique()), colour_of(WEIGHED)
     offsets = dict(zip(seeds, np.linspace(-SPREAD / 2, SPREAD / 2, len(seeds)) if len(seeds) > 1 else [0.0], strict=True))
     heights = rows["zone"].map(lines).astype(float) + rows["seed"].map(offsets).astype(float)
     zones = rows.groupby("zone", observed=True)["lambda"].agg(["mean", "min", "max"])
     middles = [lines[zone] for zone in zones.index]
-    axes.hlines(middles, zones["min"], zones["max"], color=colour, linewidth=0.8, alpha=0.4 * strength)
-    axes.scatter(rows["lambda"], heights, s=8, color=colour, alpha=0.6 * strength, linewidths=0, clip_on=False, zorder=3)
+    axes.hlines(middles, zones["min"], zones["max"], color=colour, linewidth=0.8, alpha=0.4)
+    axes.scatter(rows["lambda"], heights, s=8, color=colour, alpha=0.6, linewidths=0, clip_on=False, zorder=3)
     axes.scatter(
-        zones["mean"], middles, s=22, marker="D", color=colour, alpha=strength, edgecolors="white", linewidths=0.5,
+        zones["mean"], middles, s=22, marker="D", color=colour, edgecolors="white", linewidths=0.5,
         clip_on=False, zorder=4,
     )  # fmt: skip
 
