@@ -30,6 +30,7 @@ class Purpose(IntEnum):
     EXAMPLE = 10
     LOSS = 11
     FOLD_START = 12
+    SOME_ROWS = 13
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:

@@ -9,6 +9,9 @@ from dffl.predictor import Normaliser
 from dffl.training.settings import Settings
 
 
+LEAST_SMOOTHING = 1e-6
+
+
 def own_units(federation: Federation, settings: Settings) -> list[Normaliser]:
     """Each client's units, from its own samples."""
     return [settings.units(client.x, client.c) for client in federation]
@@ -17,6 +20,16 @@ def own_units(federation: Federation, settings: Settings) -> list[Normaliser]:
 def in_units(client: Client, unit: Normaliser) -> tuple[np.ndarray, np.ndarray]:
     """A client's features (n, p) and costs (n, d) in these units."""
     return unit.features(client.x), client.sense * client.c / unit.c_scale
+
+
+def own_smoothing(client: Client, unit: Normaliser) -> float:
+    """How much a loss that smooths does so by default: the mean norm of the costs over the largest norm of a decision.
+
+    The authors of FedRSPO+ start there, and also bound it from below.
+    """
+    _, costs = in_units(client, unit)
+    reach = client.set.largest_norm()
+    return max(float(np.linalg.norm(costs, axis=1).mean()) / (reach if reach > 0 else 1.0), LEAST_SMOOTHING)
 
 
 def sample_table(federation: Federation, units: list[Normaliser], dtype: str) -> np.ndarray:
