@@ -44,7 +44,7 @@ class Loss(Named):
     def check(self, s: FeasibleSet) -> None:
         """Refuse a set on which the loss cannot be computed."""
         if self.smooths and not s.projects:
-            raise ValueError(f"loss {self.name!r} projects onto the set, and {s._no_projection}")
+            raise ValueError(f"loss {self.name!r} needs sets that can project; {s.no_projection}")
 
     @abstractmethod
     def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:

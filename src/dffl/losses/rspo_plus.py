@@ -22,8 +22,8 @@ def rspo_plus(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, smoothing: ArrayLi
     """The RSPO+ loss, convex in c_hat: the gap at u = 2 c_hat - c between the smoothed decisions for c and for u.
 
     With F(w) = u . w + (smoothing / 2) |w|^2 it is F(w(c)) - F(w(u)), so it is never negative and is zero at c_hat = c. Its
-    derivative in c_hat is 2 (w(c) - w(u)); c and the smoothing are taken as data. ``smoothing`` > 0 is l: one number, or one for
-    each set of a stack.
+    derivative in c_hat is 2 (w(c) - w(u)); c and the smoothing are taken as data. ``smoothing`` > 0 is l: one number, or one
+    for each set of a stack.
     """
     sign = sense(maximize)
     return rspo_plus_gap(sign * jnp.asarray(c_hat), sign * jnp.asarray(c), s, jnp.asarray(smoothing))

@@ -162,7 +162,8 @@ class HostSet(FeasibleSet):
 
     ``spec`` holds the subclass's own constructor arguments, by name: checked arrays (see ``parameter``), numbers and text. The
     set is saved, sent and compared by them. ``build`` makes the ``HostModel`` from them, once for all equal sets of this
-    process. The model may also ``project`` rows of points, (n, d) to (n, d), for losses that smooth. ``content`` holds the arrays that make the set what it is, where ``spec`` holds something else.
+    process. ``content`` holds the arrays that make the set what it is, where ``spec`` holds something else. The model may also
+    ``project`` rows of points, (n, d) to (n, d), which losses that smooth need.
 
     A model is freed when no set needs it any more. A program compiled ahead of time (``jax.jit(s.solve).lower(c).compile()``)
     does not hold the set that it was made from: keep the set as long as the program.
@@ -203,7 +204,7 @@ class HostSet(FeasibleSet):
 
     def project(self, v: ArrayLike) -> Array:
         if not self.projects:
-            raise ValueError(self._no_projection)
+            raise ValueError(self.no_projection)
         return jax.block_until_ready(super().project(v))
 
     @property
@@ -233,7 +234,7 @@ class HostSet(FeasibleSet):
         return _from_host(Loaded.project, self._held, v, v.shape)
 
     @property
-    def _no_projection(self) -> str:
+    def no_projection(self) -> str:
         return f"{type(self).__name__}: it cannot project onto itself; give its host model a method project(points)"
 
     def _excess(self, w: Array) -> Array:

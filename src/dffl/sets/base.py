@@ -87,7 +87,7 @@ class FeasibleSet(eqx.Module):
 
     def _project(self, v: Array) -> Array:
         """The point of this single set that is nearest to v, for points of shape (..., dim). Losses that smooth need it."""
-        raise ValueError(self._no_projection)
+        raise ValueError(self.no_projection)
 
     def _largest_norm(self) -> float:
         """The largest Euclidean norm of a point of this single set, or an upper bound: here of the box around the set."""
@@ -123,7 +123,7 @@ class FeasibleSet(eqx.Module):
     def project(self, v: ArrayLike) -> Array:
         """The Euclidean projection: the point of the set that is nearest to v, for points of shape (..., dim).
 
-        As `solve`, it is safe under ``jax.jit`` and ``jax.vmap``, computed in the precision of ``v``, and its derivative is zero.
+        As for `solve`, the derivative is zero and the precision is that of ``v``; it is safe under ``jax.jit`` and ``jax.vmap``.
         A family that cannot project refuses.
         """
         v = self._checked(v, "points")
@@ -196,7 +196,8 @@ class FeasibleSet(eqx.Module):
         return array
 
     @property
-    def _no_projection(self) -> str:
+    def no_projection(self) -> str:
+        """What a refusal says of a set that cannot `project`."""
         return f"{type(self).__name__}: it cannot project onto itself; define _project(v) in the family (see docs/own-set.md)"
 
     def _over_batch(self, function: Callable[[Any, Array], Array], c: Array) -> Array:

@@ -8,7 +8,6 @@ from dffl.federation import Client, Federation, optima
 from dffl.predictor import Normaliser
 from dffl.training.settings import Settings
 
-
 LEAST_SMOOTHING = 1e-6
 
 

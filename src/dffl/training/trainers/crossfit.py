@@ -50,7 +50,7 @@ class OutOfFold(Trainer):
         return np.zeros((*run.trained(self.stops, part).shape[:2], 2))
 
     def check(self, run: Run, part: Part) -> None:
-        Loss.of(self.judge)
+        run.require_loss(self.judge)
         run.require_judging(part)
 
 
