@@ -75,6 +75,7 @@ def test_clients_in_processes_of_their_own_give_the_same_bits() -> None:
         ("scaffold", {}),
         ("ditto", {}),
         ("fedrep", {}),
+        ("fedrspo", {"warm_rounds": 2, "personal_rounds": 6, "freeze_at": 0.1}),
     ):
         fits = [dffl.fit(fed, method, engine=engine, **options, **SMALL) for engine in ("vector", "processes")]
         same(*fits)
@@ -113,6 +114,7 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
             "scaffold",
             "fedrep",
             "ditto",
+            ("fedrspo", {"warm_rounds": 1, "personal_rounds": 2}),
         ],
         engine="processes",
         **SMALL,
@@ -313,7 +315,13 @@ def test_a_learning_rate_schedule_scales_the_steps_of_a_round() -> None:
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("scaffold", {"aggregate": "momentum"}), ("ditto", {}), ("fedrep", {}), ("finetune", {"epochs": (0, 2)})],
+    [
+        ("scaffold", {"aggregate": "momentum"}),
+        ("ditto", {}),
+        ("fedrep", {}),
+        ("finetune", {"epochs": (0, 2)}),
+        ("fedrspo", {"warm_rounds": 4, "warm_fraction": 0.6, "personal_rounds": 3}),
+    ],
 )
 def test_an_interrupted_fit_goes_on_to_the_same_bits(method: str, options: dict[str, Any], tmp_path: Any) -> None:
     fed, path = federation(), tmp_path / "run.checkpoint"

@@ -123,7 +123,7 @@ class FeasibleSet(eqx.Module):
     def project(self, v: ArrayLike) -> Array:
         """The Euclidean projection: the point of the set that is nearest to v, for points of shape (..., dim).
 
-        As for `solve`, the derivative is zero and the precision is that of ``v``; it is safe under ``jax.jit`` and ``jax.vmap``.
+        As for `solve`, the derivative is zero, the precision is that of ``v``, and ``jax.jit`` and ``jax.vmap`` are safe.
         A family that cannot project refuses.
         """
         v = self._checked(v, "points")

@@ -81,7 +81,7 @@ def _shift(v: Array, b: Array, m: Array, idle: Array) -> Array:
     d, eps = v.shape[-1], float(jnp.finfo(v.dtype).eps)
     low, high = jnp.full_like(b, -1.0), b * math.log(d) - 1 / d
 
-    def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
+    def advance(state: tuple[Array, Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array, Array]:
         step, m, low, high, done = state
         w = _weights(v, b, m)
         total = jnp.sum(w, axis=-1)

@@ -111,7 +111,8 @@ class Updated(NamedTuple):
 
 def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, shared: Shared) -> Updated:
     """Train one client's model for some steps."""
-    transformation, template = recipe.transformation, recipe.form.template
+    transformation, template, rate = recipe.transformation, recipe.form.template, mine.rate
+    assert rate is not None, "training needs a rate"
 
     def batch_loss(arrays: list[Array], index: Array, key: Array | None) -> tuple[Array, Diagnostics]:
         rows = Rows.cut(shared.table[_filled(index)], mine.set.dim, mine.smoothing)
@@ -130,7 +131,7 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
         gradients = None if gradients is None else gradients + gradient
         updates, state = transformation.update(_directed(recipe, mine, vector, gradient), state, vector)
         # An optimiser may move numbers that have no gradient, as weight decay does.
-        vector = optax.apply_updates(vector, jax.tree.map(lambda u: mine.rate * _trained(recipe, u), updates))
+        vector = optax.apply_updates(vector, jax.tree.map(lambda u: rate * _trained(recipe, u), updates))
         return vector, state, jax.tree.map(jnp.add, total, seen), gradients
 
     zero = jnp.zeros((), vector.dtype)

@@ -130,8 +130,8 @@ class Site:
         """Run the client update for some epochs, numbered from ``first``.
 
         ``start`` is one vector for all, one for each client, or what an earlier call returned, to continue with its optimiser's
-        state; ``state`` is a state that was kept. ``anchor`` and ``correction`` are vectors, one for all or one each. ``rate``, a
-        factor on the learning rate, and ``smoothing``, for a loss that smooths, are numbers in the same way.
+        state; ``state`` is a state that was kept. ``anchor`` and ``correction`` are vectors, one for all or one each. In the
+        same way ``rate``, a factor on the learning rate, and ``smoothing``, for a loss that smooths, are numbers.
         ``round`` and ``label`` name the rows of the history; without a round, calls are counted.
         """
         used = recipe or self.recipe

@@ -63,8 +63,12 @@ class WarmStart(Federated):
     step: float = 0.01
 
     def planned(self, settings: Settings) -> Settings:
-        own = {"rounds": self.rounds, "local_epochs": self.epochs, "client_fraction": self.fraction}
-        return replace(settings, **{name: value for name, value in own.items() if value is not None})
+        return replace(
+            settings,
+            rounds=self.rounds or settings.rounds,
+            local_epochs=self.epochs or settings.local_epochs,
+            client_fraction=self.fraction or settings.client_fraction,
+        )
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
         epochs, round = self.planned(site.settings).local_epochs, sent["round"]
@@ -169,6 +173,7 @@ class Bias(Loss):
     smooths = True
 
     def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
+        assert rows.smoothing is not None, "it smooths, so it is given"
         return jnp.sum(rows.c * (s.project(-rows.c / rows.smoothing) - rows.w_star), axis=-1)
 
 
@@ -199,22 +204,23 @@ def fedrspo(
     """The shared model of smoothed losses, trained on at each client while the smoothing falls.
 
     ``warm_rounds``, ``warm_epochs`` and ``warm_fraction`` are the federated rounds, their local epochs and the share of
-    clients; None: the run's rounds, local_epochs and client_fraction. ``personal_rounds`` and ``personal_epochs`` are the rounds alone,
-    at most, and the epochs in each. ``warm_step`` and ``personal_step`` are the factor a of the step size a l0 / 4; the setting
-    learning_rate is not used, nor is the setting loss. ``smoothing_decay`` and ``step_decay`` are k of the smoothing and of the
-    step size. ``freeze_at`` is the D below which both stay as they are; None: never.
+    clients; None: the run's rounds, local_epochs and client_fraction. ``personal_rounds`` and ``personal_epochs`` are the
+    rounds alone, at most, and the epochs in each. ``warm_step`` and ``personal_step`` are the factor a of the step size
+    a l0 / 4; the settings learning_rate and loss are not used. ``smoothing_decay`` and ``step_decay`` are k of the smoothing
+    and of the step size. ``freeze_at`` is the D below which both stay as they are; None: never.
     """
-    for name, value, setting in (("warm_rounds", warm_rounds, "rounds"), ("warm_epochs", warm_epochs, "local_epochs")):
-        if value is not None:
-            require_whole(name, value, least=1, most=LARGEST[setting])
+    if warm_rounds is not None:
+        require_whole("warm_rounds", warm_rounds, least=1, most=LARGEST["rounds"])
+    if warm_epochs is not None:
+        require_whole("warm_epochs", warm_epochs, least=1, most=LARGEST["local_epochs"])
     if warm_fraction is not None:
         require_number("warm_fraction", warm_fraction, 0.0, 1.0, "in (0, 1], or None", closed=True)
     require_whole("personal_rounds", personal_rounds, least=1, most=10**5)
     require_whole("personal_epochs", personal_epochs, least=1, most=10**5)
-    for name, value in (("warm_step", warm_step), ("personal_step", personal_step)):
-        require_number(name, value, 0.0, np.inf, "> 0 and finite")
-    for name, value in (("smoothing_decay", smoothing_decay), ("step_decay", step_decay)):
-        require_number(name, value, -1e-300, np.inf, ">= 0 and finite")
+    for name, step in (("warm_step", warm_step), ("personal_step", personal_step)):
+        require_number(name, step, 0.0, np.inf, "> 0 and finite")
+    for name, fall in (("smoothing_decay", smoothing_decay), ("step_decay", step_decay)):
+        require_number(name, fall, -1e-300, np.inf, ">= 0 and finite")
     if freeze_at is not None:
         require_number("freeze_at", freeze_at, 0.0, np.inf, "> 0 and finite, or None")
     start = WarmStart(rounds=warm_rounds, epochs=warm_epochs, fraction=warm_fraction, step=float(warm_step))
