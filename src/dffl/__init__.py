@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dffl.losses import optimal_value as optimal_value
     from dffl.losses import regret as regret
     from dffl.losses import relative_regret as relative_regret
+    from dffl.losses import rspo_plus as rspo_plus
     from dffl.losses import spo_plus as spo_plus
     from dffl.predictor import ConstantPredictor as ConstantPredictor
     from dffl.predictor import MeanPredictor as MeanPredictor
@@ -72,7 +73,7 @@ _HOMES = {
     "data": ("synthetic",),
     "federation": ("Client", "Federation"),
     "fitting": ("Fit", "fit"),
-    "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "spo_plus"),
+    "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "Polytope",

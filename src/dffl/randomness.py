@@ -33,6 +33,7 @@ class Purpose(IntEnum):
     START = 13
     TREES = 14
     FIRST_CLUSTER = 15
+    SOME_ROWS = 16
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:

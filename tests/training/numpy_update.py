@@ -6,7 +6,7 @@ numbers in the order W1, W2, b1, b2; the loss is SPO+ over top-k with a whole k.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,10 @@ def cheapest(costs: np.ndarray, k: int) -> np.ndarray:
     chosen = np.zeros_like(costs)
     np.put_along_axis(chosen, order[:, :k], 1.0, axis=1)
     return chosen
+
+
+Decide = Callable[[np.ndarray, int], np.ndarray]
+"""From costs (n, d) and k to decisions."""
 
 
 def cut(theta: np.ndarray, p: int, hidden: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -49,7 +53,14 @@ def shrunk(norm: np.ndarray, tau: float) -> np.ndarray:
 
 
 def spo_plus_gradient(
-    theta: np.ndarray, x: np.ndarray, c: np.ndarray, sense: int, k: int, hidden: int, tau: float
+    theta: np.ndarray,
+    x: np.ndarray,
+    c: np.ndarray,
+    sense: int,
+    k: int,
+    hidden: int,
+    tau: float,
+    decide: Decide = cheapest,
 ) -> np.ndarray:
     """The gradient of the mean SPO+ loss of some rows; ``c`` has a minimiser's sign already."""
     w1, w2, b1, b2 = cut(theta, x.shape[1], hidden, c.shape[1])
@@ -58,8 +69,8 @@ def spo_plus_gradient(
     y = middle @ w2 + b2
     norm = np.linalg.norm(y, axis=1, keepdims=True)
     shrink = shrunk(norm, tau)
-    reply = cheapest(2 * sense * shrink * y - c, k)
-    outer = sense * 2 * (cheapest(c, k) - reply) / len(x)
+    reply = decide(2 * sense * shrink * y - c, k)
+    outer = sense * 2 * (decide(c, k) - reply) / len(x)
     # Backwards through y tau / |y| where it is clipped: only what is tangent to the sphere is left.
     radial = np.where(norm > tau, y * np.sum(outer * y, axis=1, keepdims=True) / np.maximum(norm, tau) ** 2, 0)
     inner = shrink * (outer - radial)
@@ -133,18 +144,23 @@ class Site:
         trains: np.ndarray | None = None,
         factor: float = 1.0,
         momentum: float | None = None,
+        optimiser: Adam | SGD | None = None,
+        decide: Decide = cheapest,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The trained vector, and the mean over the steps of the loss's own gradient. The optimiser starts afresh.
+        """The trained vector, and the mean over the steps of the loss's own gradient. The optimiser starts afresh or goes on.
 
         ``trains`` marks the numbers that train; ``factor`` multiplies every step.
         """
         own = self.settings
         kind = OPTIMISERS[own.optimiser.name]  # type: ignore[union-attr]
-        optimiser = kind(own.learning_rate) if momentum is None else SGD(own.learning_rate, momentum)
+        if optimiser is None:
+            optimiser = kind(own.learning_rate) if momentum is None else SGD(own.learning_rate, momentum)
         theta, raw = start.copy(), []
         for epoch in epochs:
             for rows in self.minibatches(epoch, purpose):
-                gradient = spo_plus_gradient(theta, self.x[rows], self.c[rows], self.client.sense, self.k, own.hidden, own.tau)
+                gradient = spo_plus_gradient(
+                    theta, self.x[rows], self.c[rows], self.client.sense, self.k, own.hidden, own.tau, decide
+                )
                 raw.append(gradient)
                 gradient = gradient + pull * (theta - anchor) + correction
                 if trains is not None:

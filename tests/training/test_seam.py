@@ -79,6 +79,7 @@ def test_clients_in_processes_of_their_own_give_the_same_bits() -> None:
         ("nearest", {}),
         ("apfl", {"client_fraction": 0.6}),
         ("clustered", {"clusters": 2, "epochs": (0, 2), "client_fraction": 0.6, "loss": "fenchel-young"}),
+        ("fedrspo", {"warm_rounds": 2, "personal_rounds": 6, "freeze_at": 0.1}),
     ):
         fits = [dffl.fit(fed, method, engine=engine, **options, **SMALL) for engine in ("vector", "processes")]
         same(*fits)
@@ -124,6 +125,7 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
             "ridge-pooled",
             "apfl",
             "clustered",
+            ("fedrspo", {"warm_rounds": 1, "personal_rounds": 2}),
         ],
         engine="processes",
         **SMALL,
@@ -331,6 +333,7 @@ def test_a_learning_rate_schedule_scales_the_steps_of_a_round() -> None:
         ("finetune", {"epochs": (0, 2)}),
         ("apfl", {}),
         ("clustered", {"clusters": 2, "aggregate": "momentum", "epochs": (0, 2)}),
+        ("fedrspo", {"warm_rounds": 4, "warm_fraction": 0.6, "personal_rounds": 3}),
     ],
 )
 def test_an_interrupted_fit_goes_on_to_the_same_bits(method: str, options: dict[str, Any], tmp_path: Any) -> None:

@@ -17,12 +17,14 @@ class Rows(NamedTuple):
     x: Array
     c: Array
     w_star: Array
+    smoothing: Array | None = None
+    """The client's own smoothing, one number, for losses that smooth; else None."""
 
     @classmethod
-    def cut(cls, table: Array, dim: int) -> Rows:
+    def cut(cls, table: Array, dim: int, smoothing: Array | None = None) -> Rows:
         """The columns of rows that hold x, c and w* side by side."""
         p = table.shape[-1] - 2 * dim
-        return cls(table[..., :p], table[..., p : p + dim], table[..., p + dim :])
+        return cls(table[..., :p], table[..., p : p + dim], table[..., p + dim :], smoothing)
 
 
 class Loss(Named):
@@ -36,6 +38,13 @@ class Loss(Named):
     """Asks for a random key, a new one in every step."""
     trains: ClassVar[bool] = True
     """Has a useful gradient. A loss without one can judge candidates, and nothing more."""
+    smooths: ClassVar[bool] = False
+    """Asks for ``rows.smoothing``, and for sets that can `project`."""
+
+    def check(self, s: FeasibleSet) -> None:
+        """Refuse a set on which the loss cannot be computed."""
+        if self.smooths and not s.projects:
+            raise ValueError(f"loss {self.name!r} needs sets that can project; {s.no_projection}")
 
     @abstractmethod
     def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:

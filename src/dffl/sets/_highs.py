@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import highspy
 import numpy as np
 
+from dffl.sets._nearest import Nearest
+
 
 class LP(NamedTuple):
     """The constraints of a polytope."""
@@ -62,11 +64,19 @@ class Model:
         self._basis = self._highs.getBasis()
         self.lower = np.array([self._run(e)[j] for j, e in enumerate(np.eye(d))])
         self.upper = np.array([self._run(-e)[j] for j, e in enumerate(np.eye(d))])
+        self._nearest: Nearest | None = None
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         """One vertex for each row of costs."""
         scale = np.abs(costs).max(axis=-1, keepdims=True)
         return np.array([self._run(c) for c in costs / np.where(scale > 0, scale, 1.0)]).reshape(costs.shape)
+
+    def project(self, points: np.ndarray) -> np.ndarray:
+        """The nearest point of the polytope for each row of points."""
+        extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
+        if self._nearest is None:
+            self._nearest = Nearest(*self.lp, extent)
+        return np.array([self._nearest(v) for v in points]).reshape(points.shape)
 
     def excess(self, w: np.ndarray) -> np.ndarray:
         """The largest violation of a constraint by each row of w, relative to the constraint's size."""

@@ -45,16 +45,23 @@ class Loaded:
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         """One minimiser for each row of costs; NaN where a cost is not finite."""
-        costs = np.asarray(costs, dtype=np.float64)
-        known = np.isfinite(costs).all(axis=-1)
-        out = np.full(costs.shape, np.nan)
-        if known.any():
-            out[known] = self._ask("solve", costs[known], lambda n, d: (n, d))
-        return out
+        return self._where_finite("solve", costs)
+
+    def project(self, points: np.ndarray) -> np.ndarray:
+        """The nearest point for each row; NaN where a row is not finite."""
+        return self._where_finite("project", points)
 
     def excess(self, w: np.ndarray) -> np.ndarray:
         """The violation of the constraints by each row of w."""
         return self._ask("excess", np.asarray(w, dtype=np.float64), lambda n, d: (n,))
+
+    def _where_finite(self, what: str, rows: np.ndarray) -> np.ndarray:
+        rows = np.asarray(rows, dtype=np.float64)
+        known = np.isfinite(rows).all(axis=-1)
+        out = np.full(rows.shape, np.nan)
+        if known.any():
+            out[known] = self._ask(what, rows[known], lambda n, d: (n, d))
+        return out
 
     def _ask(self, what: str, rows: np.ndarray, shape: Callable[[int, int], tuple[int, ...]]) -> np.ndarray:
         with self._lock:
@@ -155,7 +162,8 @@ class HostSet(FeasibleSet):
 
     ``spec`` holds the subclass's own constructor arguments, by name: checked arrays (see ``parameter``), numbers and text. The
     set is saved, sent and compared by them. ``build`` makes the ``HostModel`` from them, once for all equal sets of this
-    process. ``content`` holds the arrays that make the set what it is, where ``spec`` holds something else.
+    process. ``content`` holds the arrays that make the set what it is, where ``spec`` holds something else. The model may also
+    ``project`` rows of points, (n, d) to (n, d), which losses that smooth need.
 
     A model is freed when no set needs it any more. A program compiled ahead of time (``jax.jit(s.solve).lower(c).compile()``)
     does not hold the set that it was made from: keep the set as long as the program.
@@ -194,6 +202,16 @@ class HostSet(FeasibleSet):
         # JAX may return before the host was asked, and the caller may then drop the set.
         return jax.block_until_ready(super().solve(c))
 
+    def project(self, v: ArrayLike) -> Array:
+        if not self.projects:
+            raise ValueError(self.no_projection)
+        return jax.block_until_ready(super().project(v))
+
+    @property
+    def projects(self) -> bool:
+        # Inside compiled programs no models are held: whoever handed the set to the program has asked before.
+        return all(hasattr(loaded.model, "project") for loaded in self._held.models)
+
     def spec(self) -> dict[str, Any]:
         return dict(self._loaded("spec").spec)
 
@@ -211,6 +229,13 @@ class HostSet(FeasibleSet):
 
     def _minimise(self, c: Array) -> Array:
         return _from_host(Loaded.solve, self._held, c, c.shape)
+
+    def _project(self, v: Array) -> Array:
+        return _from_host(Loaded.project, self._held, v, v.shape)
+
+    @property
+    def no_projection(self) -> str:
+        return f"{type(self).__name__}: it cannot project onto itself; give its host model a method project(points)"
 
     def _excess(self, w: Array) -> Array:
         return _from_host(Loaded.excess, self._held, w, w.shape[:-1])

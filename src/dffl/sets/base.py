@@ -85,6 +85,16 @@ class FeasibleSet(eqx.Module):
     def _diameter(self) -> Bracket:
         """The Euclidean diameter of this single set."""
 
+    def _project(self, v: Array) -> Array:
+        """The point of this single set that is nearest to v, for points of shape (..., dim). Losses that smooth need it."""
+        raise ValueError(self.no_projection)
+
+    def _largest_norm(self) -> float:
+        """The largest Euclidean norm of a point of this single set, or an upper bound: here of the box around the set."""
+        with jax.enable_x64(True):
+            sides = np.asarray(self.support(np.concatenate([np.eye(self.dim), -np.eye(self.dim)])))
+        return float(np.linalg.norm(np.abs(sides.reshape(2, -1)).max(axis=0)))
+
     def _curvature(self) -> float:
         """The radius rho of strong convexity of this single set; infinite where there is none."""
         return math.inf
@@ -110,6 +120,20 @@ class FeasibleSet(eqx.Module):
         # Fresh arrays of one precision: JAX confuses a 0-d float64 parameter that an eager scan has seen in float32.
         return _solve(self.astype(c.dtype), c)
 
+    def project(self, v: ArrayLike) -> Array:
+        """The Euclidean projection: the point of the set that is nearest to v, for points of shape (..., dim).
+
+        As for `solve`, the derivative is zero, the precision is that of ``v``, and ``jax.jit`` and ``jax.vmap`` are safe.
+        A family that cannot project refuses.
+        """
+        v = self._checked(v, "points")
+        return _projected(self.astype(v.dtype), v)
+
+    @property
+    def projects(self) -> bool:
+        """Whether the set can `project`."""
+        return type(self)._project is not FeasibleSet._project
+
     def support(self, u: ArrayLike) -> Array:
         """The support function, the maximum of ``u . w`` over the set, for directions of shape (..., dim)."""
         u = self._checked(u, "directions")
@@ -122,6 +146,10 @@ class FeasibleSet(eqx.Module):
     def diameter(self) -> Bracket:
         """The largest Euclidean distance between two points of the set, as a certified bracket."""
         return self._single("diameter")._diameter()
+
+    def largest_norm(self) -> float:
+        """The largest Euclidean norm of a point of the set, or an upper bound on it."""
+        return self._single("largest_norm")._largest_norm()
 
     def curvature(self) -> float:
         """The radius rho such that the set is an intersection of balls of radius rho; infinite if there is none."""
@@ -166,6 +194,11 @@ class FeasibleSet(eqx.Module):
             wanted = ", ".join(str(n) for n in (*batch, "...", self.dim))
             raise ValueError(f"{type(self).__name__}: {what} must have shape ({wanted}), found {array.shape}")
         return array
+
+    @property
+    def no_projection(self) -> str:
+        """What a refusal says of a set that cannot `project`."""
+        return f"{type(self).__name__}: it cannot project onto itself; define _project(v) in the family (see docs/own-set.md)"
 
     def _over_batch(self, function: Callable[[Any, Array], Array], c: Array) -> Array:
         for _ in self.batch_shape:
@@ -212,6 +245,12 @@ class NumberSet(FeasibleSet):
 def _solve(s: FeasibleSet, c: Array) -> Array:
     # The oracle is piecewise constant: no gradient passes, so nothing inside it is ever differentiated.
     return lax.stop_gradient(s._over_batch(type(s)._minimise, lax.stop_gradient(c)))
+
+
+@jax.jit
+def _projected(s: FeasibleSet, v: Array) -> Array:
+    # As the oracle: the losses that use it take its answer as fixed (Danskin).
+    return lax.stop_gradient(s._over_batch(type(s)._project, lax.stop_gradient(v)))
 
 
 S = TypeVar("S", bound=FeasibleSet)

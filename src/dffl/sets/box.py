@@ -28,6 +28,12 @@ class Box(VectorSet):
     def _minimise(self, c: Array) -> Array:
         return jnp.where(c < 0, self.upper, self.lower)
 
+    def _project(self, v: Array) -> Array:
+        return jnp.clip(v, self.lower, self.upper)
+
+    def _largest_norm(self) -> float:
+        return float(np.linalg.norm(np.maximum(np.abs(self.lower), np.abs(self.upper))))
+
     def _excess(self, w: Array) -> Array:
         size = jnp.maximum(jnp.abs(self.lower), jnp.abs(self.upper))
         excess = jnp.maximum(self.lower - w, w - self.upper)

@@ -15,7 +15,9 @@ from jax.typing import ArrayLike
 
 from dffl.sets._bits import to_one
 from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, frozen, parameter, require
+from dffl.sets.entropy_projection import onto_entropy_set
 from dffl.sets.geometry import entropy as geometry
+from dffl.sets.search import Search, advanced
 
 NARROW = 1e-4
 """Thresholds closer than this to 0 or log d are solved in float64 even in a float32 program."""
@@ -50,6 +52,18 @@ class EntropySimplex(NumberSet):
                 s = self.astype(jnp.float64)
                 return gibbs(c.astype(jnp.float64), s.min_entropy, s.spare).w.astype(c.dtype)
         return gibbs(c, self.min_entropy, self.spare).w
+
+    def _project(self, v: Array) -> Array:
+        # Two searches, one inside the other, for a point that may be near a corner: float32 has too few digits.
+        with jax.enable_x64(True):
+            s = self.astype(jnp.float64)
+            return onto_entropy_set(v.astype(jnp.float64), s.min_entropy, s.spare).astype(v.dtype)
+
+    def _largest_norm(self) -> float:
+        # As far from the uniform point as one large weight and equal others: no point with this entropy is farther.
+        d = self.dim
+        p = 1 / d + geometry.offset(d, float(self.min_entropy), 1 - 1 / d) if d > 1 else 1.0
+        return math.hypot(p, (1 - p) / math.sqrt(max(d - 1, 1)))
 
     def _excess(self, w: Array) -> Array:
         short = self.min_entropy - jnp.sum(entr(jnp.maximum(w, 0)), axis=-1)
@@ -104,16 +118,6 @@ class Gibbs(NamedTuple):
     b: Array
 
 
-class _Search(NamedTuple):
-    step: Array
-    t: Array
-    low: Array
-    high: Array
-    width: Array
-    error: Array
-    done: Array
-
-
 def gibbs(c: Array, h: Array, spare: Array | None = None) -> Gibbs:
     """Solve H(softmax(-c / b)) = h for b, row by row: c of shape (..., d), h and ``spare`` = log d - h scalars.
 
@@ -152,10 +156,10 @@ def gibbs(c: Array, h: Array, spare: Array | None = None) -> Gibbs:
     start = 0.5 * (jnp.log(2 * spare) - jnp.log(jnp.maximum(spread, tiny)))
 
     never = jnp.full_like(low, jnp.inf)
-    begin = _Search(jnp.zeros((), jnp.int32), jnp.clip(start, low, high), low, high, high - low, never, ~binding)
+    begin = Search(jnp.zeros((), jnp.int32), jnp.clip(start, low, high), low, high, high - low, never, ~binding)
 
-    def advance(state: _Search) -> _Search:
-        return _advanced(state, *_residual(state.t, z, target), tolerance)
+    def advance(state: Search) -> Search:
+        return advanced(state, *_residual(state.t, z, target), tolerance)
 
     t = lax.while_loop(lambda q: ~jnp.all(q.done) & (q.step < 200), advance, begin).t
     s = jnp.exp(t)[..., None]
@@ -184,29 +188,3 @@ def _residual(t: Array, z: Array, target: Array) -> tuple[Array, Array]:
     entropy, lack = jnp.maximum(entropy, tiny), jnp.maximum(lack, tiny)
     slope = (square - mean * mean) * top / (entropy * lack)
     return jnp.log(lack) - jnp.log(entropy) - target, slope
-
-
-def _advanced(state: _Search, value: Array, slope: Array, tolerance: float) -> _Search:
-    """One step of the search, given the residual and its slope at the current point."""
-    eps = float(jnp.finfo(value.dtype).eps)
-    low = jnp.where(value < 0, state.t, state.low)
-    high = jnp.where(value > 0, state.t, state.high)
-    newton = state.t - value / slope
-    width = high - low
-    error = jnp.abs(value)
-    check = state.step % 3 == 2
-    stale = check & (width > 0.5 * state.width) & (error > 0.1 * state.error)
-    inside = (newton > low) & (newton < high)
-    t = jnp.where(inside & ~stale, newton, 0.5 * (low + high))
-    small = jnp.maximum(error, jnp.abs(newton - state.t)) <= tolerance
-    t = jnp.where(small, jnp.where(inside, newton, state.t), t)
-    close = small | (width <= 2 * eps * jnp.maximum(1, jnp.abs(t)))
-    return _Search(
-        step=state.step + 1,
-        t=jnp.where(state.done, state.t, t),
-        low=low,
-        high=high,
-        width=jnp.where(check, width, state.width),
-        error=jnp.where(check, error, state.error),
-        done=state.done | close,
-    )

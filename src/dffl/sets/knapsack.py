@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 
 from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, parameter, require
 from dffl.sets.geometry import knapsack as geometry
+from dffl.sets.level import level
 from dffl.sets.ranking import ratio_order, weight_before
 
 
@@ -40,6 +41,25 @@ class FractionalKnapsack(VectorSet):
         wanted = c < 0
         before = weight_before(ratio_order(c, self.weights), jnp.where(wanted, self.weights, 0))
         return jnp.where(wanted, jnp.clip((self.budget - before) / self.weights, 0, 1), 0)
+
+    def _project(self, v: Array) -> Array:
+        # clip(v - m a, 0, 1) with the smallest m >= 0 that fits the budget. The items that a greedy fill by v / a takes fill it
+        # by themselves, and m is below the ratio of the last one: subtracted, it leaves the numbers that matter at size 1.
+        free, wanted = jnp.clip(v, 0, 1), v > 0
+        before = weight_before(ratio_order(-v, self.weights), jnp.where(wanted, self.weights, 0))
+        taken, ratio = wanted & (before < self.budget), v / self.weights
+        last = jnp.min(jnp.where(taken, ratio, jnp.inf), axis=-1, keepdims=True)
+        last = jnp.where(jnp.isfinite(last), last, jnp.max(ratio, axis=-1, keepdims=True))
+        w = level(jnp.minimum(v - last * self.weights, 1), self.weights, self.budget, taken)
+        used = jnp.sum(self.weights * w, axis=-1, keepdims=True)
+        w = w * jnp.where(used > self.budget, self.budget / jnp.where(used > 0, used, 1), 1)  # rounding alone overfills it
+        return jnp.where(jnp.sum(self.weights * free, axis=-1, keepdims=True) > self.budget, w, free)
+
+    def _largest_norm(self) -> float:
+        # Of all vertices, the one that fills the lightest items first: an exchange for a heavier item leaves a smaller rest.
+        weights = np.sort(self.weights)
+        before = np.cumsum(weights) - weights
+        return float(np.linalg.norm(np.clip((float(self.budget) - before) / weights, 0, 1)))
 
     def _excess(self, w: Array) -> Array:
         box = jnp.maximum(jnp.max(-w, axis=-1), jnp.max(w - 1, axis=-1))

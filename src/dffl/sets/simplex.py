@@ -11,6 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, parameter, require
+from dffl.sets.level import level
 
 
 class Simplex(NumberSet):
@@ -26,6 +27,12 @@ class Simplex(NumberSet):
     def _minimise(self, c: Array) -> Array:
         return self.scale * jax.nn.one_hot(jnp.argmin(c, axis=-1), self.dim, dtype=c.dtype)
 
+    def _project(self, v: Array) -> Array:
+        return self.scale * onto_unit_simplex(v, jnp.where(self.scale > 0, self.scale, 1))
+
+    def _largest_norm(self) -> float:
+        return float(self.scale)
+
     def _excess(self, w: Array) -> Array:
         size = jnp.where(self.scale > 0, self.scale, 1)
         off = jnp.abs(jnp.sum(w, axis=-1) - self.scale)
@@ -40,3 +47,10 @@ class Simplex(NumberSet):
     def _shape_distance(self, other: Self) -> Bracket:
         # The best shift aligns the centres: what is left is the largest entry of a unit vector that sums to zero.
         return Bracket.at(abs(float(self.scale - other.scale)) * math.sqrt(1 - 1 / self.dim))
+
+
+def onto_unit_simplex(v: Array, unit: ArrayLike = 1) -> Array:
+    """The projection of v / unit, (..., d), onto {w >= 0, sum w = 1}: max(v / unit - m, 0), m within 1 below the largest."""
+    below = (v - jnp.max(v, axis=-1, keepdims=True)) / unit
+    one = jnp.ones_like(v)
+    return level(jnp.maximum(below, -1), one, one[..., 0], below == 0)

@@ -11,6 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, parameter, require
+from dffl.sets.level import level
 from dffl.sets.ranking import weight_before
 
 
@@ -29,6 +30,18 @@ class TopK(NumberSet):
 
     def _minimise(self, c: Array) -> Array:
         return jnp.clip(self.k - weight_before(c, jnp.ones((), c.dtype)[None]), 0, 1)
+
+    def _project(self, v: Array) -> Array:
+        # clip(v - m, 0, 1) for the m that takes k. It is between p - 1 and p, where p is the last entry that top-k takes: so
+        # entries farther than 1 from p are 0 or 1, and differences to p keep their digits however large v is.
+        taken = weight_before(-v, jnp.ones((), v.dtype)[None]) < self.k
+        last = jnp.min(jnp.where(taken, v, jnp.inf), axis=-1, keepdims=True)
+        last = jnp.where(jnp.isfinite(last), last, jnp.max(v, axis=-1, keepdims=True))
+        return level(jnp.clip(v - last, -1, 1), jnp.ones_like(v), self.k, taken)
+
+    def _largest_norm(self) -> float:
+        whole = math.floor(float(self.k))
+        return math.sqrt(whole + (float(self.k) - whole) ** 2)
 
     def _excess(self, w: Array) -> Array:
         box = jnp.maximum(jnp.max(-w, axis=-1), jnp.max(w - 1, axis=-1))

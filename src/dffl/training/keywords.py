@@ -66,3 +66,13 @@ class FitKeywords(SettingsKeywords, total=False):
     alpha: float
     adaptive: bool
     clusters: int
+    warm_rounds: int | None
+    warm_epochs: int | None
+    warm_fraction: float | None
+    warm_step: float
+    personal_rounds: int
+    personal_epochs: int
+    personal_step: float
+    smoothing_decay: float
+    step_decay: float
+    freeze_at: float | None

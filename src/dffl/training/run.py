@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dffl.federation import Client, Federation
+from dffl.losses import Loss
 from dffl.predictor import ConstantPredictor, NetworkPredictor, Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.training.alone import Own
@@ -71,6 +72,7 @@ class Run:
         checkpoint: Checkpoint | None = None,
     ):
         self.federation, self.settings = federation, settings
+        self.require_loss(settings.loss)
         self.validation = None if validation is None else _matched(federation, validation)
         self.progress = progress or Progress(show=False)
         self.history = History(federation.names)
@@ -199,14 +201,22 @@ class Run:
             self.spent[job] += Spent(sent=order * len(answer.members), answered=_bytes(answer.fields))
             yield answer
 
+    def require_loss(self, loss: Loss | str) -> None:
+        """Refuse a loss that cannot be computed on some client's set."""
+        for client in self.federation:
+            try:
+                Loss.of(loss).check(client.set)
+            except ValueError as error:
+                raise ValueError(f"client {client.name!r}: {error}") from None
+
     def require_judging(self, part: Part) -> None:
         """Refuse a choice on held-out samples where there are none."""
         self.judged.add(part)
         if not self.engine(part).judges:
             raise ValueError(f"method {self.performing!r} chooses on a separate validation federation: pass validation=...")
 
-    def restored(self, trainer: Trainer, part: Part) -> ServerState | None:
-        """The server's state of an earlier run that was interrupted in this training."""
+    def restored(self, trainer: Trainer, part: Part, rounds: int) -> ServerState | None:
+        """The server's state of an earlier run that was interrupted in this training, which has so many rounds."""
         if self._checkpoint is None:
             return None
         found = self._checkpoint.saved(job_name(trainer, part), done=False)
@@ -216,7 +226,7 @@ class Run:
         self.history.restore(job_name(trainer, part), found.history)
         self.spent[job_name(trainer, part)] = UNKNOWN
         state = ServerState(int(found.state["round"]), found.state["shared"], found.memory)
-        self.progress.advance(trainer.work(self, part) * state.round / self.settings.rounds, trainer.name)
+        self.progress.advance(trainer.work(self, part) * state.round / rounds, trainer.name)
         return state
 
     def save(self, trainer: Trainer, part: Part, state: ServerState) -> None:

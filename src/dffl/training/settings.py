@@ -48,7 +48,7 @@ class Settings:
     client_fraction: float = 1.0
     """The share C of the clients that a round samples."""
     loss: Loss | str = "spo+"
-    """What clients train on: a name (spo+, mse, spo+mse, fenchel-young, dpo) or a `dffl.Loss`."""
+    """What clients train on: a name (spo+, rspo+, fenchel-young, dpo, mse, spo+mse) or a `dffl.Loss`."""
     aggregate: Aggregator | str = "mean"
     """How a round's updates become the next shared model: a name (mean, median, trimmed-mean, krum, momentum, server-adam) or
     a `dffl.Aggregator`."""

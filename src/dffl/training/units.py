@@ -10,6 +10,8 @@ from dffl.federation import Client, Federation, optima
 from dffl.predictor import Normaliser
 from dffl.training.settings import Settings
 
+LEAST_SMOOTHING = 1e-6
+
 
 def client_units(federation: Federation, settings: Settings) -> list[Normaliser]:
     """The units that each client trains in: those of its own samples, or those of all samples if the settings pool them."""
@@ -28,6 +30,16 @@ def pooled(own: list[Normaliser], names: Sequence[str], counts: Sequence[int], s
 def in_units(client: Client, unit: Normaliser) -> tuple[np.ndarray, np.ndarray]:
     """A client's features (n, p) and costs (n, d) in these units."""
     return unit.features(client.x), client.sense * client.c / unit.c_scale
+
+
+def own_smoothing(client: Client, unit: Normaliser) -> float:
+    """How much a loss that smooths does so by default: the mean norm of the costs over the largest norm of a decision.
+
+    The authors of FedRSPO+ start there, and also bound it from below.
+    """
+    _, costs = in_units(client, unit)
+    reach = client.set.largest_norm()
+    return max(float(np.linalg.norm(costs, axis=1).mean()) / (reach if reach > 0 else 1.0), LEAST_SMOOTHING)
 
 
 def sample_table(federation: Federation, units: list[Normaliser], dtype: str) -> np.ndarray:

@@ -86,6 +86,10 @@ class ClientSide(NamedTuple):
     """The vector that the proximal term pulls towards."""
     correction: Numbers | None = None
     """A vector that is added to every gradient, as in SCAFFOLD."""
+    rate: Numbers | None = None
+    """A factor on the learning rate; what judges has none."""
+    smoothing: Numbers | None = None
+    """How much a loss that smooths does so."""
 
 
 class Shared(NamedTuple):
@@ -94,8 +98,6 @@ class Shared(NamedTuple):
     table: Numbers
     steps: Numbers
     """How many of the minibatches to take."""
-    rate: Numbers
-    """A factor on the learning rate."""
 
 
 class Updated(NamedTuple):
@@ -109,10 +111,11 @@ class Updated(NamedTuple):
 
 def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, shared: Shared) -> Updated:
     """Train one client's model for some steps."""
-    transformation, template = recipe.transformation, recipe.form.template
+    transformation, template, rate = recipe.transformation, recipe.form.template, mine.rate
+    assert rate is not None, "training needs a rate"
 
     def batch_loss(arrays: list[Array], index: Array, key: Array | None) -> tuple[Array, Diagnostics]:
-        rows = Rows.cut(shared.table[_filled(index)], mine.set.dim)
+        rows = Rows.cut(shared.table[_filled(index)], mine.set.dim, mine.smoothing)
         present = (index >= 0).astype(vector.dtype)
         predicted, norm = recipe.form.forward(template.assemble(arrays), rows.x)
         share = present / jnp.maximum(jnp.sum(present), 1)
@@ -128,7 +131,7 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
         gradients = None if gradients is None else gradients + gradient
         updates, state = transformation.update(_directed(recipe, mine, vector, gradient), state, vector)
         # An optimiser may move numbers that have no gradient, as weight decay does.
-        vector = optax.apply_updates(vector, jax.tree.map(lambda u: shared.rate * _trained(recipe, u), updates))
+        vector = optax.apply_updates(vector, jax.tree.map(lambda u: rate * _trained(recipe, u), updates))
         return vector, state, jax.tree.map(jnp.add, total, seen), gradients
 
     zero = jnp.zeros((), vector.dtype)
@@ -177,7 +180,7 @@ def candidate_losses(
     ``vectors`` (models, size), ``mixing`` (candidates, models); ``mine.batches`` is one batch of the rows that judge.
     """
     index = mine.batches[0]
-    rows = Rows.cut(table[_filled(index)], mine.set.dim)
+    rows = Rows.cut(table[_filled(index)], mine.set.dim, mine.smoothing)
     share = (index >= 0).astype(vectors.dtype)
     share = share / jnp.maximum(jnp.sum(share), 1)
     outputs = jnp.stack([recipe.form.forward(recipe.form.template.network(v), rows.x)[0] for v in vectors])

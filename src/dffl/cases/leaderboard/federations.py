@@ -16,7 +16,7 @@ SEARCH_SEED = 101
 """The search sees no federation that judges."""
 TEST_SAMPLES = 1000
 ZONES = ("zones, weather", "zones, past prices")
-NO_AXES: Parameters = {"eta_obj": None, "eta_constr": None, "degree": None, "imbalanced": None}
+NO_AXES: Parameters = {"imbalanced": None, "degree": None, "eta_obj": None, "eta_constr": None}
 SYNTHETIC = {"rounds": 50, "local_epochs": 5, "batch_size": 64, "client_fraction": 0.2}
 """The settings of the paper's study."""
 

@@ -40,6 +40,8 @@ class Layout(NamedTuple):
     table: Any
     batches: Sequence[Batches]
     held: JudgingSamples | None
+    smoothing: Callable[[int], float]
+    """A client's own smoothing, by its position; computed when a loss asks for it."""
 
 
 class JudgingSamples(NamedTuple):
@@ -125,14 +127,16 @@ class Site:
         anchor: Any = None,
         correction: Any = None,
         state: Sequence[np.ndarray] | None = None,
-        rate: float = 1.0,
+        rate: Any = 1.0,
+        smoothing: Any = None,
         round: int | None = None,
         label: str = "",
     ) -> TrainedModels:
         """Run the client update for some epochs, numbered from ``first``.
 
         ``start`` is one vector for all, one for each client, or what an earlier call returned, to continue with its optimiser's
-        state; ``state`` is a state that was kept. ``anchor`` and ``correction`` are vectors, one for all or one each.
+        state; ``state`` is a state that was kept. ``anchor`` and ``correction`` are vectors, one for all or one each. In the
+        same way ``rate``, a factor on the learning rate, and ``smoothing``, for a loss that smooths, are numbers.
         ``round`` and ``label`` name the rows of the history; without a round, calls are counted.
         """
         used = recipe or self.recipe
@@ -143,23 +147,40 @@ class Site:
                 key=self._keys(first + begin) if used.loss.random else None,
                 anchor=self._each(anchor) if used.pull else None,
                 correction=None if correction is None else self._each(correction),
+                rate=self._numbers(rate),
+                smoothing=self._smoothings([used.loss], smoothing),
             )
-            shared = Shared(self._layout.table, np.int32(count * self._batches[0].steps), np.asarray(rate, self.initial.dtype))
+            shared = Shared(self._layout.table, np.int32(count * self._batches[0].steps))
             current = compiled_update(used)(self._blocks, current.vector, current.state, side, shared)
             self._note(Note(self.members, label, self._calls if round is None else round, count, current.seen))
             self._calls += 1
         return TrainedModels(current, len(self))
 
-    def judge(self, models: np.ndarray, mixing: np.ndarray, losses: Sequence[Loss], training: bool = False) -> list[np.ndarray]:
+    def judge(
+        self, models: np.ndarray, mixing: np.ndarray, losses: Sequence[Loss], *, training: bool = False, smoothing: Any = None
+    ) -> list[np.ndarray]:
         """The mean of each loss on the clients' held-out samples, or on those that train, (clients, candidates) each.
 
-        ``models`` (clients, models, numbers); ``mixing`` (candidates, models) defines how a candidate mixes their outputs.
+        ``models`` (clients, models, numbers); ``mixing`` (candidates, models) defines how a candidate mixes their outputs;
+        ``smoothing`` as in `train`.
         """
-        table, index = self._training_rows() if training else self._held_rows()
-        side = self._side._replace(batches=index, key=self._keys(0) if any(loss.random for loss in losses) else None)
-        program = compiled_losses(self.recipe, tuple(losses))
-        judged = program(self._blocks, self._padded(models), side, mixing.astype(self.initial.dtype), table)
-        return [np.asarray(values)[: len(self)] for values in judged]
+        table, rows = self._training_rows() if training else self._held_rows()
+        # Of those that train, as many places as the minibatches have: that follows from the client alone.
+        most = self._batches[0].steps * self._batches[0].rows if training else max(map(len, rows))
+        return self._judged(models, mixing, losses, table, rows, judging_rows(most), smoothing)
+
+    def sampled_means(self, losses: Sequence[Loss], most: int, *, smoothing: Any = None) -> list[np.ndarray]:
+        """The mean, (clients,) each, of losses that look at no prediction, on at most ``most`` of a client's own samples.
+
+        They are samples that train, drawn at random, and the same ones in every call.
+        """
+        rows = []
+        for own in self._batches:
+            order = stream(self.settings.seed, Purpose.SOME_ROWS, own.name).permutation(own.n)
+            rows.append(own.offset + np.sort(order[:most]))
+        nobody = np.zeros((len(self), 1, self.initial.size), self.initial.dtype)
+        found = self._judged(nobody, np.ones((1, 1)), losses, self._layout.table, rows, judging_rows(most), smoothing)
+        return [means[:, 0] for means in found]
 
     def samples(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Each client's features (n, p) and costs (n, d) in its own units, for what needs no training; in float64."""
@@ -175,26 +196,43 @@ class Site:
         assert self._layout.held is not None, "these samples were laid out without any to judge on"
         return self._layout.held.counts[self.members]
 
+    @property
+    def smoothing(self) -> np.ndarray:
+        """Each client's own smoothing: what losses that smooth use unless a trainer says otherwise."""
+        return np.array([self._layout.smoothing(int(member)) for member in self.members])
+
     # Idle places, padding and shapes stay below this line.
 
-    def _held_rows(self) -> tuple[Any, np.ndarray]:
+    def _held_rows(self) -> tuple[Any, list[np.ndarray]]:
         if self._layout.held is None:
             raise RuntimeError("these samples were laid out without any to judge on")
         table, starts, counts = self._layout.held
-        return table, self._in_places(starts[self.members], counts[self.members], int(counts[self.members].max()))
+        return table, [starts[member] + np.arange(counts[member]) for member in self.members]
 
-    def _training_rows(self) -> tuple[Any, np.ndarray]:
-        # As many places as the minibatches have: that follows from the client alone, whoever is judged beside it.
-        most = self._batches[0].steps * self._batches[0].rows
-        starts, counts = zip(*((own.offset, own.n) for own in self._batches), strict=True)
-        return self._layout.table, self._in_places(starts, counts, most)
+    def _training_rows(self) -> tuple[Any, list[np.ndarray]]:
+        return self._layout.table, [own.offset + np.arange(own.n) for own in self._batches]
 
-    def _in_places(self, starts: Sequence[int], counts: Sequence[int], most: int) -> np.ndarray:
-        """For each place one batch of all the rows from a start on; -1 is an empty place."""
-        index = np.full((self._places, 1, judging_rows(most)), -1, np.int32)
-        for place, (start, count) in enumerate(zip(starts, counts, strict=True)):
-            index[place, 0, :count] = start + np.arange(count)
-        return index
+    def _judged(
+        self,
+        models: np.ndarray,
+        mixing: np.ndarray,
+        losses: Sequence[Loss],
+        table: Any,
+        rows: list[np.ndarray],
+        places: int,
+        smoothing: Any,
+    ) -> list[np.ndarray]:
+        index = np.full((self._places, 1, places), -1, np.int32)
+        for place, own in enumerate(rows):
+            index[place, 0, : len(own)] = own
+        side = self._side._replace(
+            batches=index,
+            key=self._keys(0) if any(loss.random for loss in losses) else None,
+            smoothing=self._smoothings(losses, smoothing),
+        )
+        program = compiled_losses(self.recipe, tuple(losses))
+        judged = program(self._blocks, self._padded(models), side, mixing.astype(self.initial.dtype), table)
+        return [np.asarray(values)[: len(self)] for values in judged]
 
     def _started(self, start: Any, recipe: Recipe, state: Sequence[np.ndarray] | None) -> Updated:
         if isinstance(start, TrainedModels):
@@ -216,6 +254,16 @@ class Site:
     def _keys(self, first: int) -> np.ndarray:
         words = [stream(self.settings.seed, Purpose.LOSS, own.name, first).integers(2**32, size=2) for own in self._batches]
         return self._padded(np.array(words, np.uint32))
+
+    def _smoothings(self, losses: Sequence[Loss], given: Any) -> np.ndarray | None:
+        """One smoothing for each place, if one of the losses asks for it."""
+        if not any(loss.smooths for loss in losses):
+            return None
+        return self._numbers(self.smoothing if given is None else given)
+
+    def _numbers(self, values: Any) -> np.ndarray:
+        """One number for each place, from one for all or one for each client."""
+        return self._padded(np.broadcast_to(np.asarray(values, self.initial.dtype), (len(self),)))
 
     def _each(self, vectors: Any) -> np.ndarray:
         """One vector for each place, from one for all or one for each client."""

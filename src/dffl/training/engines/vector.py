@@ -10,7 +10,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cache, cached_property
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from dffl.training.engines.cores import core_count, side_by_side
 from dffl.training.engines.site import JudgingSamples, Layout, Site, judging_rows
 from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.settings import Settings
-from dffl.training.units import client_units, sample_table
+from dffl.training.units import client_units, own_smoothing, sample_table
 from dffl.training.update import BLOCK, ClientSide, places_for
 
 
@@ -67,7 +67,8 @@ class VectorEngine:
             Batches(client.name, client.n, settings.batch_size, settings.seed, int(start))
             for client, start in zip(federation, starts, strict=True)
         ]
-        self._layout = Layout(settings, recipe, self.initial, table, batches, judging)
+        smoothing = cache(lambda place: own_smoothing(federation[place], self.units[place]))
+        self._layout = Layout(settings, recipe, self.initial, table, batches, judging, smoothing)
         self._cores = core_count()
         self._groups = self._grouped()
         self._kept: defaultdict[str, dict[int, Fields]] = defaultdict(dict)

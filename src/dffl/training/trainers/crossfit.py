@@ -51,7 +51,7 @@ class OutOfFold(Trainer):
         return np.zeros(self.stops.reached(run, part).shape[:2])
 
     def check(self, run: Run, part: Part) -> None:
-        Loss.of(self.judge)
+        run.require_loss(self.judge)
         run.require_judging(part)
 
 

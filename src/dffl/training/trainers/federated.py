@@ -47,16 +47,17 @@ class Federated(Trainer):
     AGGREGATE: ClassVar[str] = "aggregate/"
 
     def train(self, run: Run, part: Part) -> Any:
-        state = run.restored(self, part)
+        rounds = self.planned(run.settings).rounds
+        state = run.restored(self, part, rounds)
         if state is None:
             state = self.begin(run.engine(part))
-        while state.round < run.settings.rounds:
+        while state.round < rounds:
             state = self.next(run, part, state)
             run.save(self, part, state)
         return self.finish(run, part, state)
 
     def next(self, run: Run, part: Part, state: ServerState) -> ServerState:
-        engine, settings = run.engine(part), run.settings
+        engine, settings = run.engine(part), self.planned(run.settings)
         # A fold samples clients of its own, as it has a start of its own.
         members = sampled(engine.names, part.seeded(settings), state.round)
         samples = float(engine.counts.sum())
@@ -115,14 +116,19 @@ class Federated(Trainer):
         return np.zeros_like(run.engine(part).initial)
 
     def check(self, run: Run, part: Part) -> None:
-        self.aggregator(run.settings).check(participants(len(run.engine(part).names), run.settings.client_fraction))
+        settings = self.planned(run.settings)
+        self.aggregator(settings).check(participants(len(run.engine(part).names), settings.client_fraction))
         if self.loss is not None:
-            trainable(self.loss)
+            run.require_loss(trainable(self.loss))
 
     def work(self, run: Run, part: Part) -> float:
-        counts, settings = run.engine(part).counts, run.settings
+        counts, settings = run.engine(part).counts, self.planned(run.settings)
         share = participants(len(counts), settings.client_fraction) / len(counts)
         return float(counts.sum()) * share * settings.rounds * settings.local_epochs
+
+    def planned(self, settings: Settings) -> Settings:
+        """The settings of this training: those of the run, unless it has rounds of its own."""
+        return settings
 
     def aggregator(self, settings: Settings) -> Aggregator:
         return Aggregator.of(settings.aggregate if self.aggregate is None else self.aggregate)

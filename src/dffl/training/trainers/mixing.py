@@ -58,7 +58,7 @@ class Weights(Trainer):
         return np.zeros(len(run.trained(self.own, part)))
 
     def check(self, run: Run, part: Part) -> None:
-        Loss.of(self.judge)
+        run.require_loss(self.judge)
         run.require_judging(part)
 
 

@@ -138,7 +138,7 @@ class Chosen(Trainer):
         return Tuned(stops[:, 0], np.zeros(len(stops), int))
 
     def check(self, run: Run, part: Part) -> None:
-        Loss.of(self.judge)
+        run.require_loss(self.judge)
         run.require_judging(part)
 
 
