@@ -12,7 +12,7 @@ import pandas as pd
 
 from dffl.checks import require_whole
 from dffl.federation import Federation
-from dffl.fitting import Fit, perform, require_federation, running, same_shape
+from dffl.fitting import Fit, Plan, perform, require_federation, running, same_shape
 from dffl.harm import ENOUGH_STARTS, above_tolerance, judge_harm
 from dffl.harm import HARM_TOLERANCE as HARM_TOLERANCE  # `cases/energy` takes it from here
 from dffl.progress import Progress
@@ -94,12 +94,18 @@ def fit_all(
     is asked for more than once has its options in the key: ``ditto(pull=0.1)``. A `local` with options takes the place of the
     usual one that others are compared with.
     """
-    asked, made = _asked(methods, settings)
-    return _fit_all(federation, asked, made, validation, progress, checkpoint)
+    return _fit_all(federation, _asked(methods, settings), validation, progress, checkpoint)
 
 
-def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> tuple[dict[str, Request], Settings]:
-    """The methods by their titles, `local` among them, and the settings of the run."""
+class Asked(NamedTuple):
+    """A method with its options, and the settings that it trains with: a method may have defaults of its own."""
+
+    request: Request
+    settings: Settings
+
+
+def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[str, Asked]:
+    """The methods by their titles, `local` among them."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
     given, _ = requests(methods, {})
@@ -108,25 +114,38 @@ def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> tuple
     asked, rest = requests(given if alone else [*given, "local"], settings)
     names = [one.method.name for one in asked]
     titles = [one.method.name if names.count(one.method.name) == 1 else one.title for one in asked]
-    return dict(zip(titles, asked, strict=True)), Settings.of(**rest)
+    return {title: Asked(one, _settings_of(one, rest)) for title, one in zip(titles, asked, strict=True)}
+
+
+def _settings_of(one: Request, given: dict[str, Any]) -> Settings:
+    return Settings.of(**{**one.method.settings, **given})
 
 
 def _fit_all(
     federation: Federation,
-    asked: dict[str, Request],
-    settings: Settings,
+    asked: dict[str, Asked],
     validation: Federation | None,
     progress: bool | Progress | None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> dict[str, Fit]:
-    with running(federation, list(asked.values()), settings, validation, progress, checkpoint) as run:
-        return {title: perform(run, one) for title, one in asked.items()}
+    plans = _plans(list(asked.values()))
+    with running(federation, plans, validation, progress, checkpoint) as runs:
+        of = {plan.settings: run for plan, run in zip(plans, runs, strict=True)}
+        return {title: perform(of[one.settings], one.request) for title, one in asked.items()}
+
+
+def _plans(asked: Sequence[Asked]) -> list[Plan]:
+    """Methods with the same settings train in one run, and share what they have in common."""
+    made: dict[Settings, Plan] = {}
+    for request, settings in asked:
+        made.setdefault(settings, Plan(settings, [])).asked.append(request)
+    return list(made.values())
 
 
 def refuse_early(federation: Federation, methods: Sequence[MethodChoice], **settings: Unpack[SettingsKeywords]) -> None:
     """Refuse everything that `fit_all` would refuse, and train nothing."""
     asked, rest = requests(methods, settings)
-    with running(federation, asked, Settings.of(**rest), progress=False):
+    with running(federation, _plans([Asked(one, _settings_of(one, rest)) for one in asked]), progress=False):
         pass
 
 
@@ -163,10 +182,14 @@ def judge_starts(
     """Train several methods from several starts, one start after the other, and judge each."""
     judged(federation, test)
     require_whole("starts", starts, least=1)
-    asked, made = _asked(methods, settings)
+    asked = _asked(methods, settings)
+    first = next(iter(asked.values())).settings.seed
+    found = []
     with Progress(progress, runs=starts) as bar:
-        seeds = start_seeds(made.seed, starts)
-        return [Start.of(_fit_all(federation, asked, replace(made, seed=seed), validation, bar), test) for seed in seeds]
+        for seed in start_seeds(first, starts):
+            there = {name: one._replace(settings=replace(one.settings, seed=seed)) for name, one in asked.items()}
+            found.append(Start.of(_fit_all(federation, there, validation, bar), test))
+    return found
 
 
 def tabulate(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Unpack
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
@@ -230,39 +231,54 @@ def fit(
     settings of `dffl.Settings`: seed, rounds, local_epochs, batch_size, client_fraction, loss, aggregate and so on.
     ``validation`` is the separate federation that the oracle methods choose by. ``progress`` switches the bar on or off; by
     default it shows in a terminal. ``checkpoint`` names a file from which an interrupted fit continues to the same numbers;
-    it is removed when the fit is complete.
+    it is removed when the fit is complete. A method may have defaults of its own for some settings, such as the learning rate
+    of `crossfit`; a keyword takes their place.
     """
     asked, settings = request(method, keywords)
-    with running(federation, [asked], Settings.of(**settings), validation, progress, checkpoint) as run:
+    with running(federation, [Plan(Settings.of(**settings), [asked])], validation, progress, checkpoint) as [run]:
         return perform(run, asked)
+
+
+class Plan(NamedTuple):
+    """Methods that share a run: they have the same settings."""
+
+    settings: Settings
+    asked: list[Request]
 
 
 @contextmanager
 def running(
     federation: Federation,
-    asked: Sequence[Request],
-    settings: Settings,
+    plans: Sequence[Plan],
     validation: Federation | None = None,
     progress: bool | Progress | None = None,
     checkpoint: str | PathLike[str] | None = None,
-) -> Iterator[Run]:
-    """A run for these methods, with everything that can be refused refused before anything trains.
+) -> Iterator[list[Run]]:
+    """A run for each plan, with everything that can be refused refused before anything trains.
 
-    ``progress`` may be a bar that several runs share; its owner closes it.
+    ``progress`` may be a bar that several calls share; its owner closes it.
     """
     require_federation("federation", federation)
     keep_compiled_programs()
-    saved = None if checkpoint is None else Checkpoint(checkpoint, run_fingerprint(federation, validation, settings))
     owned = nullcontext(progress) if isinstance(progress, Progress) else Progress(progress)
-    with owned as bar, Run(federation, settings, validation, bar, saved) as run:
-        rehearsal = run.rehearse(asked)
-        if validation is not None and asked and rehearsal.complete and ALL not in run.judged:
-            names = ", ".join(one.method.name for one in asked)
+    with owned as bar, ExitStack() as stack:
+        runs, work, unused, saved = [], 0.0, validation is not None, []
+        for number, (settings, asked) in enumerate(plans):
+            if checkpoint is not None:
+                path = Path(checkpoint) if number == 0 else Path(f"{checkpoint}-{number + 1}")
+                saved.append(Checkpoint(path, run_fingerprint(federation, validation, settings)))
+            run = stack.enter_context(Run(federation, settings, validation, bar, saved[-1] if saved else None))
+            rehearsal = run.rehearse(asked)
+            work += rehearsal.work
+            unused = unused and bool(asked) and rehearsal.complete and ALL not in run.judged
+            runs.append(run)
+        if unused:
+            names = ", ".join(one.method.name for plan in plans for one in plan.asked)
             raise ValueError(f"validation is not used by {names}; oracle-interp-spo and oracle-interp-mse take it")
-        bar.begin_run(rehearsal.work)
-        yield run
-        if saved is not None:
-            saved.remove()
+        bar.begin_run(work)
+        yield runs
+        for one in saved:
+            one.remove()
 
 
 def perform(run: Run, asked: Request) -> Fit:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dffl.named import plain, rebuilt
-from dffl.training.aggregators.server import Momentum
+from dffl.training.methods.crossfit import OWN_SETTINGS
 from dffl.training.trainers.tuning import EPOCHS
 
 Candidate = dict[str, Any]
@@ -20,7 +20,7 @@ Candidate = dict[str, Any]
 
 PLAIN: Candidate = {"learning_rate": 1e-3, "schedule": "constant", "aggregate": "mean"}
 """The paper's recipe of training."""
-FAST: Candidate = {"learning_rate": 2e-3, "schedule": "cosine", "aggregate": plain(Momentum(rate=0.7, momentum=0.5))}
+FAST: Candidate = {name: plain(value) for name, value in OWN_SETTINGS.items()}
 """A higher rate that falls to zero over the rounds, and a server with momentum."""
 COSINE: Candidate = {**PLAIN, "learning_rate": 2e-3, "schedule": "cosine"}
 MOMENTUM: Candidate = {**PLAIN, "aggregate": FAST["aggregate"]}
@@ -84,11 +84,15 @@ DEGREES_OF_RIDGE = [{"degree": 1}, {"degree": 2}]
 TURNED = ({**PLAIN, "judge": "spo+"}, *({**FAST, "judge": "regret", "pooled_units": pooled} for pooled in (False, True)),
           {**FAST, "judge": "spo+", "pooled_units": True})  # fmt: skip
 """A matrix in front of the first layer, with each client's own units and with pooled ones."""
-FEDRSPO: tuple[Candidate, ...] = ({},)
+_SAME_BUDGET = {"warm_rounds": None, "warm_epochs": None, "warm_fraction": None, "personal_rounds": 100}
+FEDRSPO: tuple[Candidate, ...] = (
+    {}, _SAME_BUDGET, {**_SAME_BUDGET, "freeze_at": None}, {**_SAME_BUDGET, "personal_step": 0.003, "freeze_at": None},
+)  # fmt: skip
+"""As its authors publish it, and with as many rounds and epochs as the others have."""
 
 LOSSES: dict[str, list[Candidate]] = {
     "spo+": [{}],
-    "rspo+": [{}],
+    "rspo+": [{"loss": {"kind": "loss", "name": "rspo+", "strength": strength}} for strength in (0.1, 1.0)],
     "fenchel-young": [{"loss": {"kind": "loss", "name": "fenchel-young", "scale": scale}} for scale in (0.1, 1.0)],
     "dpo": [{"loss": {"kind": "loss", "name": "dpo", "scale": scale}} for scale in (0.1, 1.0)],
     "mse": [{}],

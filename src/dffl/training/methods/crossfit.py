@@ -15,6 +15,7 @@ from typing import Any
 
 from dffl.losses import Loss
 from dffl.predictor import MeanPredictor, Predictor
+from dffl.training.aggregators.server import Momentum
 from dffl.training.methods.registry import method
 from dffl.training.run import Outcome, Run
 from dffl.training.trainers import FedAvg, Stops
@@ -26,16 +27,20 @@ LOCAL_EPOCHS = (10, 25, 50, 100, 250)
 """The numbers of epochs that a client without others chooses from; the last is what the paper trains its local models for."""
 
 
-@method("crossfit", label="Cross-fitted", colour="#332288")
-def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "spo+") -> Outcome:
+OWN_SETTINGS = {"learning_rate": 2e-3, "schedule": "cosine", "aggregate": Momentum(rate=0.7, momentum=0.5)}
+"""What a shared model trains with unless the user says otherwise: see docs/leaderboard.md for what that gains."""
+
+
+@method("crossfit", label="Cross-fitted", colour="#332288", settings=OWN_SETTINGS)
+def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The mean of the folds' shared models, each trained further at each client."""
     fitted = cross_fitted(run, Stops(FedAvg(), checked_epochs(epochs)), folds, judge)
     shared = [run.common(run.trained(FedAvg(), part), part)[1] for part in fitted.parts]
     return _outcome(run, fitted, MeanPredictor(tuple(shared)))
 
 
-@method("crossfit-turned", label="Cross-fitted, turned", colour="#6A51A3")
-def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "spo+") -> Outcome:
+@method("crossfit-turned", label="Cross-fitted, turned", colour="#6A51A3", settings=OWN_SETTINGS)
+def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The same with shared models behind a matrix of each client's own that turns its features (see `trainers/turned.py`)."""
     stops = TurnedStops(epochs=checked_epochs(epochs))
     fitted = cross_fitted(run, stops, folds, judge)

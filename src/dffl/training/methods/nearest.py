@@ -50,7 +50,7 @@ class NearestPredictor(Predictor):
         return near @ self.costs / near.sum()
 
 
-@method("nearest", label="Nearest samples", colour="#DDCC77")
+@method("nearest", label="Nearest samples", colour="#C7B042")
 def nearest(run: Run, *, neighbours: int | None = None, judge: str = "regret") -> Outcome:
     """The mean cost of the ``neighbours`` most similar samples, by default as many as serve the client best."""
     require_judge(judge)

@@ -32,7 +32,7 @@ class RidgePredictor(Predictor):
         return (self.coefficients[0] + design @ self.coefficients[1:]) * self.normaliser.c_scale
 
 
-@method("ridge", label="Ridge", colour="#CC6677")
+@method("ridge", label="Ridge", colour="#E38D9A")
 def ridge(run: Run, *, penalty: float | None = None, degree: int = 1, judge: str = "mse") -> Outcome:
     """The client's own ridge; ``degree`` 2 adds squares and products, ``judge`` chooses the penalty unless it is given."""
     candidates = checked_penalties(penalty)
