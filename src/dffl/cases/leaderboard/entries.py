@@ -24,6 +24,8 @@ FAST: Candidate = {name: plain(value) for name, value in OWN_SETTINGS.items()}
 """A higher rate that falls to zero over the rounds, and a server with momentum."""
 COSINE: Candidate = {**PLAIN, "learning_rate": 2e-3, "schedule": "cosine"}
 MOMENTUM: Candidate = {**PLAIN, "aggregate": FAST["aggregate"]}
+STARTS = 3
+"""Harm beyond luck needs the spread of at least three starts."""
 RATES = [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}]
 RECIPES = [PLAIN, FAST]
 JUDGES = [{"judge": "spo+"}, {"judge": "regret"}]
@@ -36,9 +38,13 @@ class Entry:
     name: str
     method: str
     kind: str
-    """What a client needs of others: naive, alone, shared, personal."""
+    """naive (no network), alone (no other client), shared (one model for all), personal, or loss (another than SPO+)."""
     candidates: tuple[Candidate, ...]
-    loss: str = "spo+"
+
+    @property
+    def starts(self) -> int:
+        """From how many starts it is trained. Naive models have none, and losses are compared in their means alone."""
+        return 1 if self.kind in ("naive", "loss") else STARTS
 
 
 def crossed(*axes: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -57,7 +63,7 @@ def _methods() -> list[Entry]:
         ("nearest", "naive", crossed(JUDGES_OF_COSTS)),
         ("ridge", "naive", crossed(DEGREES_OF_RIDGE, JUDGES_OF_COSTS)),
         ("ridge-pooled", "naive", crossed(DEGREES_OF_RIDGE)),
-        ("trees", "naive", crossed(JUDGES_OF_COSTS)),
+        ("trees", "naive", ({},)),
         ("local", "alone", (PLAIN,)),
         ("local-tuned", "alone", crossed(RATES, JUDGES)),
         ("fedavg", "shared", (PLAIN, FAST, COSINE, MOMENTUM)),
@@ -108,7 +114,7 @@ def _losses() -> list[Entry]:
         for method in LOSS_METHODS:
             # What is compared is the loss that trains: all have the same recipe, and candidates are judged alike.
             first = [{**FAST, "loss": loss, "judge": "regret"}]
-            made.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, own), loss))
+            made.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, own)))
     return made
 
 

@@ -31,11 +31,22 @@ class Divided(NamedTuple):
 
 def synthetic_part(seeds: Sequence[int], whole: bool = False) -> list[Parameters]:
     """For each seed 32 configurations that cover every axis evenly, or all 256 without noise."""
-    jobs = [
-        job.parameters
-        for job in grid(seed=seeds, problem=PROBLEMS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS)
-    ]
-    return [job for job in jobs if whole or in_fraction(job)]
+    axes = {"imbalanced": (False, True), "degree": DEGREES, "eta_obj": ETAS, "eta_constr": ETAS}
+    jobs = [job.parameters for job in grid(seed=seeds, problem=PROBLEMS, **axes)]
+    return sorted((job for job in jobs if whole or in_fraction(job)), key=_turn)
+
+
+def _turn(job: Parameters) -> tuple[int, ...]:
+    """The place in the order: of each seed, every four configurations of a problem have every heterogeneity and degree once."""
+    i, j = ETAS.index(job["eta_obj"]), ETAS.index(job["eta_constr"])
+    return (
+        job["seed"],
+        i ^ (0, 3, 1, 2)[j],
+        i,
+        PROBLEMS.index(job["problem"]),
+        DEGREES.index(job["degree"]),
+        int(job["imbalanced"]),
+    )
 
 
 def search_part() -> list[Parameters]:

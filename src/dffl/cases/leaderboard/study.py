@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dffl.cases.leaderboard.entries import ENTRIES, Entry, read, written
+from dffl.cases.leaderboard.entries import ENTRIES, STARTS, Entry, read, written
 from dffl.cases.leaderboard.federations import SEEDS, divided, search_part, synthetic_part, zones_part
 from dffl.cases.paper.study import PROBLEMS
 from dffl.studies.study import Job, Parameters, Study
 
-STARTS = 3
-"""Harm beyond luck needs the spread of at least three starts."""
-LOSS_STARTS = 1
-"""The losses are compared in their means: one start of every federation is enough."""
 BLOCKS = 20
 """Test samples are kept as so many means of consecutive ones: enough for an interval, and small on disk."""
 BLOCK_COLUMNS = [f"block_{number:02d}" for number in range(BLOCKS)]
@@ -29,8 +25,9 @@ def search_study(entries: Sequence[Entry], zones: Path | None) -> Study:
     parts = [*search_part(), *(zones_part() if zones else [])]
     jobs = [
         Job({**part, "entry": entry.name, "options": written(candidate), "start": 0})
+        for entries_at_once in _methods_first(entries)
         for part in parts
-        for entry in entries
+        for entry in entries_at_once
         for candidate in entry.candidates
         if len(entry.candidates) > 1
     ]
@@ -49,11 +46,13 @@ def judging_study(
     jobs = [
         Job({**part, "entry": entry.name, "options": chosen[part["problem"]][entry.name], "start": start})
         for seed in dict.fromkeys(part["seed"] for part in parts)
-        for start in range(STARTS)
+        for entries_at_once in _methods_first(entries)
+        for starts in ([0], range(1, STARTS))
         for part in parts
         if part["seed"] == seed
-        for entry in entries
-        if start < (LOSS_STARTS if entry.kind == "loss" else STARTS)
+        for start in starts
+        for entry in entries_at_once
+        if start < entry.starts
     ]
     return Study("leaderboard", judge_entry, jobs, {"search": False}, weight, _places(zones))
 
@@ -71,6 +70,11 @@ def quick_study(chosen: dict[str, dict[str, str]], entries: Sequence[Entry]) -> 
         if entry.kind != "loss"
     ]
     return Study("leaderboard-quick", judge_entry, jobs, {"search": False}, weight)
+
+
+def _methods_first(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """The entries in two parts, the losses last: a run that is stopped early has the methods complete."""
+    return [[entry for entry in entries if (entry.kind == "loss") == last] for last in (False, True)]
 
 
 def choose(rows: pd.DataFrame, entries: Sequence[Entry]) -> dict[str, dict[str, str]]:

@@ -105,11 +105,16 @@ def _harm_shares(rows: pd.DataFrame, entry: str) -> dict[str, float]:
 
 
 def _pairs(rows: pd.DataFrame, entry: str, reference: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For each client the regrets (starts, blocks) under an entry and under the own model, from the starts that both have."""
+    """For each client the regrets (starts, blocks) under an entry and under the own model, from the starts that both have.
+
+    A naive model has no start: its one fit stands for all.
+    """
     columns = [name for name in BLOCK_COLUMNS if name in rows]
     key = [*UNIT, "client"]
     mine, theirs = (rows[rows["entry"] == name].set_index([*key, "start"])[columns] for name in (entry, reference))
-    both = mine.join(theirs, how="inner", rsuffix="_own")
+    if ENTRIES[entry].kind == "naive":
+        mine = theirs[[]].join(mine.droplevel("start"), on=key)
+    both = mine.join(theirs, how="inner", rsuffix="_own").dropna(how="all", subset=columns)
     for _, part in both.groupby(level=list(range(len(key))), sort=False, dropna=False):
         values = part.sort_index(level="start").to_numpy(float)
         values = values[:, ~np.isnan(values).any(axis=0)]
