@@ -26,6 +26,9 @@ from dffl.training.keywords import FitKeywords, MethodChoice
 from dffl.training.methods import Request, request
 from dffl.training.run import Spent
 
+DEFAULT_METHOD = "crossfit"
+"""What the measurements recommend: see docs/leaderboard.md."""
+
 
 @dataclass(frozen=True)
 class Member:
@@ -218,7 +221,7 @@ def same_shape(test: Federation, like: Federation | Fit) -> None:
 
 def fit(
     federation: Federation,
-    method: MethodChoice = "interp-spo",
+    method: MethodChoice = DEFAULT_METHOD,
     *,
     validation: Federation | None = None,
     progress: bool | None = None,

@@ -132,7 +132,8 @@ def test_an_interrupted_one_continues_to_the_same_numbers(
 def test_fewer_samples_than_folds_are_fewer_folds() -> None:
     sets = feasible_sets()
     few = dffl.Federation([client("a", sets["topk"], 12), client("b", sets["topk"], 2)])
-    fit = dffl.fit(few, "crossfit", **SMALL)
+    with pytest.warns(UserWarning, match="2 folds instead of 3: client 'b' has 2 samples"):
+        fit = dffl.fit(few, "crossfit", **SMALL)
     model: Any = fit.members["a"].predictor
     assert len(model.models) == 2
 

@@ -14,6 +14,8 @@ from dffl.studies.result import StudyRows
 from dffl.studies.study import Parameters, Study, grid
 from dffl.training import Settings
 from dffl.training.methods import options_of
+from dffl.training.methods.crossfit import LOCAL_EPOCHS
+from dffl.training.trainers.crossfit import FOLDS
 from dffl.training.trainers.tuning import EPOCHS, checked_epochs
 
 PROBLEMS = ("knapsack", "portfolio")
@@ -23,6 +25,7 @@ NOISES = (0.0, 1.0)
 SEEDS = (0, 1, 2, 3, 4)
 METHODS = (
     "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
+    "local-tuned", "crossfit",
 )  # fmt: skip
 
 PROTOCOL: Parameters = {
@@ -113,6 +116,9 @@ def samples_trained(rows: pd.DataFrame, settings: dict[str, Any]) -> float:
     # Local and federated models, each on all the data and on the part that the split keeps; then fine-tuning, on that part
     # with every candidate number of epochs, on all the data with the number that the client chose.
     passes = epochs * (1 + used.client_fraction) * (1 + kept) + kept * longest
+    # In each fold on the others: a shared model and its tuning, and a model of the client alone.
+    folded = {"crossfit": epochs * used.client_fraction + EPOCHS[-1], "local-tuned": LOCAL_EPOCHS[-1]}
+    passes += (FOLDS - 1) * sum(folded[name] for name in rows["method"].unique() if name in folded)
     clients = rows[rows["method"] == "finetune"]
     return float((clients["n"].astype(float) * (passes + clients["epochs"])).sum())
 

@@ -19,17 +19,19 @@ PAPER_NAMES = {
     "oracle-interp-spo": "Oracle Interp-DFFL(SPO+)",
     "finetune": "Fine-tuned (ours)",
     "finetune-mix": "Fine-tuned, mixed (ours)",
+    "local-tuned": "Local, tuned (ours)",
+    "crossfit": "Cross-fitted (ours)",
 }
 """The paper's names of its methods, and our names of those that it does not have. The others have their usual label."""
 ORDER = (
     "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
-    "finetune-mix",
+    "finetune-mix", "local-tuned", "crossfit",
 )  # fmt: skip
 """The order of methods in tables; others follow."""
 
 PAPER_FOUR = ("local", "fedavg", "interp-mse", "interp-spo")
 ORACLES = ("oracle-interp-mse", "oracle-interp-spo")
-BEYOND = ("finetune", "mean-cost")
+BEYOND = ("local-tuned", "finetune", "crossfit", "mean-cost")
 GROUPS = ("data-rich", "data-poor")
 BALANCED_SAMPLES = 100
 """What a client of a balanced configuration trains on; in an imbalanced one it is 500 or 50."""

@@ -7,6 +7,7 @@ and what decides is the mean of the models of all folds.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -67,7 +68,8 @@ class CrossFitted(NamedTuple):
 def fold_parts(run: Run, folds: int) -> list[FoldSamples]:
     """The folds of a run.
 
-    A client with fewer samples than folds lowers the number of folds for all: every training needs samples of every client.
+    A client with fewer samples than folds lowers the number of folds for all, with a warning: every training needs samples of
+    every client.
     """
     require_whole("folds", folds, least=2, most=MOST_FOLDS)
     smallest = min(run.federation, key=lambda client: client.n)
@@ -76,6 +78,8 @@ def fold_parts(run: Run, folds: int) -> list[FoldSamples]:
             f"client {smallest.name!r}: x must have at least 2 samples to be held out in folds, found {smallest.n}"
         )
     count = min(folds, smallest.n)
+    if count < folds:
+        warnings.warn(f"{count} folds instead of {folds}: client {smallest.name!r} has {smallest.n} samples", stacklevel=2)
     return [FoldSamples(number, count) for number in range(count)]
 
 
