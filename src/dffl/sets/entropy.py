@@ -18,6 +18,7 @@ from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, frozen, par
 from dffl.sets.entropy_projection import onto_entropy_set
 from dffl.sets.geometry import entropy as geometry
 from dffl.sets.search import Search, advanced
+from dffl.sets.simplex import onto_unit_simplex
 
 NARROW = 1e-4
 """Thresholds closer than this to 0 or log d are solved in float64 even in a float32 program."""
@@ -54,10 +55,13 @@ class EntropySimplex(NumberSet):
         return gibbs(c, self.min_entropy, self.spare).w
 
     def _project(self, v: Array) -> Array:
-        # Two searches, one inside the other, for a point that may be near a corner: float32 has too few digits.
+        # The answer may be near a corner, where float32 has too few digits.
         with jax.enable_x64(True):
-            s = self.astype(jnp.float64)
-            return onto_entropy_set(v.astype(jnp.float64), s.min_entropy, s.spare).astype(v.dtype)
+            s, fine = self.astype(jnp.float64), v.astype(jnp.float64)
+            plain = onto_unit_simplex(fine)
+            # The answer w is the best decision at the costs w - v; half of `plain` is a good guess at that w.
+            near = gibbs(0.5 * plain - fine, s.min_entropy, s.spare)
+            return onto_entropy_set(fine, plain, (near.log_w, near.b), s.min_entropy, s.spare).astype(v.dtype)
 
     def _largest_norm(self) -> float:
         # As far from the uniform point as one large weight and equal others: no point with this entropy is farther.

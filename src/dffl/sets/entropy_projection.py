@@ -1,7 +1,8 @@
 """The Euclidean projection onto an entropy set, in float64.
 
 Where the projection onto the simplex has too little entropy, the answer solves w + b log w = v - m in every entry, with one
-m for sum w = 1 and one b > 0 for the entropy. Both searches keep a bracket; the entropy grows in b.
+m for sum w = 1 and one b > 0 for the entropy. Newton's method on all of these at once takes a few steps from a near point;
+the rows in which it does not converge are searched for b and, within that, for m, each in a bracket: the entropy grows in b.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from jax import Array, lax
 from jax.scipy.special import entr
 
 from dffl.sets.search import Search, advanced
-from dffl.sets.simplex import onto_unit_simplex
 
 TOLERANCE = 1e-7
 """Newton converges quadratically: once a step is this small, the point after it is exact to rounding."""
@@ -27,14 +27,66 @@ class _State(NamedTuple):
     m: Array
 
 
-def onto_entropy_set(v: Array, h: Array, spare: Array) -> Array:
-    """The nearest w with entropy h at least to v of shape (..., d); ``spare`` = log d - h. All in float64."""
-    d, top = v.shape[-1], math.log(v.shape[-1])
+def onto_entropy_set(v: Array, plain: Array, begin: tuple[Array, Array], h: Array, spare: Array) -> Array:
+    """The nearest w with entropy h at least to v of shape (..., d); ``spare`` = log d - h. All in float64.
+
+    ``plain`` is the projection onto the simplex; ``begin`` holds logarithms of weights near the answer, and a b.
+    """
     v = v - jnp.max(v, axis=-1, keepdims=True)
-    plain = onto_unit_simplex(v)
     uniform = spare <= 0
     binding = (jnp.sum(entr(plain), axis=-1) < h) & ~uniform
-    spare = jnp.where(uniform, 1.0, spare)
+    quick, converged = _together(v, *begin, h, ~binding)
+    idle = ~binding | converged
+    w = jnp.where(converged[..., None], quick, _searched(v, h, jnp.where(uniform, 1.0, spare), idle))
+    return jnp.where(binding[..., None], w, jnp.where(uniform, jnp.full_like(v, 1 / v.shape[-1]), plain))
+
+
+class _Point(NamedTuple):
+    step: Array
+    log_w: Array
+    m: Array
+    b: Array
+    done: Array
+
+
+def _together(v: Array, log_w: Array, b: Array, h: Array, idle: Array, steps: int = 30) -> tuple[Array, Array]:
+    """Newton's method in log w, m and b at once, and where it has converged.
+
+    The system is diagonal but for m and b, which two equations give: no factorisation, one exponential for each weight.
+    """
+    log_w = jnp.clip(log_w, -700.0, 0.0)
+    b = jnp.where((b > LEAST) & jnp.isfinite(b), b, 1.0)
+    w = jnp.exp(log_w)
+    m = jnp.sum(w * (v - w - b[..., None] * log_w), axis=-1)
+
+    def advance(q: _Point) -> _Point:
+        w, y, b = jnp.exp(q.log_w), q.log_w, q.b[..., None]
+        rest, share = v - q.m[..., None] - w - b * y, w / (w + b)
+        ones, tilt, bend = jnp.sum(share, axis=-1), jnp.sum(share * y, axis=-1), jnp.sum(share * y * y, axis=-1)
+        first = jnp.sum(share * rest + w, axis=-1) - 1
+        second = jnp.sum(share * y * rest + w * (y + 1), axis=-1) - 1 + h
+        size = ones * bend - tilt * tilt
+        db, dm = (ones * second - tilt * first) / size, (bend * first - tilt * second) / size
+        dy = (rest - dm[..., None] - y * db[..., None]) / (w + b)
+        rising = (dy > 0.1) & (y + dy > -40.0)  # a weight that is small now, and will not be
+        small = ~jnp.any((w * jnp.abs(dy) > TOLERANCE) | rising, axis=-1) & (jnp.abs(db) <= TOLERANCE * q.b)
+
+        def moved(new: Array, old: Array) -> Array:
+            return jnp.where(q.done.reshape(q.done.shape + (1,) * (new.ndim - q.done.ndim)), old, new)
+
+        later = jnp.minimum(y + jnp.minimum(dy, 5.0), 0.0)
+        inside = jnp.clip(q.b + db, q.b / 4, 4 * q.b)
+        return _Point(q.step + 1, moved(later, y), moved(q.m + dm, q.m), moved(inside, q.b), q.done | small)
+
+    begin = _Point(jnp.zeros((), jnp.int32), log_w, m, b, idle)
+    found = lax.while_loop(lambda q: ~jnp.all(q.done) & (q.step < steps), advance, begin)
+    w = jnp.exp(found.log_w)
+    return w / jnp.sum(w, axis=-1, keepdims=True), found.done & ~idle
+
+
+def _searched(v: Array, h: Array, spare: Array, idle: Array) -> Array:
+    """The answer by a search for b and, within it, for m."""
+    d, top = v.shape[-1], math.log(v.shape[-1])
     target = jnp.log(spare) - jnp.log(jnp.where(h > 0, h, 1.0))
 
     # The search is over t = -log b, in which log d - H grows. It is s^2 / 8 at most if the logs of w have a range of s.
@@ -43,7 +95,7 @@ def onto_entropy_set(v: Array, h: Array, spare: Array) -> Array:
     high = jnp.maximum(jnp.full_like(low, -math.log(LEAST)), low + 1)
     start = jnp.clip(0.5 * jnp.log(2 * spare) - jnp.log(jnp.std(v, axis=-1) + LEAST), low, high)
     never = jnp.full_like(low, jnp.inf)
-    search = Search(jnp.zeros((), jnp.int32), start, low, high, high - low, never, ~binding | ~jnp.isfinite(span))
+    search = Search(jnp.zeros((), jnp.int32), start, low, high, high - low, never, idle | ~jnp.isfinite(span))
 
     def advance(state: _State) -> _State:
         b = jnp.exp(-state.search.t)
@@ -62,9 +114,8 @@ def onto_entropy_set(v: Array, h: Array, spare: Array) -> Array:
     begin = _State(search, jnp.exp(-start) * top - 1 / d)
     found = lax.while_loop(lambda q: ~jnp.all(q.search.done) & (q.search.step < 200), advance, begin)
     b = jnp.exp(-found.search.t)
-    w = _weights(v, b, _shift(v, b, found.m, ~binding))
-    w = w / jnp.sum(w, axis=-1, keepdims=True)
-    return jnp.where(binding[..., None], w, jnp.where(uniform, 1 / d + 0 * v, plain))
+    w = _weights(v, b, _shift(v, b, found.m, idle))
+    return w / jnp.sum(w, axis=-1, keepdims=True)
 
 
 def _weights(v: Array, b: Array, m: Array) -> Array:
