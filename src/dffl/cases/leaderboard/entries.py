@@ -40,6 +40,8 @@ class Entry:
     kind: str
     """naive (no network), alone (no other client), shared (one model for all), personal, or loss (another than SPO+)."""
     candidates: tuple[Candidate, ...]
+    searched_as: str = ""
+    """The entry whose search serves this one too; empty: its own."""
 
     @property
     def starts(self) -> int:
@@ -106,6 +108,7 @@ LOSSES: dict[str, list[Candidate]] = {
 }
 """The losses, each with values of its own parameter."""
 LOSS_METHODS = ("finetune", "crossfit")
+"""The parameter of a loss is chosen with the first, which is cheaper, for both."""
 
 
 def _losses() -> list[Entry]:
@@ -114,7 +117,8 @@ def _losses() -> list[Entry]:
         for method in LOSS_METHODS:
             # What is compared is the loss that trains: all have the same recipe, and candidates are judged alike.
             first = [{**FAST, "loss": loss, "judge": "regret"}]
-            made.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, own)))
+            searched_as = "" if method == LOSS_METHODS[0] else f"{LOSS_METHODS[0]}, {loss}"
+            made.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, own), searched_as))
     return made
 
 

@@ -12,6 +12,8 @@ from dffl.studies.study import Parameters, grid
 
 SEEDS = (0, 1, 2, 3, 4)
 """The paper's seeds: they judge."""
+PART = 32
+"""The configurations of one seed in the balanced part of the grid."""
 SEARCH_SEED = 101
 """The search sees no federation that judges."""
 TEST_SAMPLES = 1000

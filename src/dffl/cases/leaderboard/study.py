@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.cases.leaderboard.entries import ENTRIES, STARTS, Entry, read, written
-from dffl.cases.leaderboard.federations import SEEDS, divided, search_part, synthetic_part, zones_part
+from dffl.cases.leaderboard.federations import PART, SEEDS, divided, search_part, synthetic_part, zones_part
 from dffl.cases.paper.study import PROBLEMS
 from dffl.studies.study import Job, Parameters, Study
 
@@ -21,13 +21,15 @@ BLOCK_COLUMNS = [f"block_{number:02d}" for number in range(BLOCKS)]
 
 
 def search_study(entries: Sequence[Entry], zones: Path | None) -> Study:
-    """One job for each federation of the search and each candidate of each entry."""
+    """One job for each federation of the search and each candidate of each entry, the losses last."""
     parts = [*search_part(), *(zones_part() if zones else [])]
+    searched = dict.fromkeys(ENTRIES[entry.searched_as or entry.name] for entry in entries)
     jobs = [
         Job({**part, "entry": entry.name, "options": written(candidate), "start": 0})
-        for entries_at_once in _methods_first(entries)
+        for last in (False, True)
         for part in parts
-        for entry in entries_at_once
+        for entry in searched
+        if (entry.kind == "loss") == last
         for candidate in entry.candidates
         if len(entry.candidates) > 1
     ]
@@ -42,19 +44,33 @@ def judging_study(
     whole: bool = False,
 ) -> Study:
     """One job for each federation, start and entry; ``chosen`` holds each problem's options of each entry."""
-    parts = [*(zones_part() if zones else []), *synthetic_part(seeds, whole)]
-    jobs = [
-        Job({**part, "entry": entry.name, "options": chosen[part["problem"]][entry.name], "start": start})
-        for seed in dict.fromkeys(part["seed"] for part in parts)
-        for entries_at_once in _methods_first(entries)
-        for starts in ([0], range(1, STARTS))
-        for part in parts
-        if part["seed"] == seed
-        for start in starts
-        for entry in entries_at_once
+    parts = [(-1, part) for part in zones_part()] if zones else []
+    parts += enumerate(synthetic_part(seeds, whole))
+    found = [
+        (
+            _phase(place, part, entry, start),
+            {**part, "entry": entry.name, "options": chosen[part["problem"]][entry.name], "start": start},
+        )
+        for place, part in parts
+        for start in range(STARTS)
+        for entry in entries
         if start < entry.starts
     ]
+    jobs = [Job(parameters) for _, parameters in sorted(found, key=lambda one: one[0])]
     return Study("leaderboard", judge_entry, jobs, {"search": False}, weight, _places(zones))
+
+
+def _phase(place: int, part: Parameters, entry: Entry, start: int) -> tuple[int, ...]:
+    """When a job's turn comes, so that a run which is stopped early has something whole.
+
+    Seed by seed: the zones; every federation from one start; losses and further starts on half of the federations; the rest.
+    """
+    later = place % PART >= PART // 2
+    if place < 0 or (start == 0 and entry.kind != "loss"):
+        phase = 0 if place < 0 else 1
+    else:
+        phase = 2 * later + (2 if entry.kind == "loss" else 3)
+    return part["seed"], phase
 
 
 def quick_study(chosen: dict[str, dict[str, str]], entries: Sequence[Entry]) -> Study:
@@ -72,11 +88,6 @@ def quick_study(chosen: dict[str, dict[str, str]], entries: Sequence[Entry]) -> 
     return Study("leaderboard-quick", judge_entry, jobs, {"search": False}, weight)
 
 
-def _methods_first(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries in two parts, the losses last: a run that is stopped early has the methods complete."""
-    return [[entry for entry in entries if (entry.kind == "loss") == last] for last in (False, True)]
-
-
 def choose(rows: pd.DataFrame, entries: Sequence[Entry]) -> dict[str, dict[str, str]]:
     """For each problem and entry the candidate with the lowest mean regret in the search; the first one without a search."""
     problems = dict.fromkeys(str(part["problem"]) for part in [*search_part(), *zones_part()])
@@ -85,7 +96,7 @@ def choose(rows: pd.DataFrame, entries: Sequence[Entry]) -> dict[str, dict[str, 
     for problem in problems:
         for entry in entries:
             texts = [written(candidate) for candidate in entry.candidates]
-            found = np.array([float(scores.get((problem, entry.name, text), np.inf)) for text in texts])
+            found = np.array([float(scores.get((problem, entry.searched_as or entry.name, text), np.inf)) for text in texts])
             if np.isfinite(found).any():
                 chosen[problem][entry.name] = texts[int(np.nanargmin(found))]
     return chosen

@@ -114,7 +114,7 @@ def _pairs(rows: pd.DataFrame, entry: str, reference: str) -> Iterator[tuple[np.
     mine, theirs = (rows[rows["entry"] == name].set_index([*key, "start"])[columns] for name in (entry, reference))
     if ENTRIES[entry].kind == "naive":
         mine = theirs[[]].join(mine.droplevel("start"), on=key)
-    both = mine.join(theirs, how="inner", rsuffix="_own").dropna(how="all", subset=columns)
+    both = mine.join(theirs.add_suffix("_own"), how="inner").dropna(how="all", subset=columns)
     for _, part in both.groupby(level=list(range(len(key))), sort=False, dropna=False):
         values = part.sort_index(level="start").to_numpy(float)
         values = values[:, ~np.isnan(values).any(axis=0)]

@@ -1,0 +1,257 @@
+"""The leaderboard: what it searches and judges, who is told apart from whom, and what its tables say."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dffl.cases.leaderboard import study, tables
+from dffl.cases.leaderboard.entries import ENTRIES, FAST, PLAIN, crossed, in_words, read, written
+from dffl.cases.leaderboard.federations import SEARCH_SEED, SEEDS, divided, search_part, synthetic_part
+from dffl.cases.leaderboard.ranking import different, standings
+from dffl.losses import Loss
+from dffl.training.aggregators.server import Momentum
+from dffl.training.methods import METHODS, request
+
+TINY: dict[str, Any] = {"rounds": 1, "local_epochs": 1}
+
+
+# What takes part.
+
+
+def test_every_method_and_every_loss_takes_part() -> None:
+    """A method that is added must be entered here, or be named as one that cannot be judged like the others."""
+    elsewhere = {"forecast", "oracle-interp-spo", "oracle-interp-mse"}  # they need a forecast, or samples that others lack
+    own = {name for name, one in METHODS.items() if one.fit.__module__.startswith("dffl.")}
+    assert {entry.method for entry in ENTRIES.values()} == own - elsewhere
+    losses = {name.split(", ")[1] for name in ENTRIES if ENTRIES[name].kind == "loss"}
+    assert losses == {name for name, kind in Loss.known.items() if kind.trains and kind.__module__.startswith("dffl.")}
+
+
+def test_every_candidate_is_one_that_its_method_takes() -> None:
+    for entry in ENTRIES.values():
+        assert 1 <= len(entry.candidates) <= 4
+        assert len({written(candidate) for candidate in entry.candidates}) == len(entry.candidates)
+        for candidate in entry.candidates:
+            asked, settings = request(entry.method, read(written(candidate)))
+            assert asked.method.name == entry.method
+            from dffl.training import Settings
+
+            Settings.of(**settings)
+
+
+def test_candidates_are_texts_that_are_read_back() -> None:
+    assert read(written(FAST))["aggregate"] == Momentum(rate=0.7, momentum=0.5)
+    assert in_words(written({**FAST, "judge": "regret"})) == "fast, judge regret"
+    assert in_words(written(PLAIN)) == "plain"
+    assert in_words(written({})) == "as it is"
+    assert crossed([{"a": 1}, {"a": 2}], [{"b": 3}]) == ({"a": 1, "b": 3}, {"a": 2, "b": 3})
+
+
+# What is judged on.
+
+
+def test_the_search_sees_nothing_that_judges() -> None:
+    assert SEARCH_SEED not in SEEDS
+    assert {part["seed"] for part in search_part()} == {SEARCH_SEED}
+    assert Counter(part["degree"] for part in search_part()) == {2: 2, 4: 2, 6: 2, 8: 2}
+
+
+def test_the_balanced_part_covers_every_pair_of_axes_evenly() -> None:
+    part = synthetic_part([0])
+    assert len(part) == 32
+    assert len(synthetic_part([0], whole=True)) == 256
+    for one, other in itertools.combinations(("problem", "degree", "eta_obj", "eta_constr", "imbalanced"), 2):
+        counts = Counter((job[one], job[other]) for job in part)
+        assert len(set(counts.values())) == 1, (one, other)
+    for start in range(0, 32, 8):  # every stretch of eight has every degree and heterogeneity of both problems
+        some = [job for job in part[start : start + 8] if job["problem"] == "knapsack"]
+        assert {job["degree"] for job in some} == {2, 4, 6, 8}
+        assert {job["eta_obj"] for job in some} == {0.0, 0.25, 0.5, 1.0}
+
+
+def test_zones_need_their_folder() -> None:
+    from dffl.cases.leaderboard.federations import zones_part
+
+    with pytest.raises(ValueError, match="zones, weather: hand in the folder of the zones' tables with --zones"):
+        divided(False, None, **zones_part()[0])
+
+
+def test_jobs_come_in_an_order_that_may_be_stopped() -> None:
+    entries = [ENTRIES[name] for name in ("mean-cost", "finetune", "finetune, mse")]
+    jobs = [job.parameters for job in study.judging_study(study.first_choice(entries), entries, None, [0]).jobs]
+    assert Counter(job["entry"] for job in jobs) == {"mean-cost": 32, "finetune": 96, "finetune, mse": 32}
+    assert {job["entry"] for job in jobs[:64]} == {"mean-cost", "finetune"}  # every federation from one start
+    assert {job["start"] for job in jobs[:64]} == {0}
+    assert [job["entry"] for job in jobs[64:80]] == ["finetune, mse"] * 16
+    assert Counter(job["start"] for job in jobs[80:112]) == {1: 16, 2: 16}
+    assert Counter(job["problem"] for job in jobs[64:80]) == {"knapsack": 8, "portfolio": 8}
+
+
+def test_the_parameter_of_a_loss_is_searched_once_for_both_methods() -> None:
+    entries = [ENTRIES["crossfit, dpo"]]
+    jobs = [job.parameters for job in study.search_study(entries, None).jobs]
+    assert {job["entry"] for job in jobs} == {"finetune, dpo"}
+    rows = pd.DataFrame(jobs).assign(relative_regret=[0.1 if '"scale": 1.0' in job["options"] else 0.2 for job in jobs])
+    assert '"scale": 1.0' in study.choose(rows, entries)["knapsack"]["crossfit, dpo"]
+
+
+# One job.
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    return {"seed": 0, "problem": "knapsack", "imbalanced": False, "degree": 2, "eta_obj": 0.0, "eta_constr": 0.0}
+
+
+def test_a_job_has_one_row_per_client(configuration: dict[str, Any]) -> None:
+    rows = study.judge_entry(search=False, entry="fedavg", options=written({**PLAIN, **TINY}), start=0, **configuration)
+    assert len(rows) == 20
+    assert (rows["refused"] == "").all()
+    np.testing.assert_allclose(rows[study.BLOCK_COLUMNS].mean(axis=1), rows["relative_regret"], rtol=1e-4)
+    assert (rows["passes"] == 0.2).all()  # a fifth of the clients, one pass
+    other = study.judge_entry(search=False, entry="fedavg", options=written({**PLAIN, **TINY}), start=1, **configuration)
+    assert not np.allclose(rows["relative_regret"], other["relative_regret"])
+
+
+def test_an_entry_that_cannot_run_says_why(configuration: dict[str, Any]) -> None:
+    rows = study.judge_entry(search=False, entry="crossfit", options=written({"folds": 1}), start=0, **configuration)
+    assert rows["refused"].tolist() == ["folds must be a whole number >= 2, found 1"]
+    shown = tables.refused_text(rows.assign(problem="knapsack", entry="crossfit"))
+    assert shown == "crossfit cannot run on knapsack: folds must be a whole number >= 2, found 1\n"
+
+
+# Choosing.
+
+
+def test_the_search_chooses_for_each_problem_by_its_mean() -> None:
+    entry = ENTRIES["fedprox"]
+    texts = [written(candidate) for candidate in entry.candidates]
+    rows = pd.DataFrame(
+        [
+            {"problem": problem, "entry": "fedprox", "options": text, "relative_regret": value}
+            for problem, values in {"knapsack": (3, 1, 2, 5), "portfolio": (3, 4, 2, np.nan)}.items()
+            for text, value in zip(texts, values, strict=True)
+        ]
+    )
+    chosen = study.choose(rows, [entry])
+    assert chosen["knapsack"]["fedprox"] == texts[1]
+    assert chosen["portfolio"]["fedprox"] == texts[2]
+    assert chosen["zones, weather"]["fedprox"] == texts[0]
+
+
+# Ranks.
+
+
+def _units(**means: tuple[float, float]) -> pd.DataFrame:
+    """Twenty federations whose difficulty is shared, and each entry's mean and noise."""
+    rng = np.random.default_rng(0)
+    shared = rng.normal(size=20)
+    return pd.DataFrame({name: 10 + shared + mean + noise * rng.normal(size=20) for name, (mean, noise) in means.items()})
+
+
+def test_entries_that_differ_clearly_are_told_apart_and_others_share_ranks() -> None:
+    units = _units(good=(0.0, 0.1), same=(0.0, 0.1), bad=(2.0, 0.1))
+    assert set(different(units)) == {("good", "bad"), ("same", "bad")}
+    found = standings(units, "good")
+    assert (found["good"].best, found["good"].worst) == (1, 2)
+    assert (found["same"].best, found["same"].worst) == (1, 2)
+    assert (found["bad"].best, found["bad"].worst) == (3, 3)
+    assert found["good"][:2] == (0.0, 0.0)
+    assert found["bad"].difference == pytest.approx(2.0, abs=0.2)
+    assert 0 < found["bad"].half < 0.2
+
+
+def test_the_correction_is_for_the_number_of_comparisons() -> None:
+    """A hundred pairs of nothing but noise: without the correction some would be called different."""
+    rng = np.random.default_rng(1)
+    noise = pd.DataFrame(rng.normal(size=(20, 15)), columns=[f"e{k}" for k in range(15)])
+    assert different(noise) == []
+    from scipy.stats import wilcoxon
+
+    pairs = itertools.combinations(noise.columns, 2)
+    assert any(wilcoxon(noise[a] - noise[b]).pvalue < 0.05 for a, b in pairs)
+
+
+# Tables.
+
+
+def _rows(entries: dict[str, float], starts: int = 3, clients: int = 4) -> pd.DataFrame:
+    """Rows of two federations, in which each entry's blocks are its level with a little noise."""
+    rng = np.random.default_rng(2)
+    made = []
+    for seed, start, (entry, level) in itertools.product((0, 1), range(starts), entries.items()):
+        if start >= (1 if ENTRIES[entry].kind == "naive" else starts):
+            continue
+        for place in range(clients):
+            blocks = level * (1 + place) + 0.001 * rng.normal(size=study.BLOCKS)
+            row = {"problem": "knapsack", "seed": seed, "eta_obj": 0.0, "eta_constr": 0.0, "degree": 2, "imbalanced": False}
+            row |= {"entry": entry, "options": "{}", "start": start, "client": f"c{place}", "refused": "", "fit_seconds": 2.0}
+            row |= {"passes": 5.0, "sent": 1000.0, "answered": 3000.0, "relative_regret": blocks.mean()}
+            made.append(row | dict(zip(study.BLOCK_COLUMNS, blocks, strict=True)))
+    return pd.DataFrame(made)
+
+
+def test_the_summary_has_regret_harm_and_cost() -> None:
+    rows = _rows({"local": 0.02, "local-tuned": 0.015, "crossfit": 0.01, "fedavg": 0.03, "mean-cost": 0.10})
+    found = tables.summary(rows)
+    assert found.loc["crossfit", "mean"] == pytest.approx(2.5, rel=0.02)  # 1, 2, 3 and 4 %
+    assert found.loc["crossfit", "worst"] == pytest.approx(4.0, rel=0.02)
+    assert found.loc["crossfit", "harmed"] == 0
+    assert found.loc["fedavg", "harmed"] == found.loc["fedavg", "harmed (local)"] == 100
+    assert found.loc["mean-cost", "harmed"] == 100  # one fit stands for all starts
+    assert np.isnan(found.loc["local-tuned", "harmed"])
+    assert found.loc["local", "in one run"] == 100
+    assert found.loc["fedavg", "kB"] == 4.0
+    assert found.loc["fedavg", "difference"] == pytest.approx(5.0, rel=0.02)
+    assert found.loc["crossfit", "core-seconds"] == 2.0
+
+
+def test_fewer_starts_judge_nobody() -> None:
+    found = tables.summary(_rows({"local": 0.02, "local-tuned": 0.015, "crossfit": 0.01}, starts=2))
+    assert np.isnan(found.loc["crossfit", "harmed"])
+    assert found.loc["crossfit", "in one run"] == 0
+
+
+def test_the_table_is_ordered_and_says_how_to_read_it() -> None:
+    rows = _rows({"local": 0.02, "local-tuned": 0.015, "crossfit": 0.01})
+    [table] = tables.all_tables(rows)
+    assert table.name == "methods-knapsack"
+    order = list(dict.fromkeys(cell.row[0] for cell in table.cells))
+    assert order == ["crossfit", "local-tuned", "local"]
+    assert "2 federations" in table.note
+
+
+def test_what_was_chosen_is_a_table() -> None:
+    text = tables.chosen_text(study.first_choice([ENTRIES["crossfit"]]))
+    assert "| crossfit | 4 | plain, judge spo+ |" in text
+
+
+def test_the_command_refuses_what_does_not_fit_together(tmp_path: Path) -> None:
+    from dffl.cases.leaderboard.command import judge
+    from dffl.studies.result import RunOptions
+
+    with pytest.raises(ValueError, match="--quick judges two federations of its own; leave --all and --only out"):
+        judge(RunOptions(tmp_path), [], None, quick=True, whole=True)
+    with pytest.raises(ValueError, match="unknown entry 'crossfitt'; did you mean 'crossfit'"):
+        judge(RunOptions(tmp_path), ["crossfitt"], None, quick=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_runs_from_the_command_to_the_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dffl.cases.leaderboard.command import judge
+    from dffl.studies.result import RunOptions
+
+    small = {name: entry for name, entry in ENTRIES.items() if name in ("mean-cost", "ridge")}
+    result = judge(RunOptions(tmp_path, workers=1, progress=False), list(small), None, quick=True)
+    assert (tmp_path / "figures" / "regret-against-cost.png").stat().st_size > 10_000
+    assert (tmp_path / "tables" / "methods-portfolio.md").exists()
+    answer = json.loads(json.dumps(result.as_json()))
+    assert answer["finished"] == answer["configurations"] == 4
