@@ -23,7 +23,7 @@ BLOCK_COLUMNS = [f"block_{number:02d}" for number in range(BLOCKS)]
 def search_study(entries: Sequence[Entry], zones: Path | None) -> Study:
     """One job for each federation of the search and each candidate of each entry, the losses last."""
     parts = [*search_part(), *(zones_part() if zones else [])]
-    searched = dict.fromkeys(ENTRIES[entry.searched_as or entry.name] for entry in entries)
+    searched = [ENTRIES[name] for name in dict.fromkeys(entry.searched_as or entry.name for entry in entries)]
     jobs = [
         Job({**part, "entry": entry.name, "options": written(candidate), "start": 0})
         for last in (False, True)
