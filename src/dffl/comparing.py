@@ -13,8 +13,7 @@ import pandas as pd
 from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import Fit, Plan, perform, require_federation, running, same_shape
-from dffl.harm import ENOUGH_STARTS, above_tolerance, judge_harm
-from dffl.harm import HARM_TOLERANCE as HARM_TOLERANCE  # `cases/energy` takes it from here
+from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE, judge_harm
 from dffl.progress import Progress
 from dffl.randomness import start_seeds
 from dffl.training import Settings
@@ -22,8 +21,6 @@ from dffl.training.keywords import MethodChoice, SettingsKeywords
 from dffl.training.methods import Request, requests
 
 DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
-harms = above_tolerance
-"""The name under which `cases/energy` takes it."""
 FACTS = ("client", "method", "n", "n_test", "took_part")
 """The columns of `Fit.evaluate` that are the same for every start. The others are averaged."""
 

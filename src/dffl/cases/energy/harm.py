@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dffl.cases.energy.luck import interval
 from dffl.cases.energy.weeks import week_names
-from dffl.comparing import harms
+from dffl.harm import above_tolerance, interval
 
 NO_REGRET = 1e-9
 """A regret below this is none, of which there is no percentage."""
@@ -49,7 +48,7 @@ def excesses(rows: pd.DataFrame, against: str) -> pd.DataFrame:
         reference = regrets[against, zone]
         if method == against or not reference > NO_REGRET:
             continue
-        found, over = Change.of(own, parts[against, zone]), bool(harms(regrets[method, zone], reference))
+        found, over = Change.of(own, parts[against, zone]), bool(above_tolerance(regrets[method, zone], reference))
         harmed = float(over and found.low > 0) if np.isfinite(found.low) else np.nan
         made.append((method, zone, reference, *found, over, harmed))
     return pd.DataFrame(made, columns=["method", "zone", "reference", *Change._fields, "over", "harmed"])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.cases.energy.harm import NO_REGRET, harmed_zones
-from dffl.comparing import harms
+from dffl.harm import above_tolerance
 
 WORST_SHARE = 0.2
 STATISTICS = ("mean_change", "median_change", "worst_harm", "worst20_harm")
@@ -32,7 +32,7 @@ def with_changes(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
     reference = rows[rows["method"] == against].set_index(keys)["regret"]
     own = reference.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy(float)
     own, regret = np.where(own > NO_REGRET, own, np.nan), rows["regret"].to_numpy()
-    return rows.assign(change=100 * (regret / own - 1), harmed=harms(regret, own))
+    return rows.assign(change=100 * (regret / own - 1), harmed=above_tolerance(regret, own))
 
 
 def zone_changes(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:

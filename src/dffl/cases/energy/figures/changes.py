@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 from dffl.cases.energy.chosen import Rules
 from dffl.cases.energy.figures.lines import lines_of, method_panels, name_lines, note_text
 from dffl.cases.energy.harm import excesses, harmed_zones
-from dffl.cases.energy.luck import ENOUGH_STARTS
 from dffl.cases.energy.summary import FAIR, zone_changes, zone_order
-from dffl.comparing import HARM_TOLERANCE
+from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE
 from dffl.studies.drawing import INK, PALE_INK, in_print, note
 from dffl.training.methods import colour_of
 
