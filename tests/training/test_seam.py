@@ -125,13 +125,17 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
             "ridge-pooled",
             "apfl",
             "clustered",
+            ("crossfit-turned", {"epochs": (0, 2), "folds": 2}),
             ("fedrspo", {"warm_rounds": 1, "personal_rounds": 2}),
         ],
         engine="processes",
         **SMALL,
+        **{"learning_rate": 1e-3, "schedule": "constant", "aggregate": "mean"},  # else crossfit has settings of its own
     )
-    assert len(opened) == 1, "one set of processes serves all parts and methods"
+    assert len(opened) == 1, "one set of processes serves all parts and methods of the same settings"
     assert opened[0].traffic.seen == MESSAGES
+    dffl.fit(fed, "fedavg", engine="processes", pooled_units=True, **SMALL)
+    assert opened[1].traffic.seen["to client: units"] == {"part", "x_mean", "x_scale", "c_scale"}
     with open("docs/concepts.md") as file:
         documented = file.read()
     for fields in MESSAGES.values():

@@ -87,12 +87,15 @@ def test_zones_need_their_folder() -> None:
 def test_jobs_come_in_an_order_that_may_be_stopped() -> None:
     entries = [ENTRIES[name] for name in ("mean-cost", "finetune", "finetune, mse")]
     jobs = [job.parameters for job in study.judging_study(study.first_choice(entries), entries, None, [0]).jobs]
-    assert Counter(job["entry"] for job in jobs) == {"mean-cost": 32, "finetune": 96, "finetune, mse": 32}
+    assert Counter(job["entry"] for job in jobs) == {"mean-cost": 32, "finetune": 96, "finetune, mse": 16}
     assert {job["entry"] for job in jobs[:64]} == {"mean-cost", "finetune"}  # every federation from one start
     assert {job["start"] for job in jobs[:64]} == {0}
-    assert [job["entry"] for job in jobs[64:80]] == ["finetune, mse"] * 16
-    assert Counter(job["start"] for job in jobs[80:112]) == {1: 16, 2: 16}
-    assert Counter(job["problem"] for job in jobs[64:80]) == {"knapsack": 8, "portfolio": 8}
+    assert [job["entry"] for job in jobs[64:72]] == ["finetune, mse"] * 8
+    assert Counter(job["start"] for job in jobs[72:104]) == {1: 16, 2: 16}
+    assert Counter((job["problem"], job["imbalanced"]) for job in jobs[64:72]) == {
+        ("knapsack", False): 4,
+        ("portfolio", False): 4,
+    }
 
 
 def test_the_parameter_of_a_loss_is_searched_once_for_both_methods() -> None:

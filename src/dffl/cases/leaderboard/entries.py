@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dffl.named import plain, rebuilt
+from dffl.studies.study import Parameters
 from dffl.training.methods.crossfit import OWN_SETTINGS
 from dffl.training.trainers.tuning import EPOCHS
 
@@ -42,6 +43,10 @@ class Entry:
     candidates: tuple[Candidate, ...]
     searched_as: str = ""
     """The entry whose search serves this one too; empty: its own."""
+
+    def runs_on(self, part: Parameters) -> bool:
+        """Whether it takes part in a federation. Losses have those of equal sizes: perturbed ones take ten times as long."""
+        return self.kind != "loss" or not part["imbalanced"]
 
     @property
     def starts(self) -> int:

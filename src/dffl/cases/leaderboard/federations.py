@@ -83,9 +83,9 @@ def _zones(search: bool, folder: str | None, problem: str) -> Divided:
 
     if folder is None:
         raise ValueError(f"{problem}: hand in the folder of the zones' tables with --zones")
-    setup = Setup(lags=problem == ZONES[1], without=("NE_INTERNAL_HUB",), settings={"validation_blocks": True})
+    setup = Setup(lags=problem == ZONES[1], without=("NE_INTERNAL_HUB",))
     made = halves(setup.open(folder), setup)
-    settings = {"validation_blocks": True, "forecast": setup.lags}
+    settings = {name: value for name, value in setup.training(seed=0).items() if name != "seed"}
     if not search:
         return Divided(made.train, made.test, settings)
     # The search sees the training half alone: its last quarter judges.

@@ -29,7 +29,7 @@ def search_study(entries: Sequence[Entry], zones: Path | None) -> Study:
         for last in (False, True)
         for part in parts
         for entry in searched
-        if (entry.kind == "loss") == last
+        if (entry.kind == "loss") == last and entry.runs_on(part)
         for candidate in entry.candidates
         if len(entry.candidates) > 1
     ]
@@ -54,7 +54,7 @@ def judging_study(
         for place, part in parts
         for start in range(STARTS)
         for entry in entries
-        if start < entry.starts
+        if start < entry.starts and entry.runs_on(part)
     ]
     jobs = [Job(parameters) for _, parameters in sorted(found, key=lambda one: one[0])]
     return Study("leaderboard", judge_entry, jobs, {"search": False}, weight, _places(zones))
