@@ -130,7 +130,7 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
         ],
         engine="processes",
         **SMALL,
-        **{"learning_rate": 1e-3, "schedule": "constant", "aggregate": "mean"},  # else crossfit has settings of its own
+        **{"learning_rate": 1e-3, "schedule": "constant", "aggregate": "mean"},  # crossfit-turned has settings of its own
     )
     assert len(opened) == 1, "one set of processes serves all parts and methods of the same settings"
     assert opened[0].traffic.seen == MESSAGES

@@ -69,7 +69,8 @@ def test_a_network_that_cannot_be_turned_is_refused(federation: dffl.Federation)
 
 def test_matrices_stay_with_their_clients_and_change_what_they_predict(federation: dffl.Federation) -> None:
     """Written out for one fold: with a shared network that never moves, only matrices and tuning make clients differ."""
-    fit = dffl.fit(federation, "crossfit-turned", **SMALL)
+    same = {"aggregate": "mean", "learning_rate": 1e-3, "schedule": "constant"}
+    fit = dffl.fit(federation, "crossfit-turned", **SMALL, **same)
     plain = dffl.fit(federation, "crossfit", **SMALL)
     for one in federation:
         assert fit.members[one.name].choices["epochs"] in (0, 3)
@@ -130,20 +131,24 @@ def test_pooled_units_do_not_depend_on_the_order_of_clients(federation: dffl.Fed
 
 
 def test_a_method_has_settings_of_its_own_and_a_user_may_change_them(federation: dffl.Federation) -> None:
-    assert METHODS["crossfit"].settings["schedule"] == "cosine"
-    own = dffl.fit(federation, **SMALL)
-    assert own.method == "crossfit"
+    assert METHODS["crossfit-turned"].settings["schedule"] == "cosine"
+    own = dffl.fit(federation, "crossfit-turned", **SMALL)
     assert own.settings.aggregate == Momentum(rate=0.7, momentum=0.5)
-    given = dffl.fit(federation, "crossfit", aggregate="mean", learning_rate=1e-3, schedule="constant", **SMALL)
+    given = dffl.fit(federation, "crossfit-turned", aggregate="mean", learning_rate=1e-3, schedule="constant", **SMALL)
     assert given.settings == dffl.Settings(rounds=2, local_epochs=2, hidden=6)
+
+
+def test_crossfit_is_the_default_with_the_usual_settings(federation: dffl.Federation) -> None:
+    fit = dffl.fit(federation, **SMALL)
+    assert (fit.method, fit.settings) == ("crossfit", dffl.Settings(rounds=2, local_epochs=2, hidden=6))
 
 
 def test_methods_with_other_settings_train_in_runs_of_their_own(federation: dffl.Federation) -> None:
     small = {"rounds": 2, "local_epochs": 2, "hidden": 6}
     options = {"epochs": (0, 3), "folds": 2}
-    together = dffl.fit_all(federation, ["fedavg", ("crossfit", options)], **small)
-    assert list(together) == ["fedavg", "crossfit", "local"]
-    for method, own in (("fedavg", {}), ("crossfit", options)):
+    together = dffl.fit_all(federation, ["fedavg", ("crossfit-turned", options)], **small)
+    assert list(together) == ["fedavg", "crossfit-turned", "local"]
+    for method, own in (("fedavg", {}), ("crossfit-turned", options)):
         alone = dffl.fit(federation, method, **own, **small)
         assert together[method].settings == alone.settings
         for one in federation:

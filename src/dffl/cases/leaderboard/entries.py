@@ -13,7 +13,7 @@ from typing import Any
 
 from dffl.named import plain, rebuilt
 from dffl.studies.study import Parameters
-from dffl.training.methods.crossfit import OWN_SETTINGS
+from dffl.training.methods.crossfit import FAST as FAST_SETTINGS
 from dffl.training.trainers.tuning import EPOCHS
 
 Candidate = dict[str, Any]
@@ -21,7 +21,7 @@ Candidate = dict[str, Any]
 
 PLAIN: Candidate = {"learning_rate": 1e-3, "schedule": "constant", "aggregate": "mean"}
 """The paper's recipe of training."""
-FAST: Candidate = {name: plain(value) for name, value in OWN_SETTINGS.items()}
+FAST: Candidate = {name: plain(value) for name, value in FAST_SETTINGS.items()}
 """A higher rate that falls to zero over the rounds, and a server with momentum."""
 COSINE: Candidate = {**PLAIN, "learning_rate": 2e-3, "schedule": "cosine"}
 MOMENTUM: Candidate = {**PLAIN, "aggregate": FAST["aggregate"]}
@@ -89,7 +89,8 @@ def _methods() -> list[Entry]:
         ("crossfit", "personal", judged),
         ("crossfit-turned", "personal", TURNED),
     ]
-    return [Entry(name, name, kind, candidates) for name, kind, candidates in rows]
+    as_it_is = Entry("crossfit (default)", "crossfit", "personal", ({},))
+    return [*(Entry(name, name, kind, candidates) for name, kind, candidates in rows), as_it_is]
 
 
 JUDGES_OF_COSTS = [{"judge": "regret"}, {"judge": "mse"}]

@@ -39,7 +39,9 @@ def _panel(axes: Any, found: pd.DataFrame) -> None:
     best, front = float("inf"), []
     for entry, row in found.iterrows():
         kind = ENTRIES[str(entry)].kind
-        axes.scatter(row["core-seconds"], row["mean"], s=16, marker=MARKERS[kind], color=colour_of(str(entry)), zorder=3)
+        axes.scatter(
+            row["core-seconds"], row["mean"], s=16, marker=MARKERS[kind], color=colour_of(ENTRIES[str(entry)].method), zorder=3
+        )
         if row["mean"] < best:
             best = row["mean"]
             front.append((row["core-seconds"], row["mean"]))

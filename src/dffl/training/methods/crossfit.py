@@ -27,11 +27,11 @@ LOCAL_EPOCHS = (10, 25, 50, 100, 250)
 """The numbers of epochs that a client without others chooses from; the last is what the paper trains its local models for."""
 
 
-OWN_SETTINGS = {"learning_rate": 2e-3, "schedule": "cosine", "aggregate": Momentum(rate=0.7, momentum=0.5)}
-"""What a shared model trains with unless the user says otherwise: see docs/leaderboard.md for what that gains."""
+FAST = {"learning_rate": 2e-3, "schedule": "cosine", "aggregate": Momentum(rate=0.7, momentum=0.5)}
+"""Settings with which shared models of clean data learn more in as many rounds; see docs/leaderboard.md for where they help."""
 
 
-@method("crossfit", label="Cross-fitted", colour="#332288", settings=OWN_SETTINGS)
+@method("crossfit", label="Cross-fitted", colour="#332288")
 def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The mean of the folds' shared models, each trained further at each client."""
     fitted = cross_fitted(run, Stops(FedAvg(), checked_epochs(epochs)), folds, judge)
@@ -39,7 +39,7 @@ def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss 
     return _outcome(run, fitted, MeanPredictor(tuple(shared)))
 
 
-@method("crossfit-turned", label="Cross-fitted, turned", colour="#6A51A3", settings=OWN_SETTINGS)
+@method("crossfit-turned", label="Cross-fitted, turned", colour="#6A51A3", settings=FAST)
 def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The same with shared models behind a matrix of each client's own that turns its features (see `trainers/turned.py`)."""
     stops = TurnedStops(epochs=checked_epochs(epochs))
@@ -49,7 +49,7 @@ def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge
 
 
 @method("local-tuned", label="Local, tuned", colour="#88CCEE")
-def local_tuned(run: Run, *, folds: int = FOLDS, epochs: Any = LOCAL_EPOCHS, judge: Loss | str = "spo+") -> Outcome:
+def local_tuned(run: Run, *, folds: int = FOLDS, epochs: Any = LOCAL_EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The mean of the folds' models that each client has trained alone."""
     return _outcome(run, cross_fitted(run, Stops(None, checked_epochs(epochs)), folds, judge))
 
