@@ -27,7 +27,8 @@ SHORT: dict[str, dict[str, Any]] = {
 """Options of methods that would train for long."""
 OURS = [name for name, one in METHODS.items() if one.fit.__module__.startswith("dffl.")]
 LOSSES = [name for name, kind in Loss.known.items() if kind.trains and kind.__module__.startswith("dffl.")]
-NOT_TRAINED = {"mean-cost", "forecast"}
+NOT_TRAINED = {"mean-cost", "forecast", "nearest", "ridge", "ridge-pooled", "trees", "fedrspo"}
+"""Methods that train no network, and one that is its own loss."""
 
 
 def predicted(method: str, loss: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ from dffl.training import Run, Settings
 from dffl.training.engines.vector import VectorEngine
 from dffl.training.parts import Part
 from dffl.training.trainers import Chosen, Refit, Stops, Weights, tuned
+from dffl.training.trainers.tuning import reach_stops
 from dffl.training.update import NetworkForm
 
 SMALL = {"rounds": 4, "local_epochs": 3, "batch_size": 16}
@@ -222,7 +223,7 @@ def test_a_mix_chooses_its_epochs_with_the_mix_in_view(run: Run, federation: dff
     engine, shared = laid_out(run, dffl.SPLIT), run.trained(dffl.FedAvg(), dffl.SPLIT)
     form, candidates = NetworkForm(engine.template, run.settings.tau), Stops().epochs
     [site, *_] = engine.sites()
-    stops = Stops().reach(site, shared, candidates)
+    stops = reach_stops(site, shared, candidates, purpose=Purpose.TUNE)
     _, held = federation.split(0.2, 0)
     for place, member in enumerate(site.members):
         client, unit = held[int(member)], engine.units[member]

@@ -58,7 +58,8 @@ def render(figures) -> None:
 
 
 def test_a_method_has_one_colour_and_no_two_the_same():
-    colours = ("#999999", "#0072B2", "#D55E00", "#CC79A7", "#009E73", "#E6BCD3", "#80CEB9", "#E69F00", "#56B4E9")
+    colours = ("#999999", "#0072B2", "#D55E00", "#CC79A7", "#009E73", "#E6BCD3", "#80CEB9", "#E69F00", "#56B4E9",
+               "#88CCEE", "#332288")  # fmt: skip
     assert {method: colour_of(method) for method in ORDER} == dict(zip(ORDER, colours, strict=True))
     built_in = [one.colour for one in METHODS.values() if one.fit.__module__.startswith("dffl.")]
     assert len(set(built_in)) == len(built_in) > len(ORDER)

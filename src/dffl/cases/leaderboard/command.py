@@ -69,7 +69,7 @@ def judge(options: RunOptions, wanted: list[str], zones: Path | None, quick: boo
         asked = replace(options, out=folder / "search", only=[])
         chosen = study.choose(finished_rows(study.search_study(entries, zones), asked).rows, entries)
         planned = study.judging_study(chosen, entries, zones, whole=whole)
-    found = finished_rows(planned, replace(options, out=folder))
+    found = finished_rows(planned, replace(options, out=folder / "judged"))
     made = tables.all_tables(found.rows)
     write_tables(made, folder / "tables")
     write_text(folder / "tables" / "chosen.md", tables.chosen_text(chosen))
