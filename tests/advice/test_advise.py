@@ -20,7 +20,7 @@ TRAINED = {"seed": 1, "rounds": 20, "learning_rate": 0.005, **STOPS, "hidden": 1
 
 @pytest.fixture(scope="module")
 def fleet() -> dffl.Federation:
-    """Eight with few samples that gain from each other, and one with more whose prices move otherwise."""
+    """Eight with few samples whose prices move alike, and one with more whose prices move otherwise."""
     kind = {"clients": 9, "dim": 6, "features": 4, "degree": 2, "noise": 0.3}
     near, far = (dffl.synthetic.knapsack(eta_obj=eta, samples=n, **kind) for eta, n in ((0.0, 30), (4.0, 60)))
     return dffl.Federation([*near[:8], replace(far[8], name="odd")])
@@ -31,12 +31,17 @@ def advice(fleet) -> dffl.Advice:
     return dffl.advise(fleet, **TRAINED)
 
 
-def test_the_odd_one_out_is_told_to_stay_and_others_to_federate(advice):
+def test_the_odd_one_out_is_told_to_stay_and_others_are_not(advice):
+    # On test samples local-tuned, the shared model and crossfit lose 2.2, 12.1 and 10.4 % at the odd one. At the others
+    # crossfit loses 3 % more than local-tuned on average, from 41 % less to 43 % more: nobody can tell from 30 samples.
     assert advice["odd"]["recommendation"] == "stay local"
+    assert advice["odd"]["use"] == "local-tuned"
     assert "differently from the others" in advice["odd"]["reason"]
-    others = advice.table.query("client != 'odd' and not nothing")["recommendation"]
-    assert (others == "federate").sum() >= 4
-    assert (others == "stay local").sum() == 0
+    others = advice.table.query("client != 'odd' and not nothing")
+    assert len(others) >= 6
+    assert (others["recommendation"] != "stay local").all()
+    for column in ("gain", "crossfit_gain"):
+        assert others[column].min() > advice["odd"][column] + 1
 
 
 def test_the_table_is_complete_and_ordered(advice, fleet):

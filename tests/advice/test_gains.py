@@ -161,6 +161,21 @@ def test_a_mean_over_folds_falls_by_its_own_share_whatever_the_number_of_folds()
     np.testing.assert_allclose(moved, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("shared", "crossfit", "advised"),
+    [(0.1, 0.1, "federate"), (0.4, 0.1, "personalise"), (0.4, 0.4, "stay local"), (0.2, 0.2, "cannot tell")],
+)
+def test_both_comparisons_are_with_the_tuned_own_model(shared, crossfit, advised):
+    # `local` loses more than all of them, and does not count.
+    rng, fleet = np.random.default_rng(0), []
+    for name in "abc":
+        regrets = {"federated": shared, "crossfit": crossfit, "local_tuned": 0.2, "local": 0.9}
+        known = {model: level * rng.uniform(0.5, 1.5, 60) for model, level in regrets.items()}
+        fleet.append(Evidence(name, 60, np.ones(60), **known, half_local=known["local"], half_federated=known["federated"]))
+    found = [gains.estimate(fleet, tested).probability for tested in (FEDERATED, CROSSFIT)]
+    assert [recommend(*pair, False) for pair in zip(*found, strict=True)] == [advised] * 3
+
+
 def test_without_models_of_half_the_data_the_curve_is_a_typical_one():
     regrets = {"local_tuned": np.full(40, 0.2), "crossfit": np.full(40, 0.1)}
     found = gains.estimate([Evidence(name, 40, np.ones(40), **regrets) for name in "ab"], CROSSFIT)
