@@ -5,14 +5,28 @@ import pytest
 
 from dffl.advice import gains
 from dffl.advice.advising import recommend
-from dffl.advice.evidence import Evidence, _chosen
-from dffl.advice.gains import Curve, Gains, estimate, shrink
+from dffl.advice.evidence import Evidence
+from dffl.advice.gains import CROSSFIT, FEDERATED, LOCAL, TYPICAL, Curve, Gains, shrink
+
+NAN = float("nan")
+
+
+def estimate(fleet, tested=FEDERATED, reference=LOCAL, **how) -> Gains:
+    return gains.estimate(fleet, tested, reference, **how)
 
 
 def evidence(local, federated, half=None, name="a", mean_cost=None) -> Evidence:
     local, federated = np.asarray(local, float), np.asarray(federated, float)
-    half = np.column_stack([local, federated]) if half is None else half
-    return Evidence(name, np.ones_like(local) if mean_cost is None else mean_cost, local, federated, federated, half)
+    less = (local, federated) if half is None else half.T
+    naive = np.ones_like(local) if mean_cost is None else mean_cost
+    return Evidence(
+        name, len(local), naive, local=local, local_tuned=local, federated=federated, crossfit=federated,
+        half_local=less[0], half_federated=less[1],
+    )  # fmt: skip
+
+
+def bootstrap(one: Evidence, blocks: bool) -> float:
+    return gains._bootstrap(one.federated, one.local, blocks, 0)
 
 
 def test_the_gain_of_a_lone_pair_is_the_ratio_of_means():
@@ -89,19 +103,19 @@ def test_neighbours_that_are_alike_count_for_less_in_blocks():
     rng = np.random.default_rng(0)
     week = np.repeat(rng.uniform(0.5, 1.5, size=(20, 2)), 7, axis=0)
     one = evidence(week[:, 0], week[:, 1])
-    assert gains._bootstrap(one, True, 0) > 1.5 * gains._bootstrap(one, False, 0)
+    assert bootstrap(one, True) > 1.5 * bootstrap(one, False)
 
 
 def test_the_bootstrap_agrees_with_the_delta_method():
     rng = np.random.default_rng(0)
     local, federated = rng.uniform(0.5, 1.5, 400), rng.uniform(0.5, 1.5, 400)
     exact = np.std(federated / federated.mean() - local / local.mean()) / np.sqrt(400)
-    assert gains._bootstrap(evidence(local, federated), False, 0) == pytest.approx(exact, rel=0.15)
+    assert bootstrap(evidence(local, federated), False) == pytest.approx(exact, rel=0.15)
 
 
 def test_the_interval_is_as_wide_as_its_confidence_asks():
     none = np.zeros(1, bool)
-    found = Gains(np.zeros(1), np.ones(1), np.zeros(1), np.ones(1), none, none, Curve(0, 0), Curve(0, 0))
+    found = Gains(np.zeros(1), np.ones(1), np.zeros(1), np.ones(1), none, none, Curve(0, 0))
     low, high = found.interval(0.95)
     assert high[0] == pytest.approx(0.859136, abs=1e-5)  # 1 - exp(-1.959964)
     assert low[0] == pytest.approx(-6.099072, abs=1e-5)  # 1 - exp(1.959964)
@@ -119,9 +133,9 @@ def test_an_exact_regression_leaves_the_quick_answer_open():
     found = estimate(fleet, quick=True)
     assert found.unknown.tolist() == [True, True, False, False, False]
     assert not found.nothing.any()
-    assert [recommend(p, False, False) for p in found.probability[:2]] == ["cannot tell"] * 2
+    assert [recommend(p, NAN, False) for p in found.probability[:2]] == ["cannot tell"] * 2
     np.testing.assert_allclose(found.gain[2:], 0.569646, atol=1e-6)  # 1 - .5 exp(-.15): the exact ones do not count
-    assert recommend(estimate(fleet[:2]).probability[0], False, False) == "stay local"
+    assert recommend(estimate(fleet[:2]).probability[0], NAN, False) == "stay local"
 
 
 def test_fewer_folds_leave_more_to_carry_on():
@@ -136,10 +150,35 @@ def test_fewer_folds_leave_more_to_carry_on():
 def test_blocks_of_a_short_series_still_vary(n):
     rng = np.random.default_rng(n)
     one = evidence(rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, n))
-    assert gains._bootstrap(one, True, 0) == pytest.approx(gains._bootstrap(one, False, 0), rel=0.5)
+    assert bootstrap(one, True) == pytest.approx(bootstrap(one, False), rel=0.5)
 
 
-def test_choosing_is_not_judged_on_what_it_saw():
-    # Column 1 is best in the first fold alone, column 0 in the second: each fold is judged by the other's choice.
-    lost = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 5.0], [0.0, 5.0]])
-    assert _chosen(lost, np.array([0, 0, 1, 1])).tolist() == [1.0, 1.0, 5.0, 5.0]
+def test_a_mean_over_folds_falls_by_its_own_share_whatever_the_number_of_folds():
+    half = np.column_stack([np.full(50, 0.4), np.full(50, 0.15)])
+    fleet = [evidence([0.2] * 50, [0.1] * 50, half, name) for name in "ab"]
+    moved = [gains.estimate(fleet, CROSSFIT, folds=folds).ratio[0] - np.log(0.5) for folds in (3, 5)]
+    expected = gains.MEAN_OWN * np.log(2) - gains.MEAN_CROSSFIT * np.log(1.5)
+    np.testing.assert_allclose(moved, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("shared", "crossfit", "advised"),
+    [(0.1, 0.1, "federate"), (0.4, 0.1, "personalise"), (0.4, 0.4, "stay local"), (0.2, 0.2, "cannot tell")],
+)
+def test_both_comparisons_are_with_the_tuned_own_model(shared, crossfit, advised):
+    # `local` loses more than all of them, and does not count.
+    rng, fleet = np.random.default_rng(0), []
+    for name in "abc":
+        regrets = {"federated": shared, "crossfit": crossfit, "local_tuned": 0.2, "local": 0.9}
+        known = {model: level * rng.uniform(0.5, 1.5, 60) for model, level in regrets.items()}
+        fleet.append(Evidence(name, 60, np.ones(60), **known, half_local=known["local"], half_federated=known["federated"]))
+    found = [gains.estimate(fleet, tested).probability for tested in (FEDERATED, CROSSFIT)]
+    assert [recommend(*pair, False) for pair in zip(*found, strict=True)] == [advised] * 3
+
+
+def test_without_models_of_half_the_data_the_curve_is_a_typical_one():
+    regrets = {"local_tuned": np.full(40, 0.2), "crossfit": np.full(40, 0.1)}
+    found = gains.estimate([Evidence(name, 40, np.ones(40), **regrets) for name in "ab"], CROSSFIT)
+    assert found.curve == TYPICAL
+    shift = gains.MEAN_OWN * TYPICAL.own - gains.MEAN_CROSSFIT * TYPICAL.shared
+    np.testing.assert_allclose(found.ratio, np.log(0.5) + shift, atol=1e-6)

@@ -7,6 +7,7 @@ import pytest
 
 import dffl
 from dffl.advice.signals import signals
+from dffl.advice.words import FAR, FARTHER
 from dffl.training import Settings
 
 
@@ -48,6 +49,17 @@ def test_a_constraint_of_ones_own_shows_and_costs_nothing():
     assert found.decision_distance[4] > 2 * found.decision_distance[:4].max() > 0
     assert found.pooled_cost_regret[4] < 0.02
     assert found.cost_p_value[4] > 0.01
+
+
+def test_reversed_weights_are_a_constraint_and_no_other_prices():
+    members = list(dffl.synthetic.knapsack(clients=6, dim=20, samples=60, eta_obj=0.0, eta_constr=0.0, degree=2, noise=0.3))
+    weights = np.asarray(members[0].set.weights)
+    turned = dffl.FractionalKnapsack(weights.max() + weights.min() - weights, float(members[0].set.budget))
+    plain, odd = (
+        signals(dffl.Federation(fleet), Settings()) for fleet in (members, [replace(members[0], set=turned), *members[1:]])
+    )
+    assert odd.decision_distance[0] > max(FAR, FARTHER * float(np.median(odd.decision_distance)))
+    assert odd.cost_p_value[0] == plain.cost_p_value[0] > 0.05
 
 
 @pytest.mark.parametrize("noise", [1.0, 0.2])

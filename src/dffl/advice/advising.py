@@ -3,42 +3,55 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Unpack
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 
-from dffl.advice.evidence import Evidence, gather
-from dffl.advice.gains import Gains, estimate
+from dffl.advice.evidence import Evidence, check_fits, given
+from dffl.advice.folds import folds as held_out
+from dffl.advice.gains import CROSSFIT, FEDERATED, LOCAL, LOCAL_TUNED, Gains, estimate
+from dffl.advice.quick import regressed
 from dffl.advice.signals import Signals, signals
+from dffl.advice.trained import Plan, trained
 from dffl.advice.words import reason
 from dffl.checks import require_whole
 from dffl.federation import Federation
-from dffl.fitting import require_federation
+from dffl.fitting import Fit, require_federation
 from dffl.jsonable import jsonable
-from dffl.training import Settings
 from dffl.training.keywords import SettingsKeywords
-from dffl.training.methods import options_of
-from dffl.training.trainers.tuning import EPOCHS
 
 LIKELY, UNLIKELY = 0.8, 0.2
-"""Federating is recommended from the first probability of a gain on, and staying local up to the second: odds of 4 to 1."""
+"""A gain is counted on from the first probability on, and ruled out up to the second: odds of 4 to 1."""
 RECOMMENDATIONS = ("federate", "personalise", "stay local", "cannot tell")
+REGRETS = {
+    "mean_cost": "mean-cost",
+    "local": "local",
+    "local_tuned": "local-tuned",
+    "federated": "fedavg",
+    "finetuned": "finetune",
+    "crossfit": "crossfit",
+}
+"""The columns of held-out regrets, and the methods that they are of."""
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
     """What `dffl.advise` found: ``table`` has one row per client.
 
-    ``recommendation`` answers whether the shared model, as it is, will lose less than the client's own: federate, stay
-    local, or neither clearly, and then personalise if tuning the shared model beats the own one, else cannot tell. ``gain``
-    is the share of the own model's regret that the shared model is expected to save, with ``gain_low`` and ``gain_high``
-    the ends of the ``confidence`` interval and ``probability`` the probability that it is positive. ``mean_cost`` (the
-    naive choice, the mean of past costs), ``local``, ``federated`` and ``finetuned`` are held-out relative regrets, ``use``
-    the method with the lowest expected one (if ``quick``, what the recommendation says). ``pooled_cost_regret``,
-    ``cost_p_value`` and ``decision_distance`` are the signals behind ``reason``. ``nothing`` is true where there is nothing
-    to gain.
+    The reference is `local-tuned`, the best that a client does alone. ``recommendation`` is *federate* if the shared model, as
+    it is, beats it; else *personalise* if `crossfit` does, which trains the shared model further at the client; *stay local* if
+    neither will; and *cannot tell* in between. ``gain`` is the share of the reference's regret that the shared model is
+    expected to save, with ``gain_low`` and ``gain_high`` the ends of the ``confidence`` interval and ``probability`` the
+    probability that it is positive; ``crossfit_gain``, ``crossfit_low``, ``crossfit_high`` and ``crossfit_probability`` are the
+    same for `crossfit`. ``mean_cost`` (the naive choice, the mean of past costs), ``local``, ``local_tuned``, ``federated``,
+    ``finetuned`` and ``crossfit`` are held-out relative regrets, ``use`` the method with the lowest expected one (if ``quick``,
+    what the recommendation says). ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are the signals behind
+    ``reason``. ``nothing`` is true where there is nothing to gain. What is not known is not a number: if ``quick``, the
+    reference is a closed-form model in ``local``; with fits that were handed in, only `crossfit` and `local-tuned` are
+    compared.
     """
 
     table: pd.DataFrame
@@ -46,6 +59,8 @@ class Advice:
     folds: int
     blocks: bool
     quick: bool
+    fits: dict[str, Fit] = field(default_factory=dict)
+    """The fits of `crossfit` and `local-tuned` behind the advice, ready to use; none if ``quick``."""
 
     def __getitem__(self, client: str) -> dict[str, Any]:
         """One client's row."""
@@ -69,22 +84,40 @@ class Advice:
         return {**how, "clients": jsonable(self.rows())}
 
 
+class Found(NamedTuple):
+    """The evidence of all clients, and what it says of the shared model and of `crossfit`, where it knows them."""
+
+    evidence: list[Evidence]
+    shared: Gains | None
+    personal: Gains | None
+
+    @property
+    def main(self) -> Gains:
+        """What is known."""
+        known = self.shared or self.personal
+        assert known is not None
+        return known
+
+
 def advise(
     federation: Federation,
     *,
     folds: int = 5,
     blocks: bool = False,
     quick: bool = False,
+    fits: Mapping[str, Fit] | None = None,
     confidence: float = 0.9,
     progress: bool | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> Advice:
     """Whether each client should federate: the expected gain against staying local, with an interval, and the reason.
 
-    Each client's samples are held out in ``folds``; the local, the shared and the tuned models of the other folds are
-    compared on them. ``blocks`` holds out stretches of consecutive samples, as time series need. ``quick`` trains nothing:
-    closed-form models of the costs replace the networks; the answer takes some seconds and is rougher. ``settings`` are
-    those of `dffl.Settings`; ``finetune.epochs`` holds the numbers of epochs that tuning chooses from.
+    Each client's samples are held out in ``folds``; on them the models of the other folds are compared: what `local`,
+    `local-tuned`, `fedavg`, `finetune` and `crossfit` train. ``blocks`` holds out stretches of consecutive samples, as time
+    series need. ``quick`` trains nothing: closed-form models of the costs replace the networks; the answer takes some seconds
+    and is rougher. ``fits`` are fits of `crossfit` and `local-tuned` to the same federation, ``{"crossfit": fit, "local-tuned":
+    fit}``: then nothing is trained either, and only these two are compared. ``settings`` are those of `dffl.Settings`; options
+    of the methods are written ``finetune.epochs``, ``crossfit.epochs``, ``local-tuned.epochs``.
     """
     require_federation("federation", federation)
     if len(federation) < 2:
@@ -92,72 +125,86 @@ def advise(
     require_whole("folds", folds, least=3)  # the learning curve compares the folds with halves, which are two folds
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
-    tuning, rest = options_of("finetune", settings)
-    made = Settings.of(**rest)
-    evidence = gather(federation, made, folds, blocks, quick, progress, tuning.get("epochs", EPOCHS))
-    gains = estimate(evidence, blocks, made.seed, quick, folds)
-    table = _table(evidence, gains, signals(federation, made, blocks), confidence, quick)
-    return Advice(table, confidence, folds, blocks, quick)
+    if quick and fits is not None:
+        raise ValueError("advise: quick uses no fits; leave one of them out")
+    plan = Plan.of(folds, blocks, dict(settings))
+    how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds}
+    used: Mapping[str, Fit] = {}
+    if quick:
+        evidence = regressed(federation, plan.settings, folds, blocks)
+        found = Found(evidence, estimate(evidence, FEDERATED, LOCAL, quick=True, **how), None)
+    elif fits is not None:
+        check_fits(federation, fits)
+        evidence, used = given(federation, fits, held_out(federation, folds, plan.settings.seed, blocks)), fits
+        found = Found(evidence, None, estimate(evidence, CROSSFIT, **how))
+    else:
+        evidence, used = trained(federation, plan, folds, progress)
+        found = Found(evidence, estimate(evidence, FEDERATED, **how), estimate(evidence, CROSSFIT, **how))
+    table = _table(found, signals(federation, plan.settings, blocks), confidence, folds, blocks)
+    return Advice(table, confidence, folds, blocks, quick, dict(used))
 
 
-def recommend(probability: float, tuned_better: bool, nothing: bool) -> str:
-    """The recommendation, from the probability that the shared model beats the own one."""
-    if nothing or probability <= UNLIKELY:
+def recommend(shared: float, personal: float, nothing: bool) -> str:
+    """From the probabilities that the shared model and `crossfit` beat the own one; what is not a number is unknown."""
+    known = [one for one in (shared, personal) if not math.isnan(one)]
+    if nothing or max(known) <= UNLIKELY:
         return "stay local"
-    if probability >= LIKELY:
+    if shared >= LIKELY:
         return "federate"
-    return "personalise" if tuned_better else "cannot tell"
+    return "personalise" if personal >= LIKELY else "cannot tell"
 
 
-def _table(evidence: list[Evidence], gains: Gains, why: Signals, confidence: float, quick: bool) -> pd.DataFrame:
-    low, high = gains.interval(confidence)
-    median = float(np.median([one.n for one in evidence]))
-    steep = math.expm1(gains.curve.own)
+def _table(found: Found, why: Signals, confidence: float, folds: int, blocks: bool) -> pd.DataFrame:
+    context = {
+        "median": float(np.median([one.n for one in found.evidence])),
+        "distance": float(np.median(why.decision_distance)),
+        "steep": math.expm1(found.main.curve.own) if found.shared else 0.0,
+    }
+    shared, personal = (
+        _gain_columns(gains, prefix, confidence, len(found.evidence))
+        for gains, prefix in ((found.shared, ""), (found.personal, "crossfit_"))
+    )
     rows = []
-    for place, one in enumerate(evidence):
-        means = {
-            "mean_cost": one.mean_cost.mean(),
-            "local": one.local.mean(),
-            "federated": one.federated.mean(),
-            "finetuned": math.nan if quick else one.tuned.mean(),
-        }
-        row: dict[str, Any] = {
-            "client": one.name,
-            "n": one.n,
-            "recommendation": recommend(gains.probability[place], not quick and _better(one), bool(gains.nothing[place])),
-            "gain": gains.gain[place],
-            "gain_low": low[place],
-            "gain_high": high[place],
-            "probability": gains.probability[place],
-            **means,
-            "nothing": bool(gains.nothing[place]),
+    for place, one in enumerate(found.evidence):
+        row: dict[str, Any] = {"client": one.name, "n": one.n, "recommendation": ""}
+        row |= {name: values[place] for name, values in (shared | personal).items()}
+        row |= {name: float(getattr(one, name).mean()) for name in REGRETS}
+        row["nothing"] = bool(found.main.nothing[place])
+        row |= {
             "pooled_cost_regret": why.pooled_cost_regret[place],
             "cost_p_value": why.cost_p_value[place],
             "decision_distance": why.decision_distance[place],
         }
-        row["use"] = _best(means, gains, place) if not quick else "fedavg" if row["recommendation"] == "federate" else "local"
-        rows.append(row | {"reason": reason(row | {"unknown": bool(gains.unknown[place])}, median, steep)})
+        row["recommendation"] = recommend(row["probability"], row["crossfit_probability"], row["nothing"])
+        row["use"] = _best(row, found, place, folds, blocks)
+        rows.append(row | {"reason": reason(row | {"unknown": bool(found.main.unknown[place])}, **context)})
     return pd.DataFrame(rows)
 
 
-def _better(one: Evidence) -> bool:
-    """Whether tuning changed anything, and the tuned model then beats the own one on held-out samples at the same odds."""
-    from scipy.special import ndtr
-
-    if np.array_equal(one.tuned, one.federated):
-        return False
-    saved = one.local - one.tuned
-    error = float(saved.std(ddof=1)) / math.sqrt(one.n)
-    return bool(saved.mean() > 0 if error == 0 else ndtr(saved.mean() / error) >= LIKELY)
+def _gain_columns(gains: Gains | None, prefix: str, confidence: float, clients: int) -> dict[str, np.ndarray]:
+    names = (f"{prefix}gain", f"{prefix or 'gain_'}low", f"{prefix or 'gain_'}high", f"{prefix}probability")
+    if gains is None:
+        return {name: np.full(clients, np.nan) for name in names}
+    return dict(zip(names, (gains.gain, *gains.interval(confidence), gains.probability), strict=True))
 
 
-def _best(means: dict[str, float], gains: Gains, place: int) -> str:
-    """The method with the lowest expected regret, in units of what the own model of all the data is expected to lose."""
-    if gains.nothing[place]:
-        return "local" if means["local"] <= means["mean_cost"] else "mean-cost"
-    own = max(means["local"] * math.exp(-gains.fall.own * gains.curve.own), 1e-9)
-    expected = {"local": 1.0, "fedavg": math.exp(gains.ratio[place]), "mean-cost": means["mean_cost"] / own}
-    if means["federated"] > 0:
-        # Tuning is compared with the shared model, from which it starts; the ratio of own and shared has been shrunk.
-        expected["finetune"] = expected["fedavg"] * means["finetuned"] / means["federated"]
+def _best(row: dict[str, Any], found: Found, place: int, folds: int, blocks: bool) -> str:
+    """The method with the lowest expected regret, in units of what `local-tuned` is expected to lose."""
+    if found.personal is None:
+        return "fedavg" if row["recommendation"] == "federate" else "local"
+    if row["nothing"]:
+        return "local-tuned" if row["local_tuned"] <= row["mean_cost"] else "mean-cost"
+    curve = found.personal.curve
+    own = max(row["local_tuned"] * math.exp(-LOCAL_TUNED.fall(curve)), 1e-9)
+    expected = {
+        "local-tuned": 1.0,
+        "crossfit": math.exp(found.personal.ratio[place]),
+        "mean-cost": row["mean_cost"] / own,
+    }
+    if found.shared is not None:
+        expected["local"] = row["local"] * math.exp(-LOCAL.fall(curve, folds, blocks)) / own
+        expected["fedavg"] = math.exp(found.shared.ratio[place])
+        if row["federated"] > 0:
+            # Tuning is compared with the shared model, from which it starts; the ratio of own and shared has been shrunk.
+            expected["finetune"] = expected["fedavg"] * row["finetuned"] / row["federated"]
     return min(expected, key=lambda name: expected[name])

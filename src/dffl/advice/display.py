@@ -42,7 +42,7 @@ class AdviceShown(NamedTuple):
 def loses_more(row: dict[str, Any]) -> bool:
     """Whether the shared model is expected to lose over 1 % more than the own one, and the interval says the same.
 
-    All folds are trained from one start: the interval does not know the spread of starts, so this is not yet called harm.
+    Each fold is trained from one start: the interval knows little of the spread of starts, so this is not yet called harm.
     """
     return bool(row["gain"] < -HARM_TOLERANCE and row["gain_high"] < 0)
 
@@ -53,7 +53,7 @@ def warnings(advice: Advice) -> list[str]:
     if advice.quick:
         lines.append("A quick answer is rough: nothing was trained, and its intervals may hold less often than they claim.")
     table = advice.table[~advice.table["nothing"]]
-    poor = int((table["local"] >= table["mean_cost"]).sum())
+    poor = int((table["local_tuned"].fillna(table["local"]) >= table["mean_cost"]).sum())
     if 3 * poor >= max(len(table), 1):
         lines.append(
             f"For {poor} of {len(table)} clients the own model loses no less than the mean of past costs. Either the features "
@@ -65,33 +65,41 @@ def warnings(advice: Advice) -> list[str]:
 def _table(advice: Advice, title: str) -> Table:
     folds = f"{advice.folds} folds" + (" of consecutive samples" if advice.blocks else "")
     judged = f"quick: closed-form cost models, {folds}" if advice.quick else folds
-    out = Table(
-        title=f"Advice for {title} ({judged})",
-        title_justify="left",
-        caption="gain: the share of the own model's regret that the shared model saves. Regrets are held-out ones, in % of the "
-        "best possible objective; mean cost is the naive choice. The gain also accounts for the data that folds leave out and "
-        "for clients of the same size, so it may differ from the columns. Federate, stay local: at least 80 % sure.",
-        caption_justify="left",
-    )
+    out = Table(title=f"Advice for {title} ({judged})", title_justify="left", caption=_caption(advice), caption_justify="left")
     out.add_column("client", overflow="fold", min_width=8)  # a long name takes several lines, and no room from the numbers
     out.add_column("n", justify="right", no_wrap=True)
     out.add_column("advice", no_wrap=True)
+    gain = ("gain", "gain_") if advice.quick else ("crossfit_gain", "crossfit_")
     out.add_column(f"gain ({advice.confidence:.0%} interval)", justify="right", no_wrap=True)
-    names = ["mean_cost", "local", "federated"] + ([] if advice.quick else ["finetuned"])
+    names = ["mean_cost", "local", "federated"] if advice.quick else ["mean_cost", "local_tuned", "federated", "crossfit"]
+    names = [name for name in names if advice.table[name].notna().any()]
     for name in names:
         out.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     out.add_column("use", no_wrap=True)
     for row in advice.rows():
         regrets = (f"{100 * row[name]:.2f}" for name in names)
-        out.add_row(row["client"], str(row["n"]), _recommendation(row), _gain(row), *regrets, row["use"])
+        out.add_row(row["client"], str(row["n"]), _recommendation(row), _gain(row, *gain), *regrets, row["use"])
     return out
+
+
+def _caption(advice: Advice) -> str:
+    what = (
+        "gain: the share of the own model's regret that the shared model saves."
+        if advice.quick
+        else "gain: the share of the regret of local-tuned, the best that a client does alone, that crossfit saves."
+    )
+    return (
+        f"{what} Regrets are held-out ones, in % of the best possible objective; mean cost is the naive choice. The gain also "
+        "accounts for what models of folds lack and for clients of the same size, so it may differ from the columns. Federate "
+        "(the shared model as it is), personalise (crossfit), stay local: at least 80 % sure."
+    )
 
 
 def _recommendation(row: dict[str, Any]) -> Text:
     return Text(row["recommendation"], style=STYLES[row["recommendation"]])
 
 
-def _gain(row: dict[str, Any]) -> str:
+def _gain(row: dict[str, Any], gain: str, ends: str) -> str:
     if row["nothing"]:
         return "nothing to gain"
-    return f"{row['gain']:+.0%} ({row['gain_low']:+.0%} to {row['gain_high']:+.0%})"
+    return f"{row[gain]:+.0%} ({row[ends + 'low']:+.0%} to {row[ends + 'high']:+.0%})"

@@ -1,151 +1,115 @@
 """The evidence: the regret of each sample under models that have not seen it.
 
-Every fold trains the local models, the shared one, and the shared one tuned at each client, on the other folds. So each
-sample is judged once by all of them, and by the historical mean. With `quick` nothing is trained: closed-form models of the
-costs replace the networks. They ignore decisions, but take a second.
+`trained.py` trains the models of each fold, `quick.py` replaces them by closed-form ones, and `given` reads what fits with
+folds have kept: three ways to the same kind of evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dffl.advice.folds import Fold, folds, halved
-from dffl.cache import keep_compiled_programs
+from dffl.advice.folds import Fold
 from dffl.federation import Client, Federation
-from dffl.judging import predicted, regrets_at_each
-from dffl.predictor import Normaliser, Predictor
-from dffl.progress import Progress
-from dffl.theory.costmodel import Ridge, fit_own_ridge, fit_ridge
-from dffl.training import FedAvg, Local, Run, Settings
-from dffl.training.trainers import Stops
-from dffl.training.trainers.tuning import EPOCHS, checked_epochs
-from dffl.training.units import client_units, in_units
+from dffl.fitting import Fit
+from dffl.judging import regrets_at_each
 
 Guess = Callable[[np.ndarray], np.ndarray]
 """From raw features (n, p) to raw costs (n, d)."""
-Candidates = list[list[Guess]]
-"""For each client: the historical mean, the own model, the shared one, and the shared one tuned for increasing epochs."""
-FoldTrainer = Callable[[Federation, tuple[int, ...], Settings, Progress], Candidates]
+Candidates = list[dict[str, Guess]]
+"""For each client its models, by their names in `Evidence`."""
+FITTED = {"crossfit": "crossfit", "local-tuned": "local_tuned"}
+"""The methods whose fits keep out-of-fold regrets, and what these are called in `Evidence`."""
+
+
+def _unknown() -> np.ndarray:
+    return np.full(1, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """One client's samples, judged by models that have not seen them. Regrets are relative to the mean of |z*|."""
+    """One client's samples, (n,) each, judged by models that have not seen them. Regrets are relative to the mean of |z*|.
+
+    What is not known is not a number.
+    """
 
     name: str
+    n: int
     mean_cost: np.ndarray
-    """(n,): the regret of each sample when the client decides by the mean of its past costs."""
-    local: np.ndarray
-    """(n,): under the own model."""
-    federated: np.ndarray
-    """(n,): under the shared model."""
-    tuned: np.ndarray
-    """(n,): under the shared model tuned at the client, for as long as the other folds find best (or not at all)."""
-    half: np.ndarray
-    """(n, 2): under the own and the shared model of half the data, which shows how regret falls with data."""
-
-    @property
-    def n(self) -> int:
-        return len(self.local)
-
-
-def gather(
-    federation: Federation,
-    settings: Settings,
-    count: int = 5,
-    blocks: bool = False,
-    quick: bool = False,
-    progress: bool | None = None,
-    tuning: Sequence[int] = EPOCHS,
-) -> list[Evidence]:
-    """Evidence for every client from ``count`` folds, and from others for the models of half the data.
-
-    ``tuning`` holds the numbers of epochs that the shared model is tuned for at each client.
-    """
-    whole = folds(federation, count, settings.seed, blocks)
-    # The two halves of a time series differ by their seasons, not only in what they train on.
-    half = halved(whole) if blocks else folds(federation, 2, settings.seed)
-    stops = () if quick else tuple(epochs for epochs in checked_epochs(tuning) if epochs > 0)
-    train = _regress if quick else _train
-    passes = settings.rounds * settings.local_epochs
-    with Progress(progress) as bar:
-        long, short = (sum(sum(fold.train.counts) for fold in part) for part in (whole, half))
-        bar.expect((2 * passes + max(stops, default=0)) * long + 2 * passes * short)
-        full = _judge(federation, whole, train, stops, settings, bar)
-        halves = _judge(federation, half, train, (), settings, bar)
-    found = []
-    for place, client in enumerate(federation):
-        size = float(client.z_star_size.mean()) or 1.0
-        mean_cost, local, *shared = (full[place] / size).T
-        fold = np.empty(client.n, int)
-        for number, part in enumerate(whole):
-            fold[part.index[place]] = number
-        tuned = _chosen(np.stack(shared, axis=1), fold)
-        found.append(Evidence(client.name, mean_cost, local, shared[0], tuned, halves[place][:, 1:] / size))
-    return found
+    """The regret of each sample when the client decides by the mean of its past costs."""
+    local: np.ndarray = field(default_factory=_unknown)
+    """Under the own model, trained as long as the shared one."""
+    local_tuned: np.ndarray = field(default_factory=_unknown)
+    """Under the own model, trained for as long as the other folds find best."""
+    federated: np.ndarray = field(default_factory=_unknown)
+    """Under the shared model."""
+    finetuned: np.ndarray = field(default_factory=_unknown)
+    """Under the shared model tuned at the client, for as long as the other folds find best (or not at all)."""
+    crossfit: np.ndarray = field(default_factory=_unknown)
+    """The same with the settings and the candidates of `crossfit`."""
+    half_local: np.ndarray = field(default_factory=_unknown)
+    """Under the own model of half the data, which shows how regret falls with data."""
+    half_federated: np.ndarray = field(default_factory=_unknown)
 
 
-def _chosen(lost: np.ndarray, fold: np.ndarray) -> np.ndarray:
-    """Each sample's regret under the column that is best on the other folds: no choice is judged on samples that made it."""
-    best = {number: int(np.argmin(lost[fold != number].mean(axis=0))) for number in np.unique(fold)}
-    return lost[np.arange(len(fold)), [best[number] for number in fold]]
-
-
-def _judge(
-    federation: Federation, parts: Sequence[Fold], train: FoldTrainer, stops: tuple[int, ...], settings: Settings, bar: Progress
-) -> list[np.ndarray]:
-    """Each client's regrets, (samples, candidates), every sample judged by the fold that holds it out."""
-    regrets = [np.empty((client.n, 3 + len(stops))) for client in federation]
+def judged(federation: Federation, parts: Sequence[Fold], models: Callable[[Fold], Candidates]) -> list[dict[str, np.ndarray]]:
+    """Each client's regrets by the names of its models, every sample judged by the fold that holds it out."""
+    regrets: list[dict[str, np.ndarray]] = [{} for _ in federation]
     for fold in parts:
-        models = train(fold.train, stops, settings, bar)
-        for place, lost in enumerate(candidate_regrets(models, fold.held)):
-            regrets[place][fold.index[place]] = lost
+        made = models(fold)
+        asked = [(client, guess(client.x)) for client, own in zip(fold.held, made, strict=True) for guess in own.values()]
+        lost = iter(regrets_at_each([client for client, _ in asked], [guess for _, guess in asked]))
+        for place, (client, own) in enumerate(zip(federation, made, strict=True)):
+            for name in own:
+                whole = regrets[place].setdefault(name, np.empty(client.n))
+                whole[fold.index[place]] = _relative(next(lost), client)
     return regrets
 
 
-def _train(federation: Federation, stops: tuple[int, ...], settings: Settings, bar: Progress) -> Candidates:
-    keep_compiled_programs()
-    with Run(federation, settings, progress=bar) as run:
-        own, (common, _) = run.personal(run.trained(Local())), run.common(run.trained(FedAvg()))
-        tuned = run.trained(Stops(FedAvg(), stops)).swapaxes(0, 1) if stops else ()
-        columns = [own, common, *(run.personal(one) for one in tuned)]
-    return [
-        [_mean_cost(client), *(partial(_guess, model) for model in models)]
-        for client, models in zip(federation, zip(*columns, strict=True), strict=True)
-    ]
+def mean_costs(fold: Fold) -> list[Guess]:
+    """Each client's mean of the costs that train."""
+    return [_constant(client.c.mean(axis=0)) for client in fold.train]
 
 
-def _regress(federation: Federation, stops: tuple[int, ...], settings: Settings, bar: Progress) -> Candidates:
-    """The own and the pooled ridge regression of scaled costs, instead of networks trained on decisions."""
-    units = client_units(federation, settings)
-    rows = [in_units(client, unit) for client, unit in zip(federation, units, strict=True)]
-    features = np.concatenate([z for z, _ in rows])
-    pooled = fit_ridge(features, np.concatenate([client.sense * c for client, (_, c) in zip(federation, rows, strict=True)]))
-    return [
-        [_mean_cost(client), *(partial(_in_units, ridge, unit) for ridge in (fit_own_ridge(client, unit), pooled))]
-        for client, unit in zip(federation, units, strict=True)
-    ]
+def given(federation: Federation, fits: Mapping[str, Fit], parts: Sequence[Fold]) -> list[Evidence]:
+    """What fits of `crossfit` and `local-tuned` already know of each client's samples. Nothing is trained."""
+    naive = judged(federation, parts, lambda fold: [{"mean_cost": mean} for mean in mean_costs(fold)])
+    found = []
+    for client, regrets in zip(federation, naive, strict=True):
+        known = {name: _relative(_kept(fits[method], client), client) for method, name in FITTED.items()}
+        found.append(Evidence(client.name, client.n, **regrets, **known))
+    return found
 
 
-def _guess(model: Predictor, x: np.ndarray) -> np.ndarray:
-    return np.asarray(predicted(model, x))
+def check_fits(federation: Federation, fits: Mapping[str, Fit]) -> None:
+    """Refuse fits that are not those of `crossfit` and `local-tuned` to this federation."""
+    if not isinstance(fits, Mapping) or set(fits) != set(FITTED):
+        raise ValueError(f"fits must be {{'crossfit': fit, 'local-tuned': fit}}, found {fits!r:.80}")
+    for method, fit in fits.items():
+        if not isinstance(fit, Fit) or fit.method != method:
+            found = f"one of {fit.method!r}" if isinstance(fit, Fit) else type(fit).__name__
+            raise ValueError(f"fits[{method!r}] must be a fit of {method!r}, found {found}")
+        for client in federation:
+            _kept(fit, client)
 
 
-def _in_units(ridge: Ridge, unit: Normaliser, x: np.ndarray) -> np.ndarray:
-    return ridge(unit.features(x)) * float(unit.c_scale)
+def _kept(fit: Fit, client: Client) -> np.ndarray:
+    """A fit's out-of-fold regrets of a client, if they are of these samples: the best decisions have the same objective."""
+    kept = fit.out_of_fold(client.name)
+    lost = kept["regret"]
+    same = len(lost) == client.n and np.allclose(
+        np.abs(kept["objective"] - client.sense * lost), client.z_star_size, rtol=1e-4, atol=1e-6 * client.z_star_size.max()
+    )
+    if not same:
+        raise ValueError(f"client {client.name!r}: its samples are not those that the fit of {fit.method!r} was trained on")
+    return lost
 
 
-def _mean_cost(client: Client) -> Guess:
-    mean = client.c.mean(axis=0)
-    return lambda x: np.broadcast_to(mean, (len(x), len(mean)))
+def _relative(lost: np.ndarray, client: Client) -> np.ndarray:
+    return np.maximum(lost, 0) / (float(client.z_star_size.mean()) or 1.0)  # below zero is rounding
 
 
-def candidate_regrets(models: Candidates, held: Federation) -> list[np.ndarray]:
-    """Each client's regrets, (samples, candidates), when it decides by each of its candidates."""
-    asked = [(client, model(client.x)) for client, own in zip(held, models, strict=True) for model in own]
-    lost = iter(regrets_at_each([client for client, _ in asked], [guess for _, guess in asked]))
-    return [np.maximum(np.stack([next(lost) for _ in own], axis=1), 0) for own in models]  # below zero is rounding
+def _constant(costs: np.ndarray) -> Guess:
+    return lambda x: np.broadcast_to(costs, (len(x), len(costs)))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dffl.federation import Client, Federation, fold_rows
+from dffl.training.parts import Divided, FoldSamples
+from dffl.training.settings import Settings
 
 WEEK = 7
 """Consecutive samples of a time series that stay together, because neighbouring days resemble each other."""
@@ -16,24 +18,50 @@ WEEK = 7
 class Fold:
     """Every client's samples that train and that are held out; ``index`` holds the numbers of the latter, by client."""
 
+    part: FoldSamples
+    """The same division, for a run."""
     train: Federation
     held: Federation
     index: list[np.ndarray]
 
 
+@dataclass(frozen=True)
+class EverySecondWeek(FoldSamples):
+    """A fold of a time series of which every second week trains."""
+
+    def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
+        whole = super().divide(federation, settings, validation)
+        return whole._replace(train=_second_weeks(whole.train))
+
+    def __str__(self) -> str:
+        return f"every second week of {super().__str__()}"
+
+
 def folds(federation: Federation, count: int, seed: int = 0, blocks: bool = False) -> list[Fold]:
     """``count`` folds; each sample is held out once. In ``blocks``, a fold is a stretch of consecutive samples."""
-    parts = [_parts(client, count, seed, blocks) for client in federation]
-    return [Fold(*federation.fold(number, count, seed, blocks), [part[number] for part in parts]) for number in range(count)]
+    rows = [_parts(client, count, seed, blocks) for client in federation]
+    return [
+        Fold(FoldSamples(number, count), *federation.fold(number, count, seed, blocks), [one[number] for one in rows])
+        for number in range(count)
+    ]
+
+
+def half_folds(federation: Federation, whole: list[Fold], seed: int = 0, blocks: bool = False) -> list[Fold]:
+    """Folds in which about half of the data train."""
+    # The two halves of a time series differ by their seasons, not only in what they train on.
+    return halved(whole) if blocks else folds(federation, 2, seed)
 
 
 def halved(whole: list[Fold]) -> list[Fold]:
     """The same folds with every second week of what trains: half the data of the same seasons, judged on the same samples."""
-    made = []
-    for fold in whole:
-        kept = [client.rows(np.flatnonzero(np.arange(client.n) // WEEK % 2 == 0)) for client in fold.train]
-        made.append(replace(fold, train=Federation(kept)))
-    return made
+    return [
+        replace(fold, part=EverySecondWeek(fold.part.number, fold.part.count), train=_second_weeks(fold.train))
+        for fold in whole
+    ]
+
+
+def _second_weeks(federation: Federation) -> Federation:
+    return Federation([client.rows(np.flatnonzero(np.arange(client.n) // WEEK % 2 == 0)) for client in federation])
 
 
 def _parts(client: Client, count: int, seed: int, blocks: bool) -> list[np.ndarray]:

@@ -11,13 +11,20 @@ from typer.testing import CliRunner
 
 from dffl.cases.advice import study as advice
 from dffl.cases.advice.federations import CLIENTS, SIZES, configurations, federation
-from dffl.cases.advice.tables import all_tables, clients, directions, followed, right, wrong
+from dffl.cases.advice.tables import all_tables, at_stake, clients, directions, estimates, followed, right, wrong
 from dffl.cases.energy.data import digest
 from dffl.cli import app
 from tests.cases.energy.markets import panel_file
 
 KIND = {"problem": "purchase", "prices": "two odd ones", "eta_constr": 1.0, "sizes": "mixed", "noise": 0.5, "degree": 2}
-SHORT = {"rounds": 2, "local_epochs": 2, "finetune.epochs": (0, 2), "hidden": 8}
+SHORT = {
+    "rounds": 2,
+    "local_epochs": 2,
+    "finetune.epochs": (0, 2),
+    "crossfit.epochs": (0, 2),
+    "local-tuned.epochs": (2, 4),
+    "hidden": 8,
+}
 
 
 def rows() -> pd.DataFrame:
@@ -29,9 +36,12 @@ def rows() -> pd.DataFrame:
         {
             "job": "j", "client": list("abcdef"), "n": [40, 40, 100, 100, 240, 240], "saturated": False, "problem": "knapsack",
             "recommendation": advised, "gain": 1 - fed, "gain_low": 0.4 - fed, "gain_high": [0.6, 0.0, 0.0, 0.0, 0.0, 0.0],
-            "use": ["fedavg", "finetune", "local", "local", "finetune", "mean-cost"], "quick": "cannot tell",
-            "condition": True, "lambda": [1.0, 0.0, 1.0, 0.0, 0.5, 0.0], "test_mean-cost": 2.0, "test_local": local,
-            "test_fedavg": fed, "test_interp-spo": 0.9, "test_finetune": 0.8,
+            "crossfit_gain": 0.1, "crossfit_low": 0.0, "crossfit_high": 0.35,
+            "use": ["fedavg", "finetune", "local-tuned", "crossfit", "finetune", "mean-cost"], "quick": "stay local",
+            "condition": True, "lambda": [1.0, 0.0, 1.0, 0.0, 0.5, 0.0], "test_mean-cost": 2.0, "test_local": 1.2 * local,
+            "test_local-tuned": local, "test_fedavg": fed, "test_interp-spo": 0.9, "test_finetune": 0.8,
+            "test_crossfit": [0.9, 0.9, 1.2, 0.9, 0.7, 0.9], "mean_cost": 2.0, "local": 1.3, "local_tuned": 1.1,
+            "federated": 1.0, "finetuned": 0.9, "crossfit": 0.9, "seen_crossfit": 0.8, "seen_local-tuned": 1.1,
         }
     )  # fmt: skip
 
@@ -39,26 +49,36 @@ def rows() -> pd.DataFrame:
 def test_right_and_wrong_are_counted_among_large_changes_only():
     judged = clients(rows())
     assert judged["client"].tolist() == list("abcde")  # f loses nothing on its own
-    assert right(judged, "recommendation").tolist() == [True, False, True, False, False]
+    assert at_stake(judged, "recommendation").tolist() == pytest.approx([0.5, -0.5, -0.2, 0.5, 0.3])
+    assert right(judged, "recommendation").tolist() == [True, False, True, False, True]
     assert wrong(judged, "recommendation").tolist() == [False, True, False, True, False]
     cells = {cell.column: cell.ours.mean for cell in directions(judged).cells if cell.row == ("all", "")}
     assert cells["clients"] == 5
-    assert cells["large change"] == 4  # 5 % is not large
-    assert cells["right"] == 50
-    assert cells["wrong"] == 50
-    assert cells["interval holds"] == 80  # all but d's, which ends at 0
-    assert cells["quick: right"] == 0
+    assert cells["large change"] == 5
+    assert cells["right"] == 60
+    assert cells["wrong"] == 40
+    assert cells["interval holds: shared"] == 80  # all but d's, which ends at 0
+    assert cells["interval holds: crossfit"] == 80  # all but c's
+    assert cells["quick: right"] == 50  # of the four for whom the shared model changes over 10 %
 
 
 def test_what_each_rule_loses():
     lost = {name: regret.tolist() for name, regret in followed(clients(rows())).items()}
     assert lost["always federate"] == [0.5, 1.5, 1.5, 0.5, 1.05]
     assert lost["the paper's condition"] == lost["always federate"]
-    assert lost["interpolation weight at least 1/2"] == [0.5, 1.0, 1.5, 1.0, 1.05]
-    assert lost["the recommendation"] == [0.5, 1.5, 1.0, 1.0, 0.8]
-    assert lost["the advice's choice of method"] == [0.5, 0.8, 1.0, 1.0, 0.8]
-    assert lost["best of local and federated"] == [0.5, 1.0, 1.0, 0.5, 1.0]
-    assert lost["best of all"] == [0.5, 0.8, 0.8, 0.5, 0.8]
+    assert lost["interpolation weight at least 1/2"] == [0.5, 1.2, 1.5, 1.2, 1.05]
+    assert lost["the recommendation"] == [0.5, 1.5, 1.0, 1.0, 0.7]
+    assert lost["the advice's choice of method"] == [0.5, 0.8, 1.0, 0.9, 0.8]
+    assert lost["best of local-tuned and federated"] == [0.5, 1.0, 1.0, 0.5, 1.0]
+    assert lost["best of all"] == [0.5, 0.8, 0.8, 0.5, 0.7]
+
+
+def test_held_out_regrets_stand_beside_test_regrets():
+    cells = {(*cell.row, cell.column): cell.ours.mean for cell in estimates(clients(rows())).cells}
+    assert cells["local-tuned", "held out"] == pytest.approx(110)
+    assert cells["local-tuned", "above test"] == pytest.approx(10)
+    assert cells["crossfit", "test"] == pytest.approx(92)
+    assert cells["crossfit, as its fit keeps it", "above test"] == pytest.approx(100 * (0.8 / 0.92 - 1))
 
 
 def test_saturated_clients_are_left_out():
@@ -93,10 +113,22 @@ def test_a_client_is_advised_and_judged():
     table = advice.judge_synthetic(settings=SHORT, **KIND | {"sizes": "equal"}, seed=0)  # one size: few programs
     assert len(table) == CLIENTS
     assert table["n"].tolist() == list(SIZES["equal"])
-    assert {"recommendation", "gain_low", "use", "quick", "condition", "lambda", "test_local", "test_finetune"} <= set(table)
-    assert np.isfinite(table[["gain", "test_local", "test_fedavg", "test_finetune", "test_mean-cost"]]).all(axis=None)
+    assert {
+        "recommendation",
+        "gain_low",
+        "use",
+        "quick",
+        "condition",
+        "lambda",
+        "test_local",
+        "test_crossfit",
+        "seen_crossfit",
+    } <= set(table)
+    assert np.isfinite(
+        table[["gain", "crossfit_gain", "test_local", "test_local-tuned", "test_crossfit", "test_mean-cost"]]
+    ).all(axis=None)
     names = [table_.name for table_ in all_tables(table.assign(job="j", problem="purchase"))]
-    assert names == ["directions", "rules", "recommendations"]
+    assert names == ["directions", "rules", "recommendations", "estimates"]
 
 
 def test_show_of_a_finished_folder_and_bad_input(tmp_path: Path, monkeypatch):
@@ -107,9 +139,11 @@ def test_show_of_a_finished_folder_and_bad_input(tmp_path: Path, monkeypatch):
     assert answer.exit_code == 0, answer.output
     assert "3 of 3 configurations" in answer.output
     assert "the recommendation" in (out / "tables" / "rules.md").read_text()
-    assert "| all |  | 15 | 12 | 50 | 50 | 80 |" in (out / "tables" / "directions.md").read_text()  # counts without decimals
+    assert (
+        "| all |  | 15 | 15 | 60 | 40 | 80 | 80 |" in (out / "tables" / "directions.md").read_text()
+    )  # counts without decimals
     shown = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--show", "--json"])
-    assert set(json.loads(shown.stdout)["tables"]) == {"directions", "rules", "recommendations"}
+    assert set(json.loads(shown.stdout)["tables"]) == {"directions", "rules", "recommendations", "estimates"}
     refused = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--show", "--workers", "2"])
     assert refused.exit_code == 3
     assert "--show runs nothing" in refused.output

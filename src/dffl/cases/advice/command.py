@@ -11,7 +11,7 @@ from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, sh
 
 
 def advice_study(
-    out: Annotated[Path | None, typer.Option(help="Where rows and tables go. Default: dffl-advice (-zones).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where rows and tables go. Default: dffl-advice-tuned (-zones).")] = None,
     zones: Annotated[
         Path | None, typer.Option(help="Judge on the electricity zones in this folder instead of synthetic federations.")
     ] = None,
@@ -24,7 +24,7 @@ def advice_study(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Judge `dffl advise` where the truth is known: 432 synthetic federations, or real zones. Takes an hour.
+    """Judge `dffl advise` where the truth is known: 432 synthetic federations, or real zones. Takes some hours.
 
     Example: dffl advice-study --only sizes=equal --only noise=0
 

@@ -1,0 +1,155 @@
+"""Evidence by training: what `local`, `local-tuned`, `fedavg`, `finetune` and `crossfit` train, in the same folds.
+
+The trainings are those of the methods and are shared: `local` is a stop of `local-tuned`, `finetune` starts from `fedavg`. So
+the fits of `crossfit` and `local-tuned` come with the evidence. Unlike there, a number of epochs is chosen without the fold
+that judges it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dffl.advice.evidence import FITTED, Candidates, Evidence, Guess, judged, mean_costs
+from dffl.advice.folds import Fold, folds, half_folds
+from dffl.cache import keep_compiled_programs
+from dffl.federation import Federation
+from dffl.fitting import Fit, perform
+from dffl.judging import predicted
+from dffl.losses import Loss
+from dffl.predictor import Predictor
+from dffl.progress import Progress
+from dffl.training import FedAvg, Local, Run, Settings, Trainer
+from dffl.training.methods import Request, requests
+from dffl.training.parts import FoldSamples
+from dffl.training.trainers import Stops
+from dffl.training.trainers.crossfit import OutOfFold
+from dffl.training.trainers.tuning import checked_epochs
+
+Models = dict[FoldSamples, list[Predictor]]
+"""For each fold a model for each client."""
+
+
+class Column(NamedTuple):
+    """A column of the evidence: the settings that its models are trained with, and what trains them."""
+
+    settings: Settings
+    train: Callable[[Run], Models]
+
+
+class Trained(NamedTuple):
+    """The evidence, and the fits that came with it."""
+
+    evidence: list[Evidence]
+    fits: dict[str, Fit]
+
+
+class Tuning(NamedTuple):
+    """A method that chooses a number of epochs: its request, its settings, its candidates and what judges them."""
+
+    request: Request
+    settings: Settings
+    stops: Stops
+    judge: Loss | str
+
+    @classmethod
+    def of(cls, request: Request, start: Trainer | None, settings: dict[str, Any]) -> Tuning:
+        options = {**request.method.options, **request.options}
+        made = Settings.of(**{**request.method.settings, **settings})
+        return cls(request, made, Stops(start, checked_epochs(options["epochs"])), options["judge"])
+
+    def column(self, parts: Sequence[FoldSamples]) -> Column:
+        """The models at the stops that each client chooses without the fold that judges them."""
+        return Column(self.settings, partial(_chosen, self, parts))
+
+
+class Plan(NamedTuple):
+    """What is to be trained: settings of `local` and `fedavg`, and the methods that choose a number of epochs."""
+
+    settings: Settings
+    tunings: dict[str, Tuning]
+    """By their names in `Evidence`."""
+
+    @classmethod
+    def of(cls, count: int, blocks: bool, keywords: dict[str, Any]) -> Plan:
+        """From the keywords of `dffl.advise`; an option of a method is written ``finetune.epochs``."""
+        names = {"crossfit": "crossfit", "local_tuned": "local-tuned", "finetuned": "finetune"}
+        asked, rest = requests(names.values(), keywords)
+        settings = {**rest, "validation_blocks": blocks}
+        made = {}
+        for name, one in zip(names, asked, strict=True):
+            folded = Request(one.method, {**one.options, "folds": count}) if "folds" in one.method.options else one
+            made[name] = Tuning.of(folded, None if name == "local_tuned" else FedAvg(), settings)
+        return cls(Settings.of(**settings), made)
+
+
+def trained(federation: Federation, plan: Plan, count: int, progress: bool | None = None) -> Trained:
+    """Evidence for every client from ``count`` folds, and from others for the models of half the data."""
+    seed, blocks = plan.settings.seed, plan.settings.validation_blocks
+    whole = folds(federation, count, seed, blocks)
+    half = half_folds(federation, whole, seed, blocks)
+    parts, halves = ([fold.part for fold in some] for some in (whole, half))
+    columns = {name: one.column(parts) for name, one in plan.tunings.items()}
+    columns["local"] = Column(plan.settings, partial(_local, parts, plan.tunings["local_tuned"].stops))
+    columns["federated"] = Column(plan.settings, partial(_shared, parts))
+    less = {
+        "half_local": Column(plan.settings, partial(_alone, halves)),
+        "half_federated": Column(plan.settings, partial(_shared, halves)),
+    }
+    keep_compiled_programs()
+    with Progress(progress) as bar, ExitStack() as stack:
+        jobs: defaultdict[Settings, list[Callable[[Run], Any]]] = defaultdict(list)
+        for column in (*columns.values(), *less.values()):
+            jobs[column.settings].append(column.train)
+        runs = {settings: stack.enter_context(Run(federation, settings, progress=bar)) for settings in jobs}
+        bar.begin_run(sum(run.rehearse(jobs[settings]).work for settings, run in runs.items()))
+        full, part = ({name: column.train(runs[column.settings]) for name, column in some.items()} for some in (columns, less))
+        kept = [plan.tunings[name] for name in FITTED.values()]
+        fits = {one.request.method.name: perform(runs[one.settings], one.request) for one in kept}
+    known = judged(federation, whole, partial(_candidates, full, naive=True))
+    short = judged(federation, half, partial(_candidates, part))
+    found = [
+        Evidence(client.name, client.n, **mine, **other) for client, mine, other in zip(federation, known, short, strict=True)
+    ]
+    return Trained(found, fits)
+
+
+def _chosen(tuning: Tuning, parts: Sequence[FoldSamples], run: Run) -> Models:
+    losses = np.stack([run.trained(OutOfFold(tuning.stops, tuning.judge), part) for part in parts])
+    models = {}
+    for place, part in enumerate(parts):
+        best = np.argmin(np.delete(losses, place, axis=0).sum(axis=0), axis=1)
+        models[part] = run.personal(tuning.stops.reached(run, part)[np.arange(len(best)), best], part)
+    return models
+
+
+def _local(parts: Sequence[FoldSamples], stops: Stops, run: Run) -> Models:
+    passes = run.settings.rounds * run.settings.local_epochs
+    if passes not in stops.epochs:
+        return _alone(parts, run)
+    return {part: run.personal(stops.reached(run, part)[:, stops.epochs.index(passes)], part) for part in parts}
+
+
+def _alone(parts: Sequence[FoldSamples], run: Run) -> Models:
+    return {part: run.personal(run.trained(Local(), part), part) for part in parts}
+
+
+def _shared(parts: Sequence[FoldSamples], run: Run) -> Models:
+    return {part: run.common(run.trained(FedAvg(), part), part)[0] for part in parts}
+
+
+def _candidates(columns: dict[str, Models], fold: Fold, naive: bool = False) -> Candidates:
+    made: Candidates = [{"mean_cost": mean} if naive else {} for mean in mean_costs(fold)]
+    for name, models in columns.items():
+        for own, model in zip(made, models[fold.part], strict=True):
+            own[name] = _guess(model)
+    return made
+
+
+def _guess(model: Predictor) -> Guess:
+    return lambda x: predicted(model, x)
