@@ -63,14 +63,19 @@ def judging_study(
 def _phase(place: int, part: Parameters, entry: Entry, start: int) -> tuple[int, ...]:
     """When a job's turn comes, so that a run which is stopped early has something whole.
 
-    Seed by seed: the zones; every federation from one start; losses and further starts on half of the federations; the rest.
+    Seed by seed: the zones; federations of equal sizes, which are quick, first from one start and half of them from all; those
+    of unequal sizes; the losses; the rest.
     """
-    later = place % PART >= PART // 2
-    if place < 0 or (start == 0 and entry.kind != "loss"):
-        phase = 0 if place < 0 else 1
-    else:
-        phase = 2 * later + (2 if entry.kind == "loss" else 3)
-    return part["seed"], phase
+    later, loss = place % PART >= PART // 2, entry.kind == "loss"
+    order = [
+        place < 0 and not loss,
+        not loss and start == 0 and not part["imbalanced"],
+        not loss and not later and not part["imbalanced"],
+        loss and not later,
+        not loss and start == 0,
+        True,
+    ]
+    return part["seed"], order.index(True)
 
 
 def quick_study(chosen: dict[str, dict[str, str]], entries: Sequence[Entry]) -> Study:
