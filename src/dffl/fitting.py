@@ -152,11 +152,11 @@ class Fit:
     ) -> Fit:
         """This fit with a newcomer among its members, who tunes the shared model on its own samples.
 
-        It needs no sample of another client, and nothing leaves the newcomer. In each of ``folds`` folds the shared networks are
-        trained further with the settings of the fit and stop at each of ``epochs``; ``judge`` chooses the stop on samples that
-        were held out (see docs/newcomers.md). Epoch 0 is the shared model as it is. A newcomer with fewer samples has fewer
-        folds; one with a single sample has the shared model as it is, with a warning. ``seed`` is the fit's by default. All other
-        members stay as they are, and so does the shared model.
+        It needs no sample of another client, and nothing leaves the newcomer. The shared networks are trained further with the
+        settings of the fit, each without one of ``folds`` folds, and stop at each of ``epochs``. ``judge`` is the loss that
+        chooses the stop, on the samples that were held out; epoch 0 is the shared network as it is. The mean of all networks
+        decides. A newcomer with fewer samples than folds has fewer folds; one with a single sample has the shared model as it
+        is, with a warning. ``seed`` is the fit's by default. The other members and the shared model stay as they are.
         """
         if not isinstance(client, Client):
             raise ValueError(f"client must be a dffl.Client, found {type(client).__name__}")

@@ -18,7 +18,6 @@ from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.losses import Loss
 from dffl.predictor import MeanPredictor, NetworkPredictor, Normaliser, Predictor, Template
-from dffl.randomness import Purpose, stream
 from dffl.training.engines.base import Fields
 from dffl.training.engines.start import precision
 from dffl.training.methods.registry import Method, Request

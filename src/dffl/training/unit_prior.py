@@ -23,7 +23,7 @@ samples: of normal samples."""
 
 @dataclass(frozen=True)
 class UnitPrior:
-    """The members' units: their centre, and how many samples of a newcomer it is worth. A value that can be compared and sent."""
+    """The members' units: their centre, and how many samples of a newcomer it is worth. It can be compared and sent."""
 
     x_mean: tuple[float, ...]
     x_scale: tuple[float, ...]
