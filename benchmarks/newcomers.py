@@ -14,6 +14,7 @@ import argparse
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -124,14 +125,12 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-options.cores :])
     if not options.draw:
-        found = []
-        for problem in MAKE:
-            for kind in KINDS:
-                for seed in options.seeds:
-                    found += judged(problem, kind, seed)
-                    print(f"{problem}, {kind}, seed {seed}", flush=True)
         FOLDER.mkdir(parents=True, exist_ok=True)
-        pd.DataFrame(found).to_parquet(FOLDER / "rows.parquet")
+        found = []
+        for seed, problem, kind in product(options.seeds, MAKE, KINDS):
+            found += judged(problem, kind, seed)
+            pd.DataFrame(found).to_parquet(FOLDER / "rows.parquet")
+            print(f"{problem}, {kind}, seed {seed}", flush=True)
     rows = pd.read_parquet(FOLDER / "rows.parquet")
     (FOLDER / "table.md").write_text(table(rows), encoding="utf-8")
     draw(rows)

@@ -16,6 +16,9 @@ import dffl
 from dffl.feature_range import normalisers
 from dffl.judging import predicted, regrets_at
 from dffl.predictor import ConstantPredictor, MeanPredictor, NetworkPredictor, Normaliser
+from dffl.training.parts import FoldSamples
+from dffl.training.trainers import Stops
+from dffl.training.trainers.crossfit import OutOfFold, cross_fitted
 from dffl.training.unit_prior import UnitPrior
 from tests.federations import D, P, client, feasible_sets
 
@@ -118,6 +121,18 @@ def test_each_sample_is_judged_by_the_models_that_hold_it_out(fit: dffl.Fit, n: 
         guessed = np.mean([predicted(part, held.x) for part in model.models[fold::count]], axis=0)
         lost += float(regrets_at(held, guessed).sum())
     assert _estimate(joined) == pytest.approx(lost / n, rel=1e-6, abs=1e-12)
+
+
+def test_every_sample_counts_once_in_the_choice() -> None:
+    """Two models hold out the first fold and prefer the second stop; the second fold, with one model, speaks against it."""
+    losses = {0: [1.0, 0.0], 1: [0.0, 1.5]}
+
+    class Rehearsed:
+        def trained(self, trainer: Any, part: FoldSamples) -> np.ndarray:
+            return np.array([losses[part.number]]) if isinstance(trainer, OutOfFold) else np.zeros((1, 2, 1))
+
+    run: Any = Rehearsed()
+    assert cross_fitted(run, Stops(None, (0, 3)), [FoldSamples(fold, 2) for fold in (0, 1, 0)]).epochs.tolist() == [0]
 
 
 @pytest.mark.parametrize(("n", "folds"), [(11, 3), (2, 3), (11, 4), (11, 7)])
