@@ -104,6 +104,8 @@ def draw(rows: pd.DataFrame) -> None:
                 look = {"linestyle": "--"} if way == SHARED else {"marker": "o", "linewidth": 2 if way == JOINED else 1}
                 axes.plot(ticks, values, color=colour, label=way, zorder=3 if way == JOINED else 2, **look)
             axes.set_yscale("log")
+            axes.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+            axes.minorticks_off()
             axes.set_title(f"{problem}, {kind}")
             axes.set_xticks(ticks, [str(n) for n in SAMPLES])
         for axes in panels[-1]:
