@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -14,17 +15,22 @@ import pandas as pd
 
 from dffl.batched import predict_each, solve_each
 from dffl.cache import keep_compiled_programs
-from dffl.feature_range import require_within_reach
+from dffl.feature_range import normalisers, require_within_reach
 from dffl.federation import Client, Federation, fold_rows, optima
 from dffl.judging import judged, predicted, regrets_at_each, regrets_under
-from dffl.predictor import Predictor
+from dffl.losses import Loss
+from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet
 from dffl.training import ALL, Outcome, Run, Settings
 from dffl.training.checkpoint import Checkpoint, run_fingerprint
 from dffl.training.keywords import FitKeywords, MethodChoice
 from dffl.training.methods import Request, request
+from dffl.training.newcomers import joining
 from dffl.training.run import Spent
+from dffl.training.trainers.crossfit import FOLDS
+from dffl.training.trainers.tuning import EPOCHS
+from dffl.training.unit_prior import UnitPrior
 
 DEFAULT_METHOD = "crossfit"
 """What the measurements recommend: see docs/leaderboard.md."""
@@ -137,6 +143,43 @@ class Fit:
         self.check(test)
         return pd.DataFrame([self.row(client, *lost) for client, lost in zip(test, self.judge(test.clients), strict=True)])
 
+    def joined_by(
+        self,
+        client: Client,
+        *,
+        folds: int = FOLDS,
+        epochs: int | Sequence[int] = EPOCHS,
+        judge: Loss | str = "regret",
+        seed: int | None = None,
+        progress: bool | None = None,
+    ) -> Fit:
+        """This fit with a newcomer among its members, who tunes the shared model on its own samples.
+
+        It needs no sample of another client, and nothing leaves the newcomer. The shared networks are trained further with the
+        settings of the fit, each without one of ``folds`` folds, and stop at each of ``epochs``. ``judge`` is the loss that
+        chooses the stop, on the samples that were held out; epoch 0 is the shared network as it is. The mean of all networks
+        decides. A newcomer with fewer samples than folds has fewer folds; one with a single sample has the shared model as it
+        is, with a warning. ``seed`` is the fit's by default. The other members and the shared model stay as they are.
+        """
+        if not isinstance(client, Client):
+            raise ValueError(f"client must be a dffl.Client, found {type(client).__name__}")
+        who = f"client {client.name!r}"
+        if client.name in self.members:
+            raise ValueError(f"{who} is already in this fit; a newcomer needs a name of its own")
+        federation = Federation([client])
+        same_shape(federation, self, who)
+        shared = self._member(client).predictor
+        require_within_reach(client.name, shared, client.x, self.feature_names)
+        asked = joining(shared, self._unit_prior(), self.settings, folds=folds, epochs=epochs, judge=judge)
+        # The units of a newcomer follow from its own samples and those of the shared model.
+        settings = replace(self.settings, seed=self.settings.seed if seed is None else seed, pooled_units=False)
+        with running(federation, [Plan(settings, [asked])], progress=progress) as [run]:
+            alone = perform(run, asked)
+        if client.n == 1:
+            warnings.warn(f"{who}: one sample cannot be held out, so nothing is tuned: it has the shared model", stacklevel=2)
+        history = pd.concat([self.history, alone.history], ignore_index=True) if len(alone.history) else self.history
+        return replace(self, members=self.members | alone.members, history=history)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fit to one file (no pickle), complete or not at all. `dffl.load` reads it."""
         from dffl.storage import save
@@ -177,6 +220,13 @@ class Fit:
             )
         return self.members[client]
 
+    def _unit_prior(self) -> UnitPrior:
+        """What the units of the members say of those of a newcomer."""
+        return UnitPrior.of(
+            [Normaliser.middle(normalisers(member.predictor)) for member in self.members.values()],
+            [member.n for member in self.members.values()],
+        )
+
     def _features(self, x: Any) -> np.ndarray:
         if hasattr(x, "columns") and self.feature_names is not None:
             missing = [name for name in self.feature_names if name not in x.columns]
@@ -206,17 +256,17 @@ def require_federation(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a dffl.Federation, found {type(value).__name__}")
 
 
-def same_shape(test: Federation, like: Federation | Fit) -> None:
-    """Refuse a test federation of other features or decisions."""
-    require_federation("test", test)
+def same_shape(test: Federation, like: Federation | Fit, what: str = "test") -> None:
+    """Refuse a test federation of other features or decisions; ``what`` is what a message calls it."""
+    require_federation(what, test)
     for name in ("features", "dim"):
         mine, theirs = getattr(test, name), getattr(like, name)
         if mine != theirs:
-            raise ValueError(f"test: {name} must be {theirs}, as in training, found {mine}")
+            raise ValueError(f"{what}: {name} must be {theirs}, as in training, found {mine}")
     for table, name in (("x", "feature_names"), ("c", "cost_names")):
         mine, theirs = getattr(test, name), getattr(like, name)
         if None not in (mine, theirs) and mine != theirs:
-            raise ValueError(f"test: {table} must have the columns of training, {theirs}, found {mine}")
+            raise ValueError(f"{what}: {table} must have the columns of training, {theirs}, found {mine}")
 
 
 def fit(

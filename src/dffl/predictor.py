@@ -62,6 +62,13 @@ class Normaliser(eqx.Module):
             scale[-forecasts:] = size
         return cls(mean, scale, np.asarray(size))
 
+    @classmethod
+    def middle(cls, parts: Sequence[Normaliser]) -> Self:
+        """The mean of units that are nearly alike: those of the folds of one client."""
+        return cls(
+            *(np.mean([np.asarray(getattr(n, name)) for n in parts], axis=0) for name in ("x_mean", "x_scale", "c_scale"))
+        )
+
     def features(self, x: Any) -> Any:
         return (x - self.x_mean) / self.x_scale
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dffl.federation import Federation
+from dffl.predictor import Normaliser
 from dffl.randomness import Purpose, stream
 from dffl.training.settings import Settings
+from dffl.training.units import client_units
 
 
 class Divided(NamedTuple):
@@ -28,6 +30,10 @@ class Part(ABC):
     def seeded(self, settings: Settings) -> Settings:
         """The settings that the part trains with: a part may have a start and an order of samples of its own."""
         return settings
+
+    def units(self, train: Federation, settings: Settings) -> list[Normaliser]:
+        """The units that each client trains in, from the samples that train."""
+        return client_units(train, settings)
 
 
 @dataclass(frozen=True)

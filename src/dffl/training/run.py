@@ -274,7 +274,8 @@ class Run:
             return ProcessEngine(self._processes, part)
         divided = part.divide(self.federation, self.settings, self.validation)
         kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
-        return kind(divided.train, part.seeded(self.settings), divided.judge)
+        units = part.units(divided.train, self.settings)
+        return kind(divided.train, part.seeded(self.settings), divided.judge, units)
 
     def _predictor(self, engine: Engine, vector: np.ndarray, unit: Normaliser) -> NetworkPredictor:
         template = engine.template

@@ -26,7 +26,7 @@ from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.engines.vector import LoopEngine
 from dffl.training.parts import Part
 from dffl.training.settings import Settings
-from dffl.training.units import client_units, pooled
+from dffl.training.units import pooled
 from dffl.training.update import Diagnostics
 
 Message = dict[str, Any]
@@ -213,15 +213,14 @@ class _ClientProcess:
         part: Part = message["part"]
         if part not in self._engines:
             divided = part.divide(self._federation, self._settings, self._validation)
-            unit = self._units.get(part)
-            known = None if unit is None else [unit]
-            self._engines[part] = LoopEngine(divided.train, part.seeded(self._settings), divided.judge, known)
+            units = [self._units[part]] if part in self._units else part.units(divided.train, self._settings)
+            self._engines[part] = LoopEngine(divided.train, part.seeded(self._settings), divided.judge, units)
         return self._engines[part]
 
     def open(self, message: Message) -> None:
         part: Part = message["part"]
         divided = part.divide(self._federation, self._settings, self._validation)
-        [own] = client_units(divided.train, replace(self._settings, pooled_units=False))
+        [own] = part.units(divided.train, replace(self._settings, pooled_units=False))
         opened = {"kind": "opened", "count": divided.train[0].n, "judges": divided.judge is not None}
         self._pipe.send(opened | _unit_fields(own))
 

@@ -19,7 +19,7 @@ from dffl.training.aggregators.server import Momentum
 from dffl.training.methods.registry import method
 from dffl.training.run import Outcome, Run
 from dffl.training.trainers import FedAvg, Stops
-from dffl.training.trainers.crossfit import FOLDS, CrossFitted, cross_fitted
+from dffl.training.trainers.crossfit import FOLDS, CrossFitted, cross_fitted, fold_parts
 from dffl.training.trainers.tuning import EPOCHS, checked_epochs
 from dffl.training.trainers.turned import TurnedStops
 
@@ -34,7 +34,7 @@ FAST = {"learning_rate": 2e-3, "schedule": "cosine", "aggregate": Momentum(rate=
 @method("crossfit", label="Cross-fitted", colour="#332288")
 def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The mean of the folds' shared models, each trained further at each client."""
-    fitted = cross_fitted(run, Stops(FedAvg(), checked_epochs(epochs)), folds, judge)
+    fitted = cross_fitted(run, Stops(FedAvg(), checked_epochs(epochs)), fold_parts(run, folds), judge)
     shared = [run.common(run.trained(FedAvg(), part), part)[1] for part in fitted.parts]
     return _outcome(run, fitted, MeanPredictor(tuple(shared)))
 
@@ -43,7 +43,7 @@ def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss 
 def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The same with shared models behind a matrix of each client's own that turns its features (see `trainers/turned.py`)."""
     stops = TurnedStops(epochs=checked_epochs(epochs))
-    fitted = cross_fitted(run, stops, folds, judge)
+    fitted = cross_fitted(run, stops, fold_parts(run, folds), judge)
     shared = [run.common(run.trained(stops, part).shared, part)[1] for part in fitted.parts]
     return _outcome(run, fitted, MeanPredictor(tuple(shared)))
 
@@ -51,7 +51,7 @@ def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge
 @method("local-tuned", label="Local, tuned", colour="#88CCEE")
 def local_tuned(run: Run, *, folds: int = FOLDS, epochs: Any = LOCAL_EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The mean of the folds' models that each client has trained alone."""
-    return _outcome(run, cross_fitted(run, Stops(None, checked_epochs(epochs)), folds, judge))
+    return _outcome(run, cross_fitted(run, Stops(None, checked_epochs(epochs)), fold_parts(run, folds), judge))
 
 
 def _outcome(run: Run, fitted: CrossFitted, shared: Predictor | None = None) -> Outcome:

@@ -8,7 +8,8 @@ and what decides is the mean of the models of all folds.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -59,7 +60,7 @@ class OutOfFold(Trainer):
 class CrossFitted(NamedTuple):
     """What cross-fitting gives: for each fold its part of the samples and one vector for each client."""
 
-    parts: list[FoldSamples]
+    parts: Sequence[FoldSamples]
     vectors: list[np.ndarray]
     epochs: np.ndarray
     """What each client chose."""
@@ -83,10 +84,13 @@ def fold_parts(run: Run, folds: int) -> list[FoldSamples]:
     return [FoldSamples(number, count) for number in range(count)]
 
 
-def cross_fitted(run: Run, stops: Stops | TurnedStops, folds: int = FOLDS, judge: Loss | str = "spo+") -> CrossFitted:
-    """Train in folds, and let each client choose its stop. Among equally good stops the smallest is chosen."""
-    parts = fold_parts(run, folds)
-    losses = [run.trained(OutOfFold(stops, judge), part) for part in parts]
+def cross_fitted(run: Run, stops: Stops | TurnedStops, parts: Sequence[FoldSamples], judge: Loss | str = "spo+") -> CrossFitted:
+    """Train in folds, and let each client choose its stop. Among equally good stops the smallest is chosen.
+
+    Several parts may hold out the same fold; every sample counts once in the choice.
+    """
+    holders = Counter(part.number for part in parts)
+    losses = [run.trained(OutOfFold(stops, judge), part) / holders[part.number] for part in parts]
     best = np.argmin(sum(losses), axis=1)
     everyone = np.arange(len(best))
     vectors = [stops.reached(run, part)[everyone, best] for part in parts]
