@@ -7,7 +7,7 @@ PYTHONS ?= python3.11 python3.12 python3.13
 CODE := src tests examples benchmarks docs tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-lowest test-pythons lint hooks docs docs-write-out bench paper paper-quick advice-study \
+.PHONY: help demo test test-slow test-lowest test-pythons lint hooks docs docs-write-out bench leaderboard-quick paper paper-quick advice-study \
   release-check audit format clean
 
 help:  ## what can be made
@@ -55,10 +55,13 @@ docs-write-out: $(VENV)/dev.stamp  ## write examples and tables into the pages t
 bench: $(VENV)/demo.stamp  ## measure speed and memory on this machine
 	$(BIN)/dffl bench
 
-paper-quick: $(VENV)/demo.stamp  ## a small, faithful version of the paper's synthetic study (three minutes)
+leaderboard-quick: $(VENV)/demo.stamp  ## all methods on two federations, with ranks and cost (five minutes)
+	$(BIN)/dffl leaderboard --quick
+
+paper-quick: $(VENV)/demo.stamp  ## a small, faithful version of the paper's synthetic study (six minutes)
 	$(BIN)/dffl paper --quick
 
-advice-study: $(VENV)/demo.stamp  ## judge the advice on 432 synthetic federations (an hour)
+advice-study: $(VENV)/demo.stamp  ## judge the advice on 432 synthetic federations (hours)
 	$(BIN)/dffl advice-study
 
 paper: $(VENV)/demo.stamp  ## the whole synthetic study (hours; stop it and continue as you like)

@@ -22,7 +22,7 @@ from dffl.training.methods import colour_of
 NEXT = (
     ("advise demo", "should each of these clients federate, and why?"),
     ("energy example && {dffl} energy run example.csv", "from a table of prices to hours to buy tomorrow"),
-    ("paper --quick", "the paper's study, beside its own numbers (three minutes)"),
+    ("paper --quick", "the paper's study, beside its own numbers (six minutes)"),
 )
 """What to try after the demo."""
 COUNTED = {

@@ -21,7 +21,7 @@ def paper(
         Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper (-quick, -variants).")
     ] = None,
     quick: Annotated[
-        bool, typer.Option(help="A small version of the study: 32 configurations, one seed; about three minutes.")
+        bool, typer.Option(help="A small version of the study: 32 configurations, one seed; about six minutes.")
     ] = False,
     variants: Annotated[
         bool, typer.Option(help="Instead of the study: compare the settings that the paper does not state.")
