@@ -10,7 +10,7 @@ import pandas as pd
 from rich.table import Table as RichTable
 
 from dffl.files import write_text
-from dffl.studies.tables import Cell, Table, Value
+from dffl.studies.tables import Cell, Count, Table, Value
 
 MANY = 1000
 """From here on numbers are shown without decimals."""
@@ -104,7 +104,7 @@ def _value(value: Value | None, plus_minus: str) -> str:
     if value is None or value.mean != value.mean:
         return ""
     # A whole number from 10 on without a spread is a count: a measured regret is never so round.
-    count = value.sd != value.sd and value.mean >= 10 and value.mean == int(value.mean)
+    count = isinstance(value, Count) or (value.sd != value.sd and value.mean >= 10 and value.mean == int(value.mean))
     digits = 0 if count or abs(value.mean) >= MANY else 2
     return f"{value.mean:,.{digits}f}" + (f" {plus_minus} {value.sd:,.{digits}f}" if value.sd == value.sd else "")
 

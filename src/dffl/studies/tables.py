@@ -24,6 +24,10 @@ class Value(NamedTuple):
         return cls(middle, float(values.std(ddof=1)) if len(values) > 1 else math.nan)
 
 
+class Count(Value):
+    """A whole number, shown without decimals."""
+
+
 class Cell(NamedTuple):
     """One number of a table: ours over seeds, and the paper's where it has one."""
 
