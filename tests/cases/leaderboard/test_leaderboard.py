@@ -203,7 +203,7 @@ def _rows(entries: dict[str, float], starts: int = 3, clients: int = 4) -> pd.Da
 
 def test_the_summary_has_regret_harm_and_cost() -> None:
     rows = _rows({"local": 0.02, "local-tuned": 0.015, "crossfit": 0.01, "fedavg": 0.03, "mean-cost": 0.10})
-    found = tables.summary(rows)
+    found = tables.summary(tables.shared_federations(rows))
     assert found.loc["crossfit", "mean"] == pytest.approx(2.5, rel=0.02)  # 1, 2, 3 and 4 %
     assert found.loc["crossfit", "worst"] == pytest.approx(4.0, rel=0.02)
     assert found.loc["crossfit", "harmed"] == 0
@@ -217,7 +217,7 @@ def test_the_summary_has_regret_harm_and_cost() -> None:
 
 
 def test_fewer_starts_judge_nobody() -> None:
-    found = tables.summary(_rows({"local": 0.02, "local-tuned": 0.015, "crossfit": 0.01}, starts=2))
+    found = tables.summary(tables.shared_federations(_rows({"local": 0.02, "local-tuned": 0.015, "crossfit": 0.01}, starts=2)))
     assert np.isnan(found.loc["crossfit", "harmed"])
     assert found.loc["crossfit", "in one run"] == 0
 
@@ -229,6 +229,17 @@ def test_the_table_is_ordered_and_says_how_to_read_it() -> None:
     order = list(dict.fromkeys(cell.row[0] for cell in table.cells))
     assert order == ["crossfit", "local-tuned", "local"]
     assert "2 federations" in table.note
+
+
+def test_a_table_has_the_federations_that_all_its_entries_have() -> None:
+    rows = _rows({"local": 0.02, "local-tuned": 0.015, "crossfit": 0.01})
+    rows = rows[(rows["entry"] != "local") | (rows["seed"] == 0)]  # local is not judged on the second federation yet
+    whole, more = tables.all_tables(rows)
+    assert (whole.name, more.name) == ("methods-knapsack", "more-knapsack")
+    assert "1 federations" in whole.note
+    assert "2 federations" in more.note
+    assert {cell.row[0] for cell in whole.cells} == {"local", "local-tuned", "crossfit"}
+    assert {cell.row[0] for cell in more.cells} == {"local-tuned", "crossfit"}
 
 
 def test_what_was_chosen_is_a_table() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from dffl.cases.leaderboard.entries import ENTRIES
-from dffl.cases.leaderboard.tables import summary
+from dffl.cases.leaderboard.tables import shared_federations, summary
 from dffl.studies.drawing import INK, PALE_INK, WIDE, blank, in_print, note, write_figures
 from dffl.training.methods import colour_of
 
@@ -24,7 +24,7 @@ def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
         panels = figure.subplots(tall, min(2, len(problems)), squeeze=False)
         for axes, problem in zip(panels.flat, problems, strict=False):
             part = rows[(rows["problem"] == problem) & rows["entry"].map(lambda name: ENTRIES[name].kind != "loss")]
-            _panel(axes, summary(part).sort_values("core-seconds"))
+            _panel(axes, summary(shared_federations(part)).sort_values("core-seconds"))
             axes.set_title(problem)
             axes.set_xlabel("core-seconds of a fit")
             axes.set_ylabel("mean relative regret, %")

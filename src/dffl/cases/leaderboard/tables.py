@@ -11,7 +11,7 @@ from dffl.cases.leaderboard.entries import ENTRIES, in_words
 from dffl.cases.leaderboard.ranking import standings
 from dffl.cases.leaderboard.study import BLOCK_COLUMNS
 from dffl.harm import judge_harm
-from dffl.studies.tables import Cell, Table, Value
+from dffl.studies.tables import Cell, Count, Table, Value
 
 DEFAULT = "crossfit"
 """What the others are compared with."""
@@ -28,44 +28,70 @@ COLUMNS = (
 
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:
-    """The standings on each problem, methods and losses apart."""
+    """The standings on each problem, methods and losses apart; every table has the federations that all its entries have.
+
+    Where some methods were judged on more federations than others, they have a table of their own, with all of these.
+    """
     made = []
     for problem, part in rows.groupby("problem", sort=False):
-        losses = part["entry"].map(lambda name: ENTRIES[name].kind == "loss" if name in ENTRIES else False)
-        for name, some, title in (
-            ("methods", part[~losses], "All methods, trained on SPO+"),
-            ("losses", part[losses], "Losses, each with two methods"),
-        ):
-            if name == "methods" or losses.any():
-                made.append(standing_table(some, f"{name}-{_slug(str(problem))}", f"{title}: {problem}"))
+        losses = part["entry"].map(lambda name: ENTRIES[name].kind == "loss")
+        methods, name = part[~losses], _slug(str(problem))
+        if len(methods):
+            made.append(standing_table(methods, f"methods-{name}", f"All methods, trained on SPO+: {problem}"))
+            wide = _judged_most(methods)
+            if wide["entry"].nunique() < methods["entry"].nunique():
+                made.append(
+                    standing_table(wide, f"more-{name}", f"The methods that were judged on more federations: {problem}")
+                )
+        if losses.any():
+            made.append(standing_table(part[losses], f"losses-{name}", f"Losses, each with two methods: {problem}"))
     return made
+
+
+def _judged_most(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the entries that were judged on the most federations."""
+    counts = _with_units(rows).groupby("entry")["unit"].nunique()
+    return rows[rows["entry"].isin(counts.index[counts == counts.max()])]
+
+
+def _with_units(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with a text that names their federation."""
+    return rows.assign(unit=rows[UNIT].astype(str).agg(" ".join, axis=1))
+
+
+def shared_federations(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the federations that every entry which can run has been judged on."""
+    ran = _with_units(rows[rows["refused"] == ""])
+    entries = ran["entry"].nunique()
+    counts = ran.groupby("unit")["entry"].nunique()
+    return ran[ran["unit"].isin(counts.index[counts == entries])]
 
 
 def standing_table(rows: pd.DataFrame, name: str, title: str) -> Table:
     """One row per entry, the lowest mean regret first."""
-    found = summary(rows)
+    judged = shared_federations(rows)
+    found = summary(judged)
     cells = []
     for entry, row in found.sort_values("mean").iterrows():
-        numbers = {column: Value(float(row[column])) for column in found.columns if column not in ("difference", "half")}
+        numbers = {column: Value(float(row[column])) for column in found.columns}
+        numbers |= {column: Count(float(row[column])) for column in ("rank from", "rank to") if column in found}
         numbers[f"against {DEFAULT}"] = Value(float(row["difference"]), float(row["half"]))
         cells += [Cell((str(entry),), column, numbers[column]) for column in COLUMNS if column in numbers]
     zones = bool(rows["problem"].iloc[0].startswith("zones"))
-    count, starts = rows["client"].nunique() if zones else len(rows[UNIT].drop_duplicates()), int(rows["start"].nunique())
-    units = "zones" if zones else "federations"
+    units = f"{judged['client'].nunique()} zones" if zones else f"{judged['unit'].nunique()} federations"
     note = (
-        f"Relative regret in %, over the clients of {count} {units}, means of up to {starts} starts. "
-        f"Against {DEFAULT}: the mean paired difference and half the width of its 95 % interval over {units}. "
+        f"Relative regret in %, over the clients of {units}. Entries with three starts: means over them. Against {DEFAULT}: "
+        f"the mean paired difference and half the width of its 95 % interval over {units}. "
         "Rank from, to: entries whose ranges overlap cannot be told apart (Wilcoxon, Holm, 5 %). "
-        "Harmed: % of clients with over 1 % more regret than their own tuned (or the paper's local) model, beyond luck; "
-        "in one run: % over 1 % above the tuned own model in the first start, luck included. Passes over all samples, median "
-        "core-seconds of a fit, kB sent and received by a client."
+        "Harmed: % of clients with over 1 % more regret than their own tuned (or the paper's local) model, beyond luck, of "
+        "those with three starts; in one run: % over 1 % above the tuned own model in the first start, luck included. "
+        "Passes over all samples, median core-seconds of a fit, kB sent and received by a client."
     )
     return Table(name, title, ("entry",), cells, note)
 
 
-def summary(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per entry that ran: regrets, standing, harm and cost."""
-    ran = rows[rows["refused"] == ""]
+def summary(ran: pd.DataFrame) -> pd.DataFrame:
+    """One row per entry, from the rows of `shared_federations`: regrets, standing, harm and cost."""
     zones = bool(len(ran)) and ran["problem"].iloc[0].startswith("zones")
     unit = ["client"] if zones else UNIT
     clients = ran.groupby(["entry", *UNIT, "client"], sort=False, dropna=False)["relative_regret"].mean()
