@@ -242,6 +242,17 @@ def test_a_table_has_the_federations_that_all_its_entries_have() -> None:
     assert {cell.row[0] for cell in more.cells} == {"local-tuned", "crossfit"}
 
 
+def test_names_beside_a_panel_do_not_cover_each_other() -> None:
+    from dffl.cases.leaderboard.figure import spread
+
+    for wanted in ([0.1, 0.11, 0.12, 0.9], [0.98, 0.99, 1.0], [0.0, 0.0, 0.0], [0.2, 0.5]):
+        found = spread(np.array(wanted), gap=0.05)
+        assert (np.diff(found) > 0.05 - 1e-5).all()
+        assert found.min() > -1e-9
+        assert found.max() < 1 + 1e-9
+    np.testing.assert_array_equal(spread(np.array([0.2, 0.5]), gap=0.05), [0.2, 0.5])
+
+
 def test_what_was_chosen_is_a_table() -> None:
     text = tables.chosen_text(study.first_choice([ENTRIES["crossfit"]]))
     assert "| crossfit | 4 | plain, judge spo+ |" in text

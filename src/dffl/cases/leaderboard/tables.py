@@ -55,8 +55,8 @@ def _judged_most(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_units(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a text that names their federation."""
-    return rows.assign(unit=rows[UNIT].astype(str).agg(" ".join, axis=1))
+    """The rows with the number of their federation."""
+    return rows.assign(unit=rows.groupby(UNIT, dropna=False, sort=False).ngroup())
 
 
 def shared_federations(rows: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +90,7 @@ def standing_table(rows: pd.DataFrame, name: str, title: str) -> Table:
     return Table(name, title, ("entry",), cells, note)
 
 
-def summary(ran: pd.DataFrame) -> pd.DataFrame:
+def summary(ran: pd.DataFrame, harm: bool = True) -> pd.DataFrame:
     """One row per entry, from the rows of `shared_federations`: regrets, standing, harm and cost."""
     zones = bool(len(ran)) and ran["problem"].iloc[0].startswith("zones")
     unit = ["client"] if zones else UNIT
@@ -108,7 +108,7 @@ def summary(ran: pd.DataFrame) -> pd.DataFrame:
         one = place.get(str(entry))
         row |= {"difference": np.nan, "half": np.nan} if one is None else {"difference": one.difference, "half": one.half}
         row |= {} if one is None else {"rank from": one.best, "rank to": one.worst}
-        row |= _harm_shares(ran, str(entry))
+        row |= _harm_shares(ran, str(entry)) if harm else {}
         fits = part.drop_duplicates([*UNIT, "start"])
         row |= {"passes": fits["passes"].mean(), "core-seconds": fits["fit_seconds"].median()}
         made[str(entry)] = row | {"kB": (fits["sent"] + fits["answered"]).mean() / 1000}
