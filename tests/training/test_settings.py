@@ -31,7 +31,7 @@ from tests.federations import client
             {"method": "fedavg", "lambda_step": 0.1},
             "lambda_step is no longer a setting, but the option 'lambda_step' of its methods: .*'interp-spo'",
         ),
-        ({"lambda_step": 0.0}, r"lambda_step must be in \[0.0001, 1\], found 0.0"),
+        ({"method": "interp-spo", "lambda_step": 0.0}, r"lambda_step must be in \[0.0001, 1\], found 0.0"),
         ({"dtype": "float16"}, "dtype must be one of float32, float64, found 'float16'"),
         ({"engine": "warp"}, "engine must be one of vector, loop, processes, found 'warp'"),
         ({"round": 5}, r"unknown setting or option 'round'; did you mean 'rounds'\?"),
