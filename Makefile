@@ -13,7 +13,7 @@ CODE := src tests examples benchmarks docs tools
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
-demo: $(VENV)/demo.stamp  ## train 20 clients with eight methods and show who gains (one to two minutes with the install)
+demo: $(VENV)/demo.stamp  ## train 20 clients with eight methods and show who gains (about two minutes with the install)
 	$(BIN)/dffl demo
 
 test: $(VENV)/dev.stamp lint docs  ## style, types, import directions, docs and tests

@@ -52,7 +52,7 @@ def demo(
     """Train 20 knapsack clients with eight methods and show who gains.
 
     Ten clients have 500 samples and ten have 50; each client's prices depend on the features in its own way, and budgets
-    differ. Takes under a minute.
+    differ. Takes about a minute.
 
     Example: dffl demo --seed 1 --figure demo.png
     """
