@@ -56,10 +56,10 @@ def different(units: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def paired(differences: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """The mean of paired differences and half the width of its Student interval."""
+    """The mean of paired differences and half the width of its Student interval; not a number for a single one."""
     from scipy.special import stdtrit
 
     n, mean = len(differences), float(differences.mean())
     if n < 2:
-        return mean, float("inf")
+        return mean, float("nan")
     return mean, float(stdtrit(n - 1, 0.5 + confidence / 2)) * float(differences.std(ddof=1)) / np.sqrt(n)
