@@ -285,7 +285,7 @@ def fit(
     ``validation`` is the separate federation that the oracle methods choose by. ``progress`` switches the bar on or off; by
     default it shows in a terminal. ``checkpoint`` names a file from which an interrupted fit continues to the same numbers;
     it is removed when the fit is complete. A method may have defaults of its own for some settings, such as the learning rate
-    of `crossfit`; a keyword takes their place.
+    of `crossfit-turned`; a keyword takes their place.
     """
     asked, settings = request(method, keywords)
     with running(federation, [Plan(Settings.of(**settings), [asked])], validation, progress, checkpoint) as [run]:

@@ -253,6 +253,14 @@ def test_names_beside_a_panel_do_not_cover_each_other() -> None:
     np.testing.assert_array_equal(spread(np.array([0.2, 0.5]), gap=0.05), [0.2, 0.5])
 
 
+def test_losses_alone_have_tables_and_no_figure(tmp_path: Path) -> None:
+    from dffl.cases.leaderboard.figure import draw
+
+    rows = _rows({"crossfit, spo+": 0.01, "finetune, mse": 0.02}, starts=1)
+    assert [table.name for table in tables.all_tables(rows)] == ["losses-knapsack"]
+    assert draw(rows, tmp_path) == []
+
+
 def test_what_was_chosen_is_a_table() -> None:
     text = tables.chosen_text(study.first_choice([ENTRIES["crossfit"]]))
     assert "| crossfit | 4 | plain, judge spo+ |" in text

@@ -24,13 +24,16 @@ GAP = 0.052
 
 def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
     """Regret against core-seconds, one panel for each problem; the line joins what no cheaper entry beats."""
+    rows = rows[rows["entry"].map(lambda name: ENTRIES[name].kind != "loss")]
     problems = sorted(str(name) for name in rows["problem"].unique())
+    if not problems:  # losses alone were asked for
+        return []
     with in_print():
         figure = blank(WIDE, 3.3 * len(problems[::2]))
         panels = figure.subplots(len(problems[::2]), min(2, len(problems)), squeeze=False)
         for axes, problem in zip(panels.flat, problems, strict=False):
-            part = rows[(rows["problem"] == problem) & rows["entry"].map(lambda name: ENTRIES[name].kind != "loss")]
-            _panel(axes, problem, summary(shared_federations(part), harm=False).sort_values("core-seconds"))
+            part = shared_federations(rows[rows["problem"] == problem])
+            _panel(axes, problem, summary(part, harm=False).sort_values("core-seconds"))
         for axes in panels.flat[len(problems) :]:
             axes.set_visible(False)
         note(figure, "Lower left is better. Squares: no network. Diamonds: each client alone. Triangles: one shared model.\n"
