@@ -44,7 +44,7 @@ class Bracket(NamedTuple):
 
 
 class FeasibleSet(eqx.Module):
-    """A compact convex set S in R^dim.
+    """A compact set S in R^dim, convex or with a convex hull that takes its place (see `convex`).
 
     The parameters are NumPy float64 arrays, cast to the precision of the costs when they are used, so one set
     serves float32 training and float64 evaluation. They may carry leading client axes (``batch_shape``): such a
@@ -54,6 +54,8 @@ class FeasibleSet(eqx.Module):
     families: ClassVar[dict[str, type[FeasibleSet]]] = {}
     on_host: ClassVar[bool] = False
     """Whether the oracle runs outside compiled programs, one instance at a time: searches then ask it less often."""
+    convex: ClassVar[bool] = True
+    """Whether the set is convex. Support, diameter and distances of one that is not are those of its convex hull."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
