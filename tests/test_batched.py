@@ -117,9 +117,9 @@ def test_predictions_are_those_of_each_predictor_by_itself() -> None:
 
 def test_a_solver_on_the_host_is_asked_once_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    run = _highs.Model._run
+    run = _highs.WarmLP.run
     s = feasible_sets()["polytope"]
-    monkeypatch.setattr(_highs.Model, "_run", lambda self, cost: (asked.append(1), run(self, cost))[1])
+    monkeypatch.setattr(_highs.WarmLP, "run", lambda self, cost: (asked.append(1), run(self, cost))[1])
     clients = [client(f"c{n}", s, n) for n in (1, 9, 30)]
     optima(clients)
     assert len(asked) == 40

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from dffl.sets import EntropySimplex as EntropySimplex
     from dffl.sets import FeasibleSet as FeasibleSet
     from dffl.sets import FractionalKnapsack as FractionalKnapsack
+    from dffl.sets import MixedInteger as MixedInteger
+    from dffl.sets import ModelFile as ModelFile
     from dffl.sets import Polytope as Polytope
     from dffl.sets import Simplex as Simplex
     from dffl.sets import TopK as TopK
@@ -76,7 +78,7 @@ _HOMES = {
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
-        "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "Polytope",
+        "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "MixedInteger", "ModelFile", "Polytope",
         "Simplex", "TopK", "hausdorff", "shape_distance",
     ),
     "storage": ("load",),

@@ -45,9 +45,10 @@ def test_every_cautious_way_is_optimal_and_leaves_the_usual_one_as_it_was(
     costs = np.random.default_rng(2).normal(size=(40, 12))
     usual = model.solve(costs)
     for cost, answer in zip(costs, usual, strict=True):
-        model._highs.changeColsCost(12, model._columns, cost)
-        model._retry()
-        assert cost @ np.asarray(model._highs.getSolution().col_value) == pytest.approx(cost @ answer, rel=1e-7)
+        warm = model._warm
+        warm.highs.changeColsCost(12, warm._columns, cost)
+        warm._retry()
+        assert cost @ np.asarray(warm.highs.getSolution().col_value) == pytest.approx(cost @ answer, rel=1e-7)
     np.testing.assert_array_equal(model.solve(costs), usual)
 
 

@@ -7,11 +7,30 @@ from dffl.sets.box import Box
 from dffl.sets.entropy import EntropySimplex
 from dffl.sets.geometry.distance import hausdorff, shape_distance
 from dffl.sets.knapsack import FractionalKnapsack
+from dffl.sets.mixed_integer import MixedInteger
+from dffl.sets.model_file import ModelFile
 from dffl.sets.polytope import Polytope
+from dffl.sets.program_set import Lifted, completed
 from dffl.sets.simplex import Simplex
 from dffl.sets.topk import TopK
 
 __all__ = [
-    "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "HostSet", "Polytope",
-    "Simplex", "TopK", "hausdorff", "shape_distance", "stack",
+    "Ball",
+    "Box",
+    "Bracket",
+    "Ellipsoid",
+    "EntropySimplex",
+    "FeasibleSet",
+    "FractionalKnapsack",
+    "HostSet",
+    "Lifted",
+    "MixedInteger",
+    "ModelFile",
+    "Polytope",
+    "Simplex",
+    "TopK",
+    "completed",
+    "hausdorff",
+    "shape_distance",
+    "stack",
 ]  # fmt: skip

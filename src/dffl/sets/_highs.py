@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import highspy
@@ -31,12 +32,56 @@ CAUTIOUS: tuple[dict[str, Any], ...] = (
 )
 
 
-class Model:
+class WarmLP:
     """A loaded LP whose costs change from call to call.
 
-    Every solve starts from the same feasible basis: warm, yet independent of what was solved before. Costs are
-    scaled to 1, so that HiGHS's absolute tolerances are relative ones.
+    Every solve starts from the same feasible basis: warm, yet independent of what was solved before.
     """
+
+    def __init__(self, lp: highspy.HighsLp, refusal: Callable[[WarmLP, highspy.HighsModelStatus], str]):
+        self.highs = highspy.Highs()
+        self._columns = np.arange(lp.num_col_, dtype=np.int32)
+        self._refusal = refusal
+        set_options(self.highs, {"output_flag": False, "solver": "simplex", "threads": 1} | USUAL)
+        self.highs.passModel(lp)
+        self._basis: highspy.HighsBasis | None = None
+        self.run(np.zeros(lp.num_col_))
+        self._basis = self.highs.getBasis()
+
+    def run(self, cost: np.ndarray) -> np.ndarray:
+        """The vertex that this cost leads to. Costs should be of size 1: HiGHS's absolute tolerances are then relative ones."""
+        highs = self.highs
+        highs.changeColsCost(cost.size, self._columns, cost)
+        if self._basis is not None:
+            highs.clearSolver()
+            highs.setBasis(self._basis)
+        highs.run()
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            self._retry()
+        return np.asarray(highs.getSolution().col_value)
+
+    def _retry(self) -> None:
+        """Solve again from nothing, more and more cautiously.
+
+        HiGHS's primal simplex gives up on about one cost in a thousand of a covering LP. What follows depends on the
+        costs alone, too, so the answer still does.
+        """
+        kinds = highspy.HighsModelStatus
+        for options in CAUTIOUS:
+            set_options(self.highs, options)
+            self.highs.clearSolver()
+            self.highs.run()
+            status = self.highs.getModelStatus()
+            set_options(self.highs, USUAL)
+            if status == kinds.kOptimal:
+                return
+            if status in (kinds.kInfeasible, kinds.kUnbounded):
+                break
+        raise ValueError(self._refusal(self, status))
+
+
+class Model:
+    """A polytope whose every variable has a predicted cost."""
 
     def __init__(self, lp: LP):
         self.lp = lp
@@ -55,21 +100,15 @@ class Model:
         model.a_matrix_.start_ = np.arange(0, rows.size + 1, d)
         model.a_matrix_.index_ = np.tile(np.arange(d), len(rows))
         model.a_matrix_.value_ = (unit[:, None] * rows).ravel()
-        self._highs = highspy.Highs()
-        self._columns = np.arange(d, dtype=np.int32)
-        self._set({"output_flag": False, "solver": "simplex", "threads": 1} | USUAL)
-        self._highs.passModel(model)
-        self._basis: highspy.HighsBasis | None = None
-        self._run(np.zeros(d))
-        self._basis = self._highs.getBasis()
-        self.lower = np.array([self._run(e)[j] for j, e in enumerate(np.eye(d))])
-        self.upper = np.array([self._run(-e)[j] for j, e in enumerate(np.eye(d))])
+        self._warm = WarmLP(model, lambda _, status: _refusal(status))
+        self.lower = np.array([self._warm.run(e)[j] for j, e in enumerate(np.eye(d))])
+        self.upper = np.array([self._warm.run(-e)[j] for j, e in enumerate(np.eye(d))])
         self._nearest: Nearest | None = None
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         """One vertex for each row of costs."""
         scale = np.abs(costs).max(axis=-1, keepdims=True)
-        return np.array([self._run(c) for c in costs / np.where(scale > 0, scale, 1.0)]).reshape(costs.shape)
+        return np.array([self._warm.run(c) for c in costs / np.where(scale > 0, scale, 1.0)]).reshape(costs.shape)
 
     def project(self, points: np.ndarray) -> np.ndarray:
         """The nearest point of the polytope for each row of points."""
@@ -90,39 +129,11 @@ class Model:
             worst = np.maximum(worst, (slack / np.where(size > 0, size, 1.0)).max(axis=-1, initial=-np.inf))
         return np.maximum(worst, bounds.max(axis=-1))
 
-    def _run(self, cost: np.ndarray) -> np.ndarray:
-        highs = self._highs
-        highs.changeColsCost(cost.size, self._columns, cost)
-        if self._basis is not None:
-            highs.clearSolver()
-            highs.setBasis(self._basis)
-        highs.run()
-        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            self._retry()
-        return np.asarray(highs.getSolution().col_value)
 
-    def _retry(self) -> None:
-        """Solve again from nothing, more and more cautiously.
-
-        HiGHS's primal simplex gives up on about one cost in a thousand of a covering LP. What follows depends on the
-        costs alone, too, so the answer still does.
-        """
-        kinds = highspy.HighsModelStatus
-        for options in CAUTIOUS:
-            self._set(options)
-            self._highs.clearSolver()
-            self._highs.run()
-            status = self._highs.getModelStatus()
-            self._set(USUAL)
-            if status == kinds.kOptimal:
-                return
-            if status in (kinds.kInfeasible, kinds.kUnbounded):
-                break
-        raise ValueError(_refusal(status))
-
-    def _set(self, options: dict[str, Any]) -> None:
-        for name, value in options.items():
-            self._highs.setOptionValue(name, value)
+def set_options(highs: highspy.Highs, options: dict[str, Any]) -> None:
+    """Set options; one that this version of HiGHS does not know is left out."""
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
 
 
 def _refusal(status: highspy.HighsModelStatus) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from dffl.sets._calls import REMEMBERED_BYTES, Calls, Remembered
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, stack
 
 
@@ -29,7 +30,10 @@ class HostModel(Protocol):
     """What answers for one set on the host. It is asked by one thread at a time."""
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
-        """A minimiser for each row of finite float64 costs, (n, d) to (n, d); it depends on that row alone."""
+        """A minimiser for each row of finite float64 costs, (n, d) to (n, d); it depends on that row alone.
+
+        A model that is slow says ``remembered = True``: its answers are then kept (see `Remembered`).
+        """
 
     def excess(self, w: np.ndarray) -> np.ndarray:
         """How far each row of w violates the constraints, relative to their size; <= 0 inside. (n, d) to (n,)."""
@@ -41,6 +45,8 @@ class Loaded:
     def __init__(self, owner: str, model: HostModel, spec: dict[str, Any]):
         self.model: Any = model
         self.spec = spec
+        self.calls: Calls = getattr(model, "calls", None) or Calls()
+        self._remembered = Remembered(REMEMBERED_BYTES) if getattr(model, "remembered", False) else None
         self._owner, self._lock = owner, threading.Lock()
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
@@ -65,7 +71,15 @@ class Loaded:
 
     def _ask(self, what: str, rows: np.ndarray, shape: Callable[[int, int], tuple[int, ...]]) -> np.ndarray:
         with self._lock:
-            out = np.asarray(getattr(self.model, what)(rows), dtype=np.float64)
+            if what != "solve":
+                return self._answered(what, rows, shape)
+            self.calls.asked += len(rows)
+            if self._remembered is None:
+                return self._answered(what, rows, shape)
+            return self._remembered.fill(rows, lambda new: self._answered(what, new, shape), self.calls)
+
+    def _answered(self, what: str, rows: np.ndarray, shape: Callable[[int, int], tuple[int, ...]]) -> np.ndarray:
+        out = np.asarray(getattr(self.model, what)(rows), dtype=np.float64)
         if out.shape != shape(*rows.shape):
             wanted = f"an array of shape {shape(*rows.shape)} for rows of shape {rows.shape}"
             raise ValueError(f"{self._owner}: {what}() of its host model must answer {wanted}, found shape {out.shape}")
@@ -211,6 +225,11 @@ class HostSet(FeasibleSet):
     def projects(self) -> bool:
         # Inside compiled programs no models are held: whoever handed the set to the program has asked before.
         return all(hasattr(loaded.model, "project") for loaded in self._held.models)
+
+    @property
+    def calls(self) -> Calls:
+        """What the oracle of this single set was asked in this process: a live count, shared by equal sets."""
+        return self._loaded("calls").calls
 
     def spec(self) -> dict[str, Any]:
         return dict(self._loaded("spec").spec)

@@ -109,6 +109,46 @@ class FeasibleSet(eqx.Module):
         """The same after the best translation; None where no formula is known."""
         return None
 
+    # What a family of real models has besides.
+
+    @property
+    def lifted(self) -> FeasibleSet:
+        """The set that losses and regrets are computed on: this one, unless parts of its objective are known (see `Lifted`)."""
+        return self
+
+    @property
+    def shadow(self) -> FeasibleSet:
+        """The set of decisions alone, where parts of the objective are known; else this one. Geometry is of it."""
+        return self
+
+    @property
+    def predicted(self) -> int:
+        """How many of the coordinates have a predicted cost: all, but for a `Lifted` set, whose last cost is known."""
+        return self.dim
+
+    @property
+    def relaxed(self) -> FeasibleSet:
+        """The set without its integer conditions: an easier one to train on. This one where there are none."""
+        return self
+
+    @property
+    def variables(self) -> tuple[str, ...] | None:
+        """The names of what `decide` returns, where the set has names."""
+        return None
+
+    def require_sense(self, maximize: bool) -> None:
+        """Refuse a client that minimises, or one that maximises, where the set's known costs do not allow it."""
+
+    def matched(self, cost_names: Sequence[str]) -> FeasibleSet:
+        """The same set with its decisions in the order of these cost columns, where it knows its own by names."""
+        return self
+
+    def decide(self, c: ArrayLike, maximize: bool = False) -> np.ndarray:
+        """The decisions at costs (..., dim), in float64, with all variables of the model behind the set, if there is one."""
+        with jax.enable_x64(True):
+            signed = jnp.asarray(-np.asarray(c, np.float64) if maximize else np.asarray(c, np.float64))
+            return np.asarray(self.solve(signed)) + 0.0  # no -0.0
+
     # What every family can do.
 
     def solve(self, c: ArrayLike) -> Array:
@@ -139,7 +179,7 @@ class FeasibleSet(eqx.Module):
     def support(self, u: ArrayLike) -> Array:
         """The support function, the maximum of ``u . w`` over the set, for directions of shape (..., dim)."""
         u = self._checked(u, "directions")
-        return jnp.sum(u * self.solve(-u), axis=-1)
+        return jnp.sum(u * self.shadow.solve(-u), axis=-1)
 
     def contains(self, w: ArrayLike, tol: float = 1e-6) -> Array:
         """Whether each w of shape (..., dim) satisfies the constraints within ``tol``, relative to their size."""
@@ -147,11 +187,11 @@ class FeasibleSet(eqx.Module):
 
     def diameter(self) -> Bracket:
         """The largest Euclidean distance between two points of the set, as a certified bracket."""
-        return self._single("diameter")._diameter()
+        return self._single("diameter").shadow._diameter()
 
     def largest_norm(self) -> float:
         """The largest Euclidean norm of a point of the set, or an upper bound on it."""
-        return self._single("largest_norm")._largest_norm()
+        return self._single("largest_norm").shadow._largest_norm()
 
     def curvature(self) -> float:
         """The radius rho such that the set is an intersection of balls of radius rho; infinite if there is none."""
@@ -272,6 +312,9 @@ def stack(sets: Sequence[S]) -> S:
 
 
 def _brief(value: Any) -> str:
+    if isinstance(value, FeasibleSet | bool | str | None):
+        shown = repr(value)
+        return shown if len(shown) <= 60 else f"{shown[:40]}... ({len(shown)} characters)"
     return f"{value:g}" if np.ndim(value) == 0 else f"array of shape {np.shape(value)}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Self
 
@@ -10,17 +11,23 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from dffl.sets import _highs
-from dffl.sets._host import HostSet
-from dffl.sets.base import Bracket, float_array, frozen, parameter
+from dffl.sets._constraints import checked_constraints, checked_helpers, checked_known, described, program_of
+from dffl.sets._solving import ProgramModel
+from dffl.sets.base import Bracket
 from dffl.sets.geometry import hulls
+from dffl.sets.program_set import NODES, SECONDS, ProgramSet
 
 
-class Polytope(HostSet):
+class Polytope(ProgramSet):
     """{w : A_ub w <= b_ub, A_eq w = b_eq, lower <= w <= upper}. Without bounds a variable is free.
 
     Each answer is the vertex that HiGHS reaches from one fixed starting basis, so it depends on the costs alone.
     It is computed by a callback to the host, also inside compiled programs. An empty or unbounded polytope is
     refused when it is built.
+
+    ``helpers`` says which columns have no predicted cost: the last so many, or column numbers; they are no decisions, and may
+    be unbounded. ``known_cost`` holds the known costs of the helpers, or of all columns, in the client's own sense; they are
+    added to the predicted ones.
     """
 
     def __init__(
@@ -31,41 +38,42 @@ class Polytope(HostSet):
         b_eq: ArrayLike | None = None,
         lower: ArrayLike | None = None,
         upper: ArrayLike | None = None,
+        known_cost: ArrayLike | None = None,
+        helpers: int | Sequence[int] | np.ndarray = 0,
     ):
-        given = {"A_ub": A_ub, "A_eq": A_eq, "lower": lower, "upper": upper}
-        shapes = {k: float_array("Polytope", k, v).shape for k, v in given.items() if v is not None}
-        for k, shape in shapes.items():
-            if k[0] == "A" and len(shape) != 2:
-                raise ValueError(f"Polytope: {k} must be a matrix with one row per constraint, found shape {shape}")
-            if k[0] != "A" and len(shape) > 1:
-                raise ValueError(f"Polytope: {k} must be a number or a vector, found shape {shape}")
-        widths = {k: shape[-1] for k, shape in shapes.items() if shape}
-        if not widths:
-            raise ValueError("Polytope: give A_ub, A_eq, or lower or upper as a vector, so that its dimension is known")
-        if len(set(widths.values())) > 1 or 0 in widths.values():
-            raise ValueError(f"Polytope: A_ub, A_eq, lower and upper must be equally wide and not empty, found {widths}")
-        d = next(iter(widths.values()))
-        a_ub, ub = _rows("ub", A_ub, b_ub, d)
-        a_eq, eq = _rows("eq", A_eq, b_eq, d)
-        low, high = _bounds("lower", lower, d, -np.inf), _bounds("upper", upper, d, np.inf)
-        for j in np.flatnonzero(low > high):
-            raise ValueError(f"Polytope: lower must be <= upper, found {low[j]:g} and {high[j]:g} at coordinate {j}")
-        lp = _highs.LP(a_ub, ub, a_eq, eq, low, high)
-        spec = {k: v for k, v in lp._asdict().items() if k in ("lower", "upper") or v.size}
-        super().__init__(d, spec, lambda: _highs.Model(lp), content=lp)
+        lp = checked_constraints("Polytope", A_ub, b_ub, A_eq, b_eq, lower, upper)
+        columns, spec = lp.lower.size, described(lp)
+        numbers = checked_helpers("Polytope", helpers, columns)
+        known = checked_known("Polytope", known_cost, numbers, columns)
+        if not numbers.size and not known.any():
+            super().__init__(columns, spec, lambda: _highs.Model(lp), content=lp)
+            return
+        program = program_of("Polytope", lp, np.zeros(columns, bool), numbers, known)
+        spec |= {"known_cost": known, "helpers": numbers}
+        super().__init__(
+            columns - numbers.size,
+            spec,
+            lambda: ProgramModel(program, NODES, SECONDS),
+            content=[*lp, known, numbers],
+            known=program.has_known,
+        )
 
     @property
     def constraints(self) -> _highs.LP:
-        """The constraints of this single polytope, in full precision."""
-        return self._loaded("constraints").model.lp
+        """The constraints of this single polytope, in full precision; with helpers, those of all columns."""
+        return checked_constraints("Polytope", **{k: self.spec().get(k) for k in _highs.LP._fields})
 
     def _hausdorff(self, other: Self) -> Bracket | None:
-        mine, theirs = _hull(self.constraints), _hull(other.constraints)
+        mine, theirs = self._corners(), other._corners()
         return None if mine is None or theirs is None else hulls.hausdorff(mine, theirs)
 
     def _shape_distance(self, other: Self) -> Bracket | None:
-        mine, theirs = _hull(self.constraints), _hull(other.constraints)
+        mine, theirs = self._corners(), other._corners()
         return None if mine is None or theirs is None else hulls.shape_distance(mine, theirs)
+
+    def _corners(self) -> hulls.Hull | None:
+        # The vertices of a polytope with helpers are not those of its shadow on the decisions.
+        return _hull(self.constraints) if self.constraints.lower.size == self.dim else None
 
 
 def _hull(lp: _highs.LP, most: int = 3000) -> hulls.Hull | None:
@@ -93,22 +101,3 @@ def _hull(lp: _highs.LP, most: int = 3000) -> hulls.Hull | None:
     # Bases of one vertex give it several times, up to rounding.
     points = points[np.unique(np.round(points / (slack or 1.0)), axis=0, return_index=True)[1]]
     return hulls.Hull(points, points) if len(points) else None
-
-
-def _rows(kind: str, a: ArrayLike | None, b: ArrayLike | None, d: int) -> tuple[np.ndarray, np.ndarray]:
-    if (a is None) != (b is None):
-        raise ValueError(f"Polytope: A_{kind} and b_{kind} go together; one of them is missing")
-    if a is None or b is None:
-        return np.zeros((0, d)), np.zeros(0)
-    matrix, vector = parameter("Polytope", f"A_{kind}", a, 2), parameter("Polytope", f"b_{kind}", np.atleast_1d(b), 1)
-    if vector.shape != matrix.shape[:1]:
-        raise ValueError(f"Polytope: b_{kind} must have one entry per row of A_{kind}, found {vector.shape} for {matrix.shape}")
-    return matrix, vector
-
-
-def _bounds(field: str, value: ArrayLike | None, d: int, default: float) -> np.ndarray:
-    array = frozen(np.array(np.broadcast_to(default if value is None else float_array("Polytope", field, value), (d,))))
-    wrong = np.isnan(array) | (array == -default)
-    if wrong.any():
-        raise ValueError(f"Polytope: {field} must be numbers or {default}, found {array[wrong][0]}")
-    return array

@@ -58,6 +58,7 @@ def _comparable(what: str, *sets: Any) -> tuple[FeasibleSet, FeasibleSet, bool]:
         if not isinstance(s, FeasibleSet):
             raise ValueError(f"{what}: it is of two feasible sets, found {s!r:.80}")
         s._single(what)
+    sets = tuple(s.shadow for s in sets)
     d1, d2 = (s.dim for s in sets)
     if d1 != d2:
         raise ValueError(f"{what}: the sets must have the same dimension, found {d1} and {d2}")

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dffl.cores import core_count
 from dffl.federation import Federation
 from dffl.predictor import Normaliser
 from dffl.sets import FeasibleSet, stack
@@ -25,7 +26,7 @@ from dffl.sets.base import structure
 from dffl.tiles import places_by
 from dffl.training.batches import Batches
 from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor, checked_answer
-from dffl.training.engines.cores import core_count, side_by_side
+from dffl.training.engines.cores import side_by_side
 from dffl.training.engines.site import JudgingSamples, Layout, Site, judging_rows
 from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.settings import Settings

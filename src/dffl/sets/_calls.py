@@ -1,0 +1,58 @@
+"""What an oracle on the host was asked: counts, and answers that are kept so that nothing is solved twice."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+REMEMBERED_BYTES = 1 << 26
+"""The most memory that the kept answers of one set take."""
+
+
+@dataclass
+class Calls:
+    """How often an oracle was asked, and how it answered."""
+
+    asked: int = 0
+    """Cost vectors that were asked for."""
+    repeated: int = 0
+    """Those that had been answered before: nothing was solved."""
+    limited: int = 0
+    """Those that ended at a limit of nodes or of seconds: the answer is feasible, and may not be the best."""
+    largest_gap: float = 0.0
+    """Of those, the largest share of the objective by which a better decision may exist."""
+
+    def note_gap(self, gap: float) -> None:
+        """Count a call that ended at a limit."""
+        self.limited += 1
+        self.largest_gap = max(self.largest_gap, gap)
+
+
+class Remembered:
+    """Answers by the exact bytes of the costs; those that were used longest ago are forgotten first."""
+
+    def __init__(self, most_bytes: int):
+        self._answers: OrderedDict[bytes, np.ndarray] = OrderedDict()
+        self._most_bytes = most_bytes
+
+    def fill(self, rows: np.ndarray, solve: Callable[[np.ndarray], np.ndarray], calls: Calls) -> np.ndarray:
+        """An answer for each row: a kept one, or that of ``solve``, which is asked once for equal rows."""
+        keys = [row.tobytes() for row in rows]
+        new = {key: place for place, key in reversed(list(enumerate(keys))) if key not in self._answers}
+        places = sorted(new.values())
+        calls.repeated += len(keys) - len(places)
+        found = dict(zip((keys[place] for place in places), solve(rows[places]), strict=True)) if places else {}
+        out = []
+        for key in keys:
+            if key not in found:
+                found[key] = self._answers[key]
+                self._answers.move_to_end(key)
+            out.append(found[key])
+        self._answers.update({keys[place]: found[keys[place]].copy() for place in places})
+        room = self._most_bytes // max(1, 2 * rows.shape[1] * rows.itemsize)
+        while len(self._answers) > room:
+            self._answers.popitem(last=False)
+        return np.array(out)

@@ -1,0 +1,145 @@
+"""The arguments of polytopes and integer sets, checked: rows, bounds, helpers, known costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jax.typing import ArrayLike
+from scipy import sparse
+
+from dffl.sets._highs import LP
+from dffl.sets._program import CONTINUOUS, INTEGER, Program
+from dffl.sets.base import float_array, frozen, parameter
+
+
+def checked_constraints(
+    owner: str,
+    A_ub: ArrayLike | None,
+    b_ub: ArrayLike | None,
+    A_eq: ArrayLike | None,
+    b_eq: ArrayLike | None,
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+) -> LP:
+    """The constraints as arrays, for as many columns as they have."""
+    given = {"A_ub": _dense(A_ub), "A_eq": _dense(A_eq), "lower": lower, "upper": upper}
+    shapes = {k: float_array(owner, k, v).shape for k, v in given.items() if v is not None}
+    for k, shape in shapes.items():
+        if k[0] == "A" and len(shape) != 2:
+            raise ValueError(f"{owner}: {k} must be a matrix with one row per constraint, found shape {shape}")
+        if k[0] != "A" and len(shape) > 1:
+            raise ValueError(f"{owner}: {k} must be a number or a vector, found shape {shape}")
+    widths = {k: shape[-1] for k, shape in shapes.items() if shape}
+    if not widths:
+        raise ValueError(f"{owner}: give A_ub, A_eq, or lower or upper as a vector, so that its dimension is known")
+    if len(set(widths.values())) > 1 or 0 in widths.values():
+        raise ValueError(f"{owner}: A_ub, A_eq, lower and upper must be equally wide and not empty, found {widths}")
+    d = next(iter(widths.values()))
+    a_ub, ub = _rows(owner, "ub", given["A_ub"], b_ub, d)
+    a_eq, eq = _rows(owner, "eq", given["A_eq"], b_eq, d)
+    low, high = _bounds(owner, "lower", lower, d, -np.inf), _bounds(owner, "upper", upper, d, np.inf)
+    for j in np.flatnonzero(low > high):
+        raise ValueError(f"{owner}: lower must be <= upper, found {low[j]:g} and {high[j]:g} at coordinate {j}")
+    return LP(a_ub, ub, a_eq, eq, low, high)
+
+
+def checked_helpers(owner: str, helpers: int | Sequence[int] | np.ndarray, columns: int) -> np.ndarray:
+    """The numbers of the helper columns: the last so many, or those listed."""
+    if isinstance(helpers, int | np.integer) and not isinstance(helpers, bool):
+        found = np.arange(columns - int(helpers), columns) if 0 <= helpers < columns else None
+    else:
+        found = _column_numbers(helpers, columns)
+    if found is None or found.size >= columns:
+        wanted = f"the number of helper columns at the end, or column numbers, fewer than all {columns}"
+        raise ValueError(f"{owner}: helpers must be {wanted}, found {helpers!r:.80}")
+    return found
+
+
+def checked_known(owner: str, known_cost: ArrayLike | None, helpers: np.ndarray, columns: int) -> np.ndarray:
+    """The known cost of each column: given for the helpers alone, or for all columns."""
+    if known_cost is None:
+        return np.zeros(columns)
+    given = parameter(owner, "known_cost", np.atleast_1d(np.asarray(known_cost)), 1)
+    if given.shape == (columns,):
+        return given
+    if given.shape != (helpers.size,):
+        wanted = f"one number for each of the {helpers.size} helpers, or for each of the {columns} columns"
+        raise ValueError(f"{owner}: known_cost must be {wanted}, found shape {given.shape}")
+    full = np.zeros(columns)
+    full[helpers] = given
+    return frozen(full)
+
+
+def checked_integer(owner: str, integer: Any, columns: int) -> np.ndarray:
+    """Whether each column must be whole: True for all, a mask, or column numbers."""
+    if isinstance(integer, bool | np.bool_):
+        return np.full(columns, bool(integer))
+    array = np.asarray(integer)
+    if array.dtype == bool and array.shape == (columns,):
+        return array
+    found = _column_numbers(integer, columns)
+    if found is None:
+        wanted = f"True, a mask of {columns} values, or column numbers below {columns}"
+        raise ValueError(f"{owner}: integer must be {wanted}, found {integer!r:.80}")
+    return np.isin(np.arange(columns), found)
+
+
+def program_of(owner: str, lp: LP, integer: np.ndarray, helpers: np.ndarray, known: np.ndarray) -> Program:
+    """The program of these constraints."""
+    columns = lp.lower.size
+    names = None
+    if helpers.size:
+        number = {column: place for place, column in enumerate(helpers.tolist())}
+        names = tuple(f"helper[{number[j]}]" if j in number else f"w[{j - np.sum(helpers < j)}]" for j in range(columns))
+    return Program(
+        owner=owner,
+        matrix=sparse.csr_matrix(np.concatenate([lp.A_ub, lp.A_eq])),
+        row_lower=np.concatenate([np.full(lp.b_ub.size, -np.inf), lp.b_eq]),
+        row_upper=np.concatenate([lp.b_ub, lp.b_eq]),
+        lower=lp.lower,
+        upper=lp.upper,
+        kind=np.where(integer, INTEGER, CONTINUOUS),
+        predicted=np.setdiff1d(np.arange(columns), helpers),
+        known=known,
+        columns=names,
+        rows=tuple([f"A_ub[{i}]" for i in range(lp.b_ub.size)] + [f"A_eq[{i}]" for i in range(lp.b_eq.size)]),
+    )
+
+
+def described(lp: LP) -> dict[str, Any]:
+    """The constraints as constructor arguments; what is empty is left out."""
+    return {k: v for k, v in lp._asdict().items() if k in ("lower", "upper") or v.size}
+
+
+def _column_numbers(value: Any, columns: int) -> np.ndarray | None:
+    array = np.asarray(value)
+    if array.size == 0:
+        return np.zeros(0, int)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or (array >= columns).any():
+        return None
+    return np.unique(array)
+
+
+def _dense(matrix: Any) -> Any:
+    return sparse.csr_matrix(matrix).toarray() if sparse.issparse(matrix) else matrix
+
+
+def _rows(owner: str, kind: str, a: ArrayLike | None, b: ArrayLike | None, d: int) -> tuple[np.ndarray, np.ndarray]:
+    if (a is None) != (b is None):
+        raise ValueError(f"{owner}: A_{kind} and b_{kind} go together; one of them is missing")
+    if a is None or b is None:
+        return np.zeros((0, d)), np.zeros(0)
+    matrix, vector = parameter(owner, f"A_{kind}", a, 2), parameter(owner, f"b_{kind}", np.atleast_1d(b), 1)
+    if vector.shape != matrix.shape[:1]:
+        raise ValueError(f"{owner}: b_{kind} must have one entry per row of A_{kind}, found {vector.shape} for {matrix.shape}")
+    return matrix, vector
+
+
+def _bounds(owner: str, field: str, value: ArrayLike | None, d: int, default: float) -> np.ndarray:
+    array = frozen(np.array(np.broadcast_to(default if value is None else float_array(owner, field, value), (d,))))
+    wrong = np.isnan(array) | (array == -default)
+    if wrong.any():
+        raise ValueError(f"{owner}: {field} must be numbers or {default}, found {array[wrong][0]}")
+    return array

@@ -1,0 +1,69 @@
+"""Which variable of a model belongs to which cost column, by the text under the star of two patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def under_star(pattern: str, name: str) -> str | None:
+    """The text that stands for the star; None where the name does not fit the pattern."""
+    before, _, after = pattern.partition("*")
+    fits = len(name) >= len(before) + len(after) and name.startswith(before) and name.endswith(after)
+    return name[len(before) : len(name) - len(after)] if fits else None
+
+
+def find(owner: str, field: str, pattern: str, names: Sequence[str]) -> dict[str, str]:
+    """The names that fit a pattern with one star, by the text under it, in their own order."""
+    if pattern.count("*") != 1:
+        raise ValueError(f"{owner}: {field} must have one star, such as 'x_*', or be a list of names, found {pattern!r:.80}")
+    found = {text: name for name in names if (text := under_star(pattern, name)) is not None}
+    if not found:
+        shown = ", ".join(repr(name) for name in names[:5]) + (", ..." if len(names) > 5 else "")
+        raise ValueError(f"{owner}: {field}={pattern!r} matches no variable; it has {shown}")
+    return found
+
+
+def in_cost_order(owner: str, found: dict[str, str], cost_names: Sequence[str], costs: str | None) -> list[str]:
+    """The variables in the order of the cost columns. ``found`` holds them by the text under their own star.
+
+    Without a pattern for the cost columns it is the one that fits all of them: the same text before and behind each text.
+    """
+    patterns = [costs] if costs is not None else _candidates(found, cost_names)
+    for pattern in patterns:
+        texts = [under_star(pattern, name) for name in cost_names]
+        for known in (found, _as_numbers(found)):
+            keys = texts if known is found else [_number(text) for text in texts]
+            if None not in keys and set(keys) == set(known):
+                return [known[key] for key in keys if key is not None]
+    raise ValueError(f"{owner}: {_difference(found, cost_names, costs)}")
+
+
+def _candidates(found: dict[str, str], cost_names: Sequence[str]) -> list[str]:
+    first = cost_names[0]
+    texts = set(found) | {_number(text) or text for text in found}
+    places = [(text, at) for text in texts if text for at in range(len(first)) if first.startswith(text, at)]
+    # The longest text first: with x_1 and x_10, price_10 is price_ and 10.
+    places.sort(key=lambda place: -len(place[0]))
+    return list(dict.fromkeys(f"{first[:at]}*{first[at + len(text) :]}" for text, at in places))
+
+
+def _number(text: str | None) -> str | None:
+    return str(int(text)) if text is not None and text.isdecimal() else None
+
+
+def _as_numbers(found: dict[str, str]) -> dict[str, str]:
+    """The same by numbers without leading zeros, where all texts are numbers and stay different."""
+    numbers = {_number(text): name for text, name in found.items()}
+    return {} if None in numbers or len(numbers) < len(found) else {str(key): name for key, name in numbers.items()}
+
+
+def _difference(found: dict[str, str], cost_names: Sequence[str], costs: str | None) -> str:
+    if len(found) != len(cost_names):
+        return f"{len(found)} predicted variables for {len(cost_names)} cost columns; each cost column needs one variable"
+    if costs is not None:
+        lacking = [name for name in cost_names if under_star(costs, name) not in found]
+        some = f"cost column {lacking[0]!r} has no variable" if lacking else "two cost columns have one variable"
+        return f"{some}; its text under the star of {costs!r} must be that of a predicted variable"
+    sample = next(iter(found.values()))
+    fix = "rename the columns (price_3 for x_3), give costs='price_*', or hand in arrays in the order of the file"
+    return f"the cost columns ({cost_names[0]!r}, ...) do not match the variables ({sample!r}, ...) by name; {fix}"

@@ -1,0 +1,282 @@
+"""Programs solved by HiGHS on the host: warm linear ones and branch and bound, on all cores.
+
+Every answer depends on its own costs alone: linear programs start from one fixed basis, integer ones from nothing, with one
+fixed seed and one thread each. Limits are counted in nodes, so that they cut the same search on every machine; a limit of
+seconds is a safety net.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+import highspy
+import numpy as np
+
+from dffl.cores import core_count
+from dffl.sets._calls import Calls
+from dffl.sets._highs import WarmLP, set_options
+from dffl.sets._program import CONTINUOUS, Program
+
+INFINITY = highspy.kHighsInf
+EXACT: dict[str, Any] = {
+    "output_flag": False,
+    "threads": 1,
+    "random_seed": 0,
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 1e-9,
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+QUICK: dict[str, Any] = {
+    "presolve": "off",
+    "mip_detect_symmetry": False,
+    "mip_heuristic_effort": 0.0,
+    "mip_heuristic_run_feasibility_jump": False,
+    "mip_heuristic_run_zi_round": False,
+    "mip_heuristic_run_rins": False,
+    "mip_heuristic_run_rens": False,
+    "mip_heuristic_run_root_reduced_cost": False,
+}
+"""The way for easy instances: branch and bound without preparation, which takes longer than the search itself."""
+QUICK_NODES = 200
+USUAL: dict[str, Any] = {
+    "presolve": "choose",
+    "mip_detect_symmetry": True,
+    "mip_heuristic_effort": 0.05,
+    "mip_heuristic_run_feasibility_jump": True,
+    "mip_heuristic_run_zi_round": False,
+    "mip_heuristic_run_rins": True,
+    "mip_heuristic_run_rens": True,
+    "mip_heuristic_run_root_reduced_cost": True,
+}
+"""HiGHS's own way, for what the quick one has not solved."""
+
+T = TypeVar("T")
+
+
+class Instances(Generic[T]):
+    """Solver instances that threads take and give back: as many as are used at one time."""
+
+    def __init__(self, make: Callable[[], T]):
+        self._make, self._idle = make, SimpleQueue[T]()
+
+    def use(self, work: Callable[[T], Any]) -> Any:
+        try:
+            one = self._idle.get_nowait()
+        except Empty:
+            one = self._make()
+        answer = work(one)  # an instance on which something failed is not used again
+        self._idle.put(one)
+        return answer
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    # HiGHS lets other threads run while it solves.
+    return ThreadPoolExecutor(core_count(), "dffl solver")
+
+
+def side_by_side(work: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """``work`` for each row, on all cores; one row is not worth a thread."""
+    return np.array(list(_threads().map(work, rows)) if len(rows) > 1 and core_count() > 1 else [work(row) for row in rows])
+
+
+class ProgramModel:
+    """The host model of a program: costs (n, d) to decisions (n, d)."""
+
+    def __init__(self, program: Program, nodes: int, seconds: float):
+        self.program, self._nodes, self._seconds = program, nodes, seconds
+        self.calls = Calls()
+        self.remembered = program.integer
+        """Answers of integer programs are slow enough to be kept."""
+        self._relaxed = Instances(lambda: WarmLP(program.relaxed.highs(), self._refused))
+        self._exact, self._fixed = Instances(self._load), Instances(lambda: _Fixed(program))
+        self.lower, self.upper = self._reach()
+        self.extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
+        self._rest = np.flatnonzero(program.kind == CONTINUOUS)
+        if program.integer:
+            self._integer(np.zeros(program.lower.size))  # one without a feasible point is refused here
+
+    # What a set asks.
+
+    def solve(self, costs: np.ndarray) -> np.ndarray:
+        return self.complete(costs, 1.0)[:, self.program.predicted]
+
+    def excess(self, w: np.ndarray) -> np.ndarray:
+        """Of decisions: 0 where helpers exist that make them feasible, else infinite, as there is no size to compare with."""
+        if not self.program.helpers.size:
+            return self.program.excess(w[:, np.argsort(self.program.predicted)], self.extent)
+        return side_by_side(self._unreachable, w)
+
+    def complete(self, costs: np.ndarray, weight: np.ndarray | float) -> np.ndarray:
+        """All columns of a best solution for each row of predicted costs, with known costs of this weight."""
+        full = self.program.costs(costs, weight)
+        scale = np.abs(full).max(axis=-1, keepdims=True)
+        full /= np.where(scale > 0, scale, 1.0)
+        return side_by_side(self._integer if self.program.integer else self._linear, full)
+
+    def bounded_below(self, weight: float) -> bool:
+        """Whether the known part, with this weight, has a least value: a helper without a bound may have none."""
+        try:
+            self._linear(weight * self.program.known / (np.abs(self.program.known).max() or 1.0))
+        except ValueError:
+            return False
+        return True
+
+    # How it is done.
+
+    def _linear(self, cost: np.ndarray) -> np.ndarray:
+        return self._relaxed.use(lambda warm: warm.run(cost))
+
+    def _integer(self, cost: np.ndarray) -> np.ndarray:
+        return self._exact.use(lambda highs: self._branch(highs, cost))
+
+    def _load(self) -> highspy.Highs:
+        highs = highspy.Highs()
+        set_options(highs, EXACT)
+        highs.passModel(self.program.highs())
+        return highs
+
+    def _branch(self, highs: highspy.Highs, cost: np.ndarray) -> np.ndarray:
+        kinds = highspy.HighsModelStatus
+        highs.changeColsCost(cost.size, np.arange(cost.size, dtype=np.int32), cost)
+        status = kinds.kNotset
+        for options, nodes in ((QUICK, min(QUICK_NODES, self._nodes)), (USUAL, self._nodes)):
+            # HiGHS counts the seconds of all runs of an instance: the limit is for one call.
+            set_options(highs, options | {"mip_max_nodes": nodes, "time_limit": highs.getRunTime() + self._seconds})
+            highs.clearSolver()
+            highs.run()
+            status = highs.getModelStatus()
+            if status == kinds.kOptimal:
+                break
+        info = highs.getInfo()
+        if status != kinds.kOptimal:
+            if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+                raise ValueError(self._without_point(status))
+            self.calls.note_gap(float(info.mip_gap))
+        return self._tidied(np.asarray(highs.getSolution().col_value), cost)
+
+    def _tidied(self, v: np.ndarray, cost: np.ndarray) -> np.ndarray:
+        """Whole numbers made whole, and the other columns solved for again with these."""
+        program = self.program
+        fixed = np.where(program.whole, np.round(v), v)
+        fixed = np.where(program.semi & (np.abs(v) <= 1e-9), 0.0, fixed)
+        if not self._rest.size:
+            return fixed + 0.0
+        return self._fixed.use(lambda fixer: fixer(fixed, cost))
+
+    def _reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest value of each predicted column, in the relaxation; an unbounded one is refused."""
+        program, ends = self.program, []
+        self._linear(np.zeros(program.lower.size))  # an empty program is refused here
+        for sign in (1.0, -1.0):
+            found = np.empty(program.predicted.size)
+            for place, column in enumerate(program.predicted):
+                cost = np.zeros(program.lower.size)
+                cost[column] = sign
+                try:
+                    found[place] = self._linear(cost)[column]
+                except ValueError:
+                    side = "lower" if sign > 0 else "upper"
+                    fix = f"give it {'a lower' if sign > 0 else 'an upper'} bound: a predicted cost may have either sign"
+                    raise ValueError(f"{program.owner}: {program.name(column)} has no {side} end; {fix}") from None
+            ends.append(found)
+        return ends[0], ends[1]
+
+    def _unreachable(self, w: np.ndarray) -> np.ndarray:
+        program = self.program
+        low, high = program.lower.copy(), program.upper.copy()
+        slack = 1e-7 * self.extent
+        whole = program.whole[program.predicted]
+        near = np.round(w)
+        if (np.abs(w - near)[whole] > 1e-6).any() or (w < self.lower - slack).any() or (w > self.upper + slack).any():
+            return np.asarray(np.inf)
+        # A continuous decision is allowed to be off by rounding; a whole one is not.
+        low[program.predicted] = np.where(whole, near, np.clip(w - slack, self.lower, self.upper))
+        high[program.predicted] = np.where(whole, near, np.clip(w + slack, self.lower, self.upper))
+        highs = highspy.Highs()
+        set_options(highs, EXACT | {"time_limit": self._seconds, "mip_max_nodes": self._nodes})
+        lp = program.highs()
+        lp.col_lower_, lp.col_upper_ = low, high
+        highs.passModel(lp)
+        highs.run()
+        return np.asarray(0.0 if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal else np.inf)
+
+    # What is said when there is no answer.
+
+    def _refused(self, warm: WarmLP, status: highspy.HighsModelStatus) -> str:
+        kinds, owner = highspy.HighsModelStatus, self.program.owner
+        if status == kinds.kInfeasible:
+            return f"{owner}: it has no feasible point{self._clash()}"
+        if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
+            return f"{owner}: its objective has no end: add bounds, or a known cost that keeps the helpers in bounds"
+        return f"{owner}: HiGHS stopped with status {status.name}"
+
+    def _clash(self) -> str:
+        """The rows and columns that cannot hold together, where HiGHS can tell."""
+        highs = highspy.Highs()
+        set_options(highs, {"output_flag": False, "time_limit": 10.0})
+        highs.passModel(self.program.relaxed.highs())
+        found = _smallest_clash(highs)
+        if found is None:
+            return ""
+        rows, columns = found
+        names = [self.program.row_name(row) for row in rows[:6]] + [
+            f"the bounds of {self.program.name(c)}" for c in columns[:6]
+        ]
+        more = len(rows) + len(columns) - len(names)
+        listed = ", ".join(names) + (f" and {more} more" if more > 0 else "")
+        return f": {listed} cannot hold together; change one of them" if names else ""
+
+    def _without_point(self, status: highspy.HighsModelStatus) -> str:
+        owner, kinds = self.program.owner, highspy.HighsModelStatus
+        if status == kinds.kInfeasible:
+            return f"{owner}: it has no feasible point with whole numbers, though it has one without that condition"
+        if status == kinds.kTimeLimit:
+            return f"{owner}: no feasible point within {self._seconds:g} s; raise seconds, or simplify the model"
+        if status in (kinds.kSolutionLimit, kinds.kIterationLimit):
+            return f"{owner}: no feasible point within {self._nodes} nodes; raise nodes, or simplify the model"
+        return f"{owner}: HiGHS stopped with status {status.name}"
+
+
+class _Fixed:
+    """The linear program that is left when the whole numbers are fixed."""
+
+    def __init__(self, program: Program):
+        self._program = program
+        self._highs = highspy.Highs()
+        set_options(self._highs, {"output_flag": False, "threads": 1, "primal_feasibility_tolerance": 1e-10})
+        self._highs.passModel(program.relaxed.highs())
+        self._columns = np.flatnonzero(program.kind != CONTINUOUS).astype(np.int32)
+        self._all = np.arange(program.lower.size, dtype=np.int32)
+
+    def __call__(self, fixed: np.ndarray, cost: np.ndarray) -> np.ndarray:
+        highs, columns = self._highs, self._columns
+        highs.changeColsBounds(columns.size, columns, fixed[columns], fixed[columns])
+        highs.changeColsCost(cost.size, self._all, cost)
+        highs.clearSolver()
+        highs.run()
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # rounding left no room: keep what was found
+            return fixed + 0.0
+        found = np.asarray(highs.getSolution().col_value)
+        found[columns] = fixed[columns]
+        return found + 0.0
+
+
+def _smallest_clash(highs: highspy.Highs) -> tuple[list[int], list[int]] | None:
+    """Rows and columns of an infeasible subsystem that has no smaller one inside."""
+    if not hasattr(highs, "getIis"):
+        return None
+    set_options(highs, {"iis_strategy": 6})
+    try:
+        status, iis = highs.getIis()
+    except (TypeError, RuntimeError):
+        return None
+    if status == highspy.HighsStatus.kError:
+        return None
+    return list(iis.row_index_), list(iis.col_index_)

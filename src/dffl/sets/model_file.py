@@ -1,0 +1,149 @@
+"""A model from an LP or MPS file as a feasible set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+
+from dffl.sets import _matching
+from dffl.sets._model_text import ModelText, ReadModel, parse, read_text
+from dffl.sets._program import CONTINUOUS, Program
+from dffl.sets._solving import ProgramModel
+from dffl.sets.base import FeasibleSet
+from dffl.sets.program_set import NODES, SECONDS, ProgramSet, checked_limits
+
+Sense = Literal["min", "max"]
+
+
+class ModelFile(ProgramSet):
+    """The feasible set of a linear or mixed-integer model in an MPS or LP file, also compressed (.gz).
+
+    ``predicted`` says which variables get their costs from predictions: a pattern with one star ("x_*"), or a list of names.
+    All other variables are helpers, and keep the file's objective as known costs. The rules:
+
+    - A predicted variable's own coefficient in the file's objective is replaced by the prediction. With
+      ``keep_coefficients=True`` it is a known cost that is added to the prediction.
+    - The known costs, and a constant of the objective, are in the file's sense. A client of a file that maximises must have
+      ``maximize=True``, and one of a file that minimises must not, unless nothing in the objective is known. ``sense`` ("min"
+      or "max") says it otherwise.
+    - Named cost columns are matched by the text under the star: ``price_3`` belongs to ``x_3``. ``costs`` is their pattern; it
+      is found by itself where one fits. Plain arrays are in the order of the file, a list of names in its own order.
+
+    A saved fit holds the file's text, not its path. ``text``, ``format`` ("mps" or "lp") and ``name`` give a model without a
+    file. For ``nodes``, ``seconds`` and ``relaxed`` see `MixedInteger`.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        predicted: str | Sequence[str] = "*",
+        *,
+        costs: str | None = None,
+        keep_coefficients: bool = False,
+        sense: Sense | None = None,
+        nodes: int = NODES,
+        seconds: float = SECONDS,
+        relaxed: bool = False,
+        text: str | None = None,
+        format: str | None = None,
+        name: str | None = None,
+    ):
+        if (path is None) == (text is None):
+            raise ValueError("ModelFile: give the path of a file, or text and format")
+        if text is not None and format not in ("mps", "lp"):
+            raise ValueError(f"ModelFile: format must be 'mps' or 'lp' where text is given, found {format!r}")
+        if sense not in (None, "min", "max"):
+            raise ValueError(f"ModelFile: sense must be 'min' or 'max', found {sense!r}")
+        source = ModelText(text, str(format), name or f"model.{format}") if text is not None else read_text(str(path))
+        owner = f"ModelFile {source.name}"
+        read = parse(source)
+        chosen = _predicted(owner, predicted, read.columns)
+        limits = checked_limits(owner, nodes, seconds)
+        known = np.zeros(read.cost.size) + read.cost
+        if not keep_coefficients:
+            known[chosen] = 0.0
+        if not np.isfinite(known).all() or not np.isfinite(read.offset):
+            raise ValueError(f"{owner}: the coefficients of its objective must be finite")
+        program = Program(
+            owner=owner,
+            **{
+                f: getattr(read, f) for f in ("matrix", "row_lower", "row_upper", "lower", "upper", "offset", "columns", "rows")
+            },
+            kind=np.full(read.kind.size, CONTINUOUS) if relaxed else read.kind,
+            predicted=chosen,
+            known=known,
+        )
+        if relaxed and (read.kind >= 2).any():  # zero, or an interval: the hull of both
+            program = _with_zero(program, read)
+        spec: dict[str, Any] = {"text": source.text, "format": source.format, "name": source.name}
+        # As names in the order of the costs: a pattern that was matched once must not be matched again.
+        spec |= {"predicted": predicted if isinstance(predicted, str) else tuple(predicted)}
+        spec |= {"costs": costs} if costs is not None else {}
+        spec |= {"keep_coefficients": True} if keep_coefficients else {}
+        spec |= {"sense": sense} if sense is not None else {}
+        spec |= limits | ({"relaxed": True} if relaxed else {})
+        super().__init__(
+            chosen.size,
+            spec,
+            lambda: ProgramModel(program, **limits),
+            known=program.has_known,
+            whole=bool((program.kind != CONTINUOUS).any()),
+        )
+
+    @property
+    def sense(self) -> Sense:
+        """What the known costs of the file are meant for."""
+        spec = self.spec()
+        given: Sense | None = spec.get("sense")
+        return given or ("max" if parse(_source(spec)).maximize else "min")
+
+    def require_sense(self, maximize: bool) -> None:
+        program = self.program
+        assert program is not None, "a model file is a program"
+        if self._known and (self.sense == "max") != maximize:
+            does, other = ("maximises", "maximize=True") if self.sense == "max" else ("minimises", "maximize=False")
+            fix = f"make the client with {other}, or say by ModelFile(sense=...) how its known costs are meant"
+            raise ValueError(f"{program.owner}: its objective {does} known costs; {fix}")
+        super().require_sense(maximize)
+
+    def matched(self, cost_names: Sequence[str]) -> FeasibleSet:
+        spec, program = self.spec(), self.program
+        assert program is not None and program.columns is not None, "a model file has names"
+        pattern = spec["predicted"]
+        if not isinstance(pattern, str) or "*" not in pattern:
+            return self
+        found = _matching.find(program.owner, "predicted", pattern, program.columns)
+        names = _matching.in_cost_order(program.owner, found, cost_names, spec.get("costs"))
+        return type(self)(**(spec | {"predicted": tuple(names)}))
+
+
+def _source(spec: dict[str, Any]) -> ModelText:
+    return ModelText(spec["text"], spec["format"], spec["name"])
+
+
+def _predicted(owner: str, wanted: str | Sequence[str], columns: tuple[str, ...]) -> np.ndarray:
+    """The numbers of the predicted columns: in the file's order for a pattern, in the given order for names."""
+    place = {name: number for number, name in enumerate(columns)}
+    if len(place) < len(columns):
+        raise ValueError(f"{owner}: two of its variables have one name; predicted variables are found by their names")
+    if isinstance(wanted, str) and "*" in wanted:
+        names = list(_matching.find(owner, "predicted", wanted, columns).values())
+    else:
+        names = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in names:
+        if name not in place:
+            raise ValueError(f"{owner}: predicted names {name!r}, which is no variable of the model")
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"{owner}: predicted must name one or more different variables, found {names!r:.80}")
+    return np.array([place[name] for name in names])
+
+
+def _with_zero(program: Program, read: ReadModel) -> Program:
+    from dataclasses import replace
+
+    semi = read.kind >= 2
+    low, high = np.where(semi, np.minimum(read.lower, 0), read.lower), np.where(semi, np.maximum(read.upper, 0), read.upper)
+    return replace(program, lower=low, upper=high)

@@ -1,0 +1,196 @@
+"""Sets behind which there is a linear or mixed-integer program: helpers, known costs, names; and their lifted form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.typing import ArrayLike
+
+from dffl.checks import require_number, require_whole
+from dffl.sets._host import HostModel, HostSet
+from dffl.sets._program import Program
+from dffl.sets._solving import ProgramModel
+from dffl.sets.base import Bracket, FeasibleSet
+
+NODES, SECONDS = 100_000, 60.0
+"""The limits of one call of an integer program, unless the set says otherwise."""
+
+
+class ProgramSet(HostSet):
+    """A family whose decisions are the predicted columns of a program. See `Program` for its parts.
+
+    Where the objective has a known part, `solve` minimises the predicted and the known costs together; losses and regrets are
+    computed on the `lifted` set.
+    """
+
+    _known: bool = eqx.field(static=True)
+    """The objective has a known part."""
+    _whole: bool = eqx.field(static=True)
+    """Some columns are whole numbers."""
+
+    def __init__(
+        self,
+        dim: int,
+        spec: dict[str, Any],
+        build: Callable[[], HostModel],
+        content: Iterable[np.ndarray] | None = None,
+        *,
+        known: bool = False,
+        whole: bool = False,
+    ):
+        self._known, self._whole = known, whole
+        super().__init__(dim, spec, build, content)
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether no column must be whole. Diameter and distances of a set that is not convex are of its convex hull."""
+        return not self._whole
+
+    @property
+    def program(self) -> Program | None:
+        """The program behind this single set; None for a polytope whose every variable has a predicted cost."""
+        model = self._loaded("program").model
+        return model.program if isinstance(model, ProgramModel) else None
+
+    @property
+    def lifted(self) -> FeasibleSet:
+        return Lifted(self) if self._known else self
+
+    @property
+    def shadow(self) -> FeasibleSet:
+        return Shadow(self) if self._known else self
+
+    @property
+    def relaxed(self) -> FeasibleSet:
+        return type(self)(**(self.spec() | {"relaxed": True})) if self._whole else self
+
+    @property
+    def variables(self) -> tuple[str, ...] | None:
+        program = self.program
+        if program is None or program.columns is None:
+            return None
+        return tuple(program.columns[column] for column in program.shown)
+
+    def require_sense(self, maximize: bool) -> None:
+        program = self.program
+        if program is None or not self._known:
+            return
+        if not self._loaded("sense").model.bounded_below(-1.0 if maximize else 1.0):
+            goal, fix = ("most", "bound the helpers") if maximize else ("least", "bound the helpers, or use maximize=True")
+            raise ValueError(f"{program.owner}: its known costs have no {goal} value for a client that does so; {fix}")
+
+    def decide(self, c: ArrayLike, maximize: bool = False) -> np.ndarray:
+        """All variables of a best solution at predicted costs (..., dim): the decisions, then the helpers (see `variables`)."""
+        program = self.program
+        if program is None:
+            return super().decide(c, maximize)
+        costs = np.asarray(c, np.float64)
+        if costs.shape[-1:] != (self.dim,) or not np.isfinite(costs).all():
+            raise ValueError(f"{program.owner}: costs must be finite and of shape (..., {self.dim}), found {costs.shape}")
+        sense = -1.0 if maximize else 1.0
+        rows = sense * costs.reshape(-1, self.dim)
+        found = self._loaded("decide").model.complete(rows, sense) if len(rows) else np.zeros((0, program.shown.size))
+        shown = found[:, program.shown] if len(rows) else found
+        return shown.reshape(*costs.shape[:-1], -1) + 0.0
+
+
+class Lifted(HostSet):
+    """A set with known costs, in one more coordinate: all (w, t) where t is the known part of the objective.
+
+    At the cost (c, 1) its objective is the whole one. So SPO+, regret and the theory hold on it as on any other set, with a
+    last cost that is known to everybody: 2 * 1 - 1 = 1. A client that maximises has the cost (-c, -1), and in scaled units
+    both are divided by the scale. ``unit`` measures t in other units, for the theory.
+    """
+
+    def __init__(self, base: ProgramSet, unit: float = 1.0):
+        model = base._loaded("lifted").model
+        content = [*_identity(base), np.asarray(unit)]
+        super().__init__(base.dim + 1, {"base": base, "unit": unit}, lambda: _LiftedModel(model, unit), content)
+
+    @property
+    def predicted(self) -> int:
+        return self.dim - 1
+
+    @property
+    def relaxed(self) -> FeasibleSet:
+        spec = self.spec()
+        return Lifted(spec["base"].relaxed, spec["unit"])
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        return bool(self.spec()["base"].convex)
+
+    def _diameter(self) -> Bracket:
+        model = self._loaded("diameter").model
+        if model.unbounded:  # the known part may be arbitrarily bad, so the set is not compact
+            return Bracket(0.0, math.inf)
+        return super()._diameter()
+
+
+class Shadow(HostSet):
+    """The decisions of a set with known costs, without these costs: what its support, diameter and distances are of."""
+
+    def __init__(self, base: ProgramSet):
+        model = base._loaded("shadow").model
+        super().__init__(base.dim, {"base": base}, lambda: _ShadowModel(model), _identity(base))
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        return bool(self.spec()["base"].convex)
+
+
+class _ShadowModel:
+    """A program asked without its known costs."""
+
+    def __init__(self, model: ProgramModel):
+        self._model = model
+        self.calls, self.remembered, self.excess = model.calls, model.remembered, model.excess
+
+    def solve(self, costs: np.ndarray) -> np.ndarray:
+        return self._model.complete(costs, 0.0)[:, self._model.program.predicted]
+
+
+class _LiftedModel:
+    """A program asked with costs (n, d + 1), of which the last is the weight of the known costs."""
+
+    def __init__(self, model: ProgramModel, unit: float):
+        self._model, self._unit = model, unit
+        self.calls, self.remembered = model.calls, model.remembered
+
+    @property
+    def unbounded(self) -> bool:
+        return not (self._model.bounded_below(1.0) and self._model.bounded_below(-1.0))
+
+    def solve(self, costs: np.ndarray) -> np.ndarray:
+        found = self._model.complete(costs[:, :-1], self._unit * costs[:, -1])
+        program = self._model.program
+        return np.column_stack([found[:, program.predicted], self._unit * program.known_part(found)])
+
+    def excess(self, w: np.ndarray) -> np.ndarray:
+        """Of the decisions: which known parts go with them is not looked at."""
+        return self._model.excess(w[:, :-1])
+
+
+def _identity(base: ProgramSet) -> list[np.ndarray]:
+    return [np.asarray(type(base).__name__), np.asarray(base.digest)]
+
+
+def completed(s: FeasibleSet, c: Any) -> Any:
+    """Costs (..., d) as the lifted form of the set takes them: with the weight 1 of its known costs behind them."""
+    known = s.lifted.dim - s.dim
+    if not known:
+        return c
+    stack = np if isinstance(c, np.ndarray) else jax.numpy
+    return stack.concatenate([c, stack.ones((*c.shape[:-1], known), c.dtype)], axis=-1)
+
+
+def checked_limits(owner: str, nodes: int, seconds: float) -> dict[str, Any]:
+    """The limits of one call, as constructor arguments."""
+    require_whole(f"{owner}: nodes", nodes, least=1)
+    require_number(f"{owner}: seconds", seconds, 0.0, math.inf, "> 0")
+    return {"nodes": int(nodes), "seconds": float(seconds)}
