@@ -78,8 +78,8 @@ _HOMES = {
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
-        "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "MixedInteger", "ModelFile", "Polytope",
-        "Simplex", "TopK", "hausdorff", "shape_distance",
+        "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "MixedInteger",
+        "ModelFile", "Polytope", "Simplex", "TopK", "hausdorff", "shape_distance",
     ),
     "storage": ("load",),
     "theory": ("LossGap", "loss_gap_bound"),

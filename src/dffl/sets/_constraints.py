@@ -123,7 +123,7 @@ def _column_numbers(value: Any, columns: int) -> np.ndarray | None:
 
 
 def _dense(matrix: Any) -> Any:
-    return sparse.csr_matrix(matrix).toarray() if sparse.issparse(matrix) else matrix
+    return matrix.toarray() if hasattr(matrix, "toarray") else matrix  # of SciPy's sparse kinds
 
 
 def _rows(owner: str, kind: str, a: ArrayLike | None, b: ArrayLike | None, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -50,12 +50,12 @@ class MixedInteger(ProgramSet):
         spec |= {"known_cost": known} if known.any() else {}
         spec |= {"helpers": numbers} if numbers.size else {}
         spec |= {"relaxed": True} if relaxed else {}
-        kept = whole & (not relaxed)
-        program = program_of(name, lp, kept, numbers, known)
+        program = program_of(name, lp, whole, numbers, known)
+        program = program.relaxed if relaxed else program
         super().__init__(
             columns - numbers.size,
             spec,
             lambda: ProgramModel(program, **limits),
             known=program.has_known,
-            whole=bool(kept.any()),
+            whole=program.integer,
         )

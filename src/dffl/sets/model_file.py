@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dffl.sets import _matching
-from dffl.sets._model_text import ModelText, ReadModel, parse, read_text
-from dffl.sets._program import CONTINUOUS, Program
+from dffl.sets._model_text import ModelText, parse, read_text
+from dffl.sets._program import Program
 from dffl.sets._solving import ProgramModel
 from dffl.sets.base import FeasibleSet
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet, checked_limits
@@ -69,15 +69,19 @@ class ModelFile(ProgramSet):
             raise ValueError(f"{owner}: the coefficients of its objective must be finite")
         program = Program(
             owner=owner,
-            **{
-                f: getattr(read, f) for f in ("matrix", "row_lower", "row_upper", "lower", "upper", "offset", "columns", "rows")
-            },
-            kind=np.full(read.kind.size, CONTINUOUS) if relaxed else read.kind,
+            matrix=read.matrix,
+            row_lower=read.row_lower,
+            row_upper=read.row_upper,
+            lower=read.lower,
+            upper=read.upper,
+            kind=read.kind,
             predicted=chosen,
             known=known,
+            offset=read.offset,
+            columns=read.columns,
+            rows=read.rows,
         )
-        if relaxed and (read.kind >= 2).any():  # zero, or an interval: the hull of both
-            program = _with_zero(program, read)
+        program = program.relaxed if relaxed else program
         spec: dict[str, Any] = {"text": source.text, "format": source.format, "name": source.name}
         # As names in the order of the costs: a pattern that was matched once must not be matched again.
         spec |= {"predicted": predicted if isinstance(predicted, str) else tuple(predicted)}
@@ -90,7 +94,7 @@ class ModelFile(ProgramSet):
             spec,
             lambda: ProgramModel(program, **limits),
             known=program.has_known,
-            whole=bool((program.kind != CONTINUOUS).any()),
+            whole=program.integer,
         )
 
     @property
@@ -111,7 +115,8 @@ class ModelFile(ProgramSet):
 
     def matched(self, cost_names: Sequence[str]) -> FeasibleSet:
         spec, program = self.spec(), self.program
-        assert program is not None and program.columns is not None, "a model file has names"
+        assert program is not None, "a model file is a program"
+        assert program.columns is not None, "its columns have names"
         pattern = spec["predicted"]
         if not isinstance(pattern, str) or "*" not in pattern:
             return self
@@ -139,11 +144,3 @@ def _predicted(owner: str, wanted: str | Sequence[str], columns: tuple[str, ...]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"{owner}: predicted must name one or more different variables, found {names!r:.80}")
     return np.array([place[name] for name in names])
-
-
-def _with_zero(program: Program, read: ReadModel) -> Program:
-    from dataclasses import replace
-
-    semi = read.kind >= 2
-    low, high = np.where(semi, np.minimum(read.lower, 0), read.lower), np.where(semi, np.maximum(read.upper, 0), read.upper)
-    return replace(program, lower=low, upper=high)
