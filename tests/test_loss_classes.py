@@ -336,8 +336,8 @@ def test_equal_losses_train_once_and_share_a_program() -> None:
     run = Run(FEDERATION, Settings(**SMALL))
     assert run.trained(FedAvg(loss=SPOPlusMSE(0.7))) is run.trained(FedAvg(loss=SPOPlusMSE(0.7)))
     form: NetworkForm = run.engine(ALL)._layout.recipe.form  # type: ignore[attr-defined]
-    assert Recipe(form, SPOPlusMSE(0.2)) == Recipe(form, SPOPlusMSE(0.2))
-    assert Recipe(form, SPOPlusMSE(0.2)) != Recipe(form, SPOPlusMSE(0.3))
+    assert Recipe(form, 3, SPOPlusMSE(0.2)) == Recipe(form, 3, SPOPlusMSE(0.2))
+    assert Recipe(form, 3, SPOPlusMSE(0.2)) != Recipe(form, 3, SPOPlusMSE(0.3))
     assert np.abs(run.trained(FedAvg(loss=SPOPlusMSE(0.2))) - run.trained(FedAvg(loss=SPOPlusMSE(0.7)))).max() > 1e-6
 
 

@@ -29,7 +29,7 @@ def predict_each(predictors: Sequence[Predictor], features: Sequence[np.ndarray]
 def solve_each(sets: Sequence[FeasibleSet], costs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The best decisions (n, d) of each single set at its own costs (n, d)."""
     with jax.enable_x64(True):
-        return over_tiles(_solve, sets, [(c,) for c in costs], sets[0].dim) if sets else []
+        return over_tiles(_solve, sets, [(c,) for c in costs], [s.dim for s in sets])
 
 
 def regret_each(
@@ -37,7 +37,7 @@ def regret_each(
 ) -> list[np.ndarray]:
     """The regret of each sample (n,) when minimisers decide by their guesses, given their best decisions w*(c)."""
     with jax.enable_x64(True):
-        return over_tiles(_regret, sets, list(zip(guesses, costs, optima, strict=True)), sets[0].dim) if sets else []
+        return over_tiles(_regret, sets, list(zip(guesses, costs, optima, strict=True)), [s.dim for s in sets])
 
 
 def _predict(predictors: Predictor, x: np.ndarray) -> Array:

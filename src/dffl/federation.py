@@ -55,6 +55,11 @@ class Client:
         if c.shape[1] != self.set.dim:
             fix = f"c has {c.shape[1]} columns and its set {self.set.dim} decisions"
             raise ValueError(f"{who}: c must have a column for each decision of its set, found that {fix}")
+        try:
+            object.__setattr__(self, "set", self.set if self.cost_names is None else self.set.matched(self.cost_names))
+            self.set.require_sense(bool(self.maximize))
+        except ValueError as error:
+            raise ValueError(f"{who}: {error}") from None
         without_noise = self.c_mean is self.c
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "c", c)
@@ -83,12 +88,28 @@ class Client:
     @property
     def w_star(self) -> np.ndarray:
         """w*(c), the best decision of each sample, solved for once and kept."""
-        return optima([self])[0]
+        found = optima([self])[0]
+        return found if found.shape[1] == self.set.dim else found[:, : self.set.dim]
+
+    @cached_property
+    def oracle(self) -> FeasibleSet:
+        """The set that losses and regrets are computed on: with the known part of the objective, where there is one."""
+        return self.set.lifted
+
+    def completed(self, c: np.ndarray, scale: float = 1.0) -> np.ndarray:
+        """Costs (..., d), divided by a scale, as `oracle` takes them: with the known cost, divided likewise, behind them."""
+        known = np.full((*c.shape[:-1], self.oracle.dim - self.set.dim), 1.0 / scale)
+        return np.concatenate([c, known], axis=-1) if known.size else c
+
+    @property
+    def best_objective(self) -> np.ndarray:
+        """z*(c), the best objective of each sample, with its known part."""
+        return np.sum(self.completed(self.c) * optima([self])[0], axis=-1)
 
     @property
     def z_star_size(self) -> np.ndarray:
         """|z*(c)|, the size of the best objective of each sample: what regrets are relative to."""
-        return np.abs(np.sum(self.c * self.w_star, axis=-1))
+        return np.abs(self.best_objective)
 
     @cached_property
     def expected(self) -> Client | None:
@@ -96,6 +117,10 @@ class Client:
         if self.c_mean is self.c:
             return self
         return None if self.c_mean is None else replace(self, c=self.c_mean)
+
+    def with_set(self, s: FeasibleSet) -> Client:
+        """The same client with another set."""
+        return self if s is self.set else replace(self, set=s)
 
     def rows(self, index: Any) -> Client:
         """The same client with some of its samples: a slice, row numbers or a mask."""
@@ -176,6 +201,10 @@ class Federation(Sequence[Client]):
         """The number of decisions d."""
         return int(self.clients[0].c.shape[1])
 
+    def relaxed(self) -> Federation:
+        """The same clients on sets without integer conditions, where they have some: easier to train on."""
+        return Federation([client.with_set(client.set.relaxed) for client in self])
+
     def split(self, fraction: float = 0.2, seed: int = 0, blocks: bool = False) -> tuple[Federation, Federation]:
         """Training and validation federations: each client holds out this fraction of its samples at random.
 
@@ -236,15 +265,15 @@ def minimum_to_split(fraction: float) -> int:
 
 
 _OPTIMA: WeakKeyDictionary[Client, np.ndarray] = WeakKeyDictionary()
-"""w*(c) of every client for which it is known. A client never changes, so neither does this."""
+"""w*(c) of every client for which it is known, on its `oracle`. A client never changes, so neither does this."""
 
 
 def optima(clients: Sequence[Client]) -> list[np.ndarray]:
-    """w*(c) of each client, in float64. Those that are not known are solved for, all clients of one kind of set at once."""
+    """w*(c) of each client on its `oracle`, in float64. Unknown ones are solved for, all clients of one kind of set at once."""
     lacking = [client for client in dict.fromkeys(clients) if client not in _OPTIMA]
     for part in in_parts([client.c.size for client in lacking]):
         some = lacking[part]
-        solved = solve_each([client.set for client in some], [client.sense * client.c for client in some])
+        solved = solve_each([client.oracle for client in some], [client.sense * client.completed(client.c) for client in some])
         _OPTIMA.update(zip(some, solved, strict=True))
     return [_OPTIMA[client] for client in clients]
 

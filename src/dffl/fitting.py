@@ -16,7 +16,7 @@ import pandas as pd
 from dffl.batched import predict_each, solve_each
 from dffl.cache import keep_compiled_programs
 from dffl.feature_range import normalisers, require_within_reach
-from dffl.federation import Client, Federation, fold_rows, optima
+from dffl.federation import Client, Federation, fold_rows
 from dffl.judging import judged, predicted, regrets_at_each, regrets_under
 from dffl.losses import Loss
 from dffl.predictor import Normaliser, Predictor
@@ -92,9 +92,12 @@ class Fit:
     def decide(self, client: str | Client, x: Any) -> np.ndarray:
         """The decision that a client takes at features x (..., p), on its set.
 
-        If a `Client` is handed in, its own set is used.
+        If a `Client` is handed in, its own set is used. Where a set has helper variables, they follow the decisions; the set's
+        `variables` are the names of the columns.
         """
         member, costs = self._member(client), self.predict(client, x)
+        if member.set.variables is not None:
+            return member.set.decide(costs, member.maximize)
         signed = (-costs if member.maximize else costs).reshape(-1, self.dim)
         decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
         return decisions.reshape(costs.shape) + 0.0  # no -0.0
@@ -400,9 +403,8 @@ def _out_of_fold(run: Run, outcome: Outcome) -> list[dict[str, np.ndarray]]:
         held = predict_each(models, [client.x[mine] for client, mine in zip(clients, rows, strict=True)], run.federation.dim)
         for whole, mine, values in zip(found, rows, held, strict=True):
             whole[mine] = values
-    best = [client.sense * np.sum(client.c * w, axis=-1) for client, w in zip(clients, optima(clients), strict=True)]
     lost = regrets_at_each(clients, found)
     return [
-        {"predicted": costs.astype(np.float32), "objective": client.sense * (least + mine), "regret": mine}
-        for client, costs, least, mine in zip(clients, found, best, lost, strict=True)
+        {"predicted": costs.astype(np.float32), "objective": client.best_objective + client.sense * mine, "regret": mine}
+        for client, costs, mine in zip(clients, found, lost, strict=True)
     ]

@@ -28,9 +28,10 @@ def regrets_at(client: Client, costs: Any) -> np.ndarray:
 
 def regrets_at_each(clients: Sequence[Client], costs: Sequence[Any]) -> list[np.ndarray]:
     """`regrets_at` for many clients, each at its own costs; those with one kind of set are solved for together."""
-    guesses = [client.sense * np.broadcast_to(c, client.c.shape) for client, c in zip(clients, costs, strict=True)]
-    own = [client.sense * client.c for client in clients]
-    return regret_each([client.set for client in clients], guesses, own, optima(clients))
+    whole = [np.broadcast_to(c, client.c.shape) for client, c in zip(clients, costs, strict=True)]
+    guesses = [client.sense * client.completed(c) for client, c in zip(clients, whole, strict=True)]
+    own = [client.sense * client.completed(client.c) for client in clients]
+    return regret_each([client.oracle for client in clients], guesses, own, optima(clients))
 
 
 def regrets_under(predictors: Sequence[Predictor], clients: Sequence[Client]) -> list[np.ndarray]:

@@ -30,16 +30,19 @@ Program = Callable[..., Any]
 """From a stack of owners (tiles, ...) and tables (tiles, rows, ...) to results (tiles, rows, ...)."""
 
 
-def over_tiles(program: Program, owners: Sequence[Any], tables: Sequence[Sequence[np.ndarray]], width: int) -> list[np.ndarray]:
+def over_tiles(
+    program: Program, owners: Sequence[Any], tables: Sequence[Sequence[np.ndarray]], width: int | Sequence[int]
+) -> list[np.ndarray]:
     """``program(owner, *table)`` row by row for every owner and the tables beside it, owners of one form together.
 
     ``tables`` holds, for each owner, one or more arrays of equally many rows, at least one; ``width`` is how many numbers a row
-    adds up. Rows that fill up a tile repeat one of its own. For owners that answer ``on_host`` they are NaN, so that no solver
-    is asked for them.
+    adds up, for all owners or for each. Rows that fill up a tile repeat one of its own. For owners that answer ``on_host`` they
+    are NaN, so that no solver is asked for them.
     """
     found: dict[int, np.ndarray] = {}
     flat = [Flat(owner) for owner in owners]
-    rooms = [room(len(table[0]), width) for table in tables]
+    widths = [width] * len(tables) if isinstance(width, int) else width
+    rooms = [room(len(table[0]), wide) for table, wide in zip(tables, widths, strict=True)]
     for places in places_by((one.form, space) for one, space in zip(flat, rooms, strict=True)):
         mine, first = [tables[place] for place in places], places[0]
         tiles = Tiles([len(table[0]) for table in mine], rooms[first], blank=getattr(owners[first], "on_host", False))

@@ -12,6 +12,7 @@ import numpy as np
 from dffl.advice.likeness import cost_p_values
 from dffl.batched import solve_each
 from dffl.federation import Client, Federation
+from dffl.predictor import Normaliser
 from dffl.shapes import evenly_spaced
 from dffl.theory.costmodel import fit_own_ridge
 from dffl.training import Settings
@@ -44,26 +45,32 @@ def signals(federation: Federation, settings: Settings, blocks: bool = False) ->
     pooled = np.empty(len(federation))
     for place, (client, z) in enumerate(zip(federation, features, strict=True)):
         modelled = np.stack([model(_some(z, POINTS)) for model in models])
-        pooled[place] = _relative(client, np.tensordot(shares, modelled, axes=1), modelled[place])
+        pooled[place] = _relative(client, units[place], np.tensordot(shares, modelled, axes=1), modelled[place])
     points = np.concatenate([_some(z, FEW_POINTS) for z in features])
     common = np.tensordot(shares, np.stack([model(points) for model in models]), axes=1)
-    return Signals(pooled, cost_p_values(federation, units, settings.seed, blocks), _decision_distances(federation, common))
+    distances = _decision_distances(federation, units, common)
+    return Signals(pooled, cost_p_values(federation, units, settings.seed, blocks), distances)
 
 
 def _some(z: np.ndarray, most: int) -> np.ndarray:
     return z[evenly_spaced(len(z), min(len(z), most))]
 
 
-def _relative(client: Client, guess: np.ndarray, costs: np.ndarray) -> float:
-    """The relative regret of deciding by the guess at these costs."""
-    taken, best = solve_each([client.set] * 2, [client.sense * guess, client.sense * costs])
+def _relative(client: Client, unit: Normaliser, guess: np.ndarray, costs: np.ndarray) -> float:
+    """The relative regret of deciding by the guess at these costs, both in the client's units."""
+    guess, costs = client.completed(guess, float(unit.c_scale)), client.completed(costs, float(unit.c_scale))
+    taken, best = solve_each([client.oracle] * 2, [client.sense * guess, client.sense * costs])
     lost = client.sense * np.sum(costs * (taken - best))
     size = np.abs(np.sum(costs * best, axis=-1)).sum()
     return float(max(lost, 0.0) / size) if size > 0 else 0.0
 
 
-def _decision_distances(federation: Federation, costs: np.ndarray) -> np.ndarray:
-    taken = np.stack(solve_each([client.set for client in federation], [client.sense * costs for client in federation]))
+def _decision_distances(federation: Federation, units: list[Normaliser], costs: np.ndarray) -> np.ndarray:
+    asked = [
+        client.sense * client.completed(costs, float(unit.c_scale)) for client, unit in zip(federation, units, strict=True)
+    ]
+    answers = solve_each([client.oracle for client in federation], asked)
+    taken = np.stack([found[:, : federation.dim] for found in answers])
     gaps = np.linalg.norm(taken[:, None] - taken[None], axis=-1).mean(axis=-1)
     others = gaps.sum(axis=1) / max(len(federation) - 1, 1)
     sizes = np.array([client.set.diameter().upper for client in federation])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
+import jax.numpy as jnp
 from jax import Array
 
 from dffl.named import Named
@@ -21,16 +22,22 @@ class Rows(NamedTuple):
     """The client's own smoothing, one number, for losses that smooth; else None."""
 
     @classmethod
-    def cut(cls, table: Array, dim: int, smoothing: Array | None = None) -> Rows:
-        """The columns of rows that hold x, c and w* side by side."""
-        p = table.shape[-1] - 2 * dim
-        return cls(table[..., :p], table[..., p : p + dim], table[..., p + dim :], smoothing)
+    def cut(cls, table: Array, features: int, dim: int, smoothing: Array | None = None) -> Rows:
+        """The columns of rows that hold x, c and w* side by side, the last two in places of equal width, at least ``dim``."""
+        second = features + (table.shape[-1] - features) // 2
+        return cls(table[..., :features], table[..., features : features + dim], table[..., second : second + dim], smoothing)
+
+    def completed(self, predicted: Array) -> Array:
+        """Predicted costs with the known costs of the rows behind them, where there are some."""
+        known = self.c[..., predicted.shape[-1] :]
+        return jnp.concatenate([predicted, known], axis=-1) if known.shape[-1] else predicted
 
 
 class Loss(Named):
     """A user's own loss is a subclass with a ``name`` and one method.
 
-    It sees every client as one that minimises, in scaled units; w*(c) is there, solved for once for each sample.
+    It sees every client as one that minimises, in scaled units; w*(c) is there, solved for once for each sample. Where a
+    set has known costs (``s.predicted < s.dim``), the last cost is known: it is the same in ``c_hat`` and in ``rows.c``.
     """
 
     what = "loss"

@@ -31,7 +31,8 @@ class DPO(PerturbedLoss):
 
     def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
         noise, _, decisions = self.perturbed(c_hat, s, key)
-        return _error(c_hat, noise / self.scale, decisions, rows.w_star)
+        d = s.predicted  # the decisions alone: the known part of the objective is none
+        return _error(c_hat, noise / self.scale, decisions[..., :d], rows.w_star[..., :d])
 
 
 @jax.custom_jvp

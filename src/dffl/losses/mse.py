@@ -21,4 +21,4 @@ class MSE(Loss):
     name = "mse"
 
     def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
-        return mse(c_hat, rows.c)
+        return mse(c_hat[..., : s.predicted], rows.c[..., : s.predicted])

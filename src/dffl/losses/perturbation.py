@@ -44,5 +44,7 @@ class PerturbedLoss(Loss):
         """The draws of one step, independent from row to row."""
         assert key is not None, "a random loss is given a key"
         noise = jax.random.normal(key, (self.samples, *c_hat.shape), c_hat.dtype)
+        if s.predicted < s.dim:  # known costs have no noise
+            noise = noise.at[..., s.predicted :].set(0)
         costs = c_hat + self.scale * noise
         return Perturbed(noise, costs, s.solve(costs))

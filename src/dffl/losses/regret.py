@@ -1,7 +1,7 @@
 """Regret: what a decision by predicted costs loses against the best decision in hindsight.
 
 Every function takes predictions and costs of shape (..., d) and gives one value for each leading index. A client that
-maximises is one that minimises the negated costs.
+maximises is one that minimises the negated costs. The known costs of a set are part of every objective.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from dffl.losses.base import Loss, Rows
-from dffl.sets import FeasibleSet
+from dffl.sets import FeasibleSet, completed
 
 
 def regret(
@@ -19,14 +19,14 @@ def regret(
 ) -> Array:
     """What deciding by c_hat costs more than deciding by c, at the cost c."""
     sign = sense(maximize)
-    c_hat, c = jnp.asarray(c_hat), jnp.asarray(c)
+    c_hat, c, s = completed(s, jnp.asarray(c_hat)), completed(s, jnp.asarray(c)), s.lifted
     w = s.solve(sign * c) if w_star is None else jnp.asarray(w_star)
     return jnp.sum(sign * c * (s.solve(sign * c_hat) - w), axis=-1)
 
 
 def optimal_value(c: ArrayLike, s: FeasibleSet, maximize: ArrayLike = False) -> Array:
     """z*(c), the best objective that any decision reaches."""
-    c = jnp.asarray(c)
+    c, s = completed(s, jnp.asarray(c)), s.lifted
     return jnp.sum(c * s.solve(sense(maximize) * c), axis=-1)
 
 
@@ -44,8 +44,9 @@ def mean_of_regret_ratios(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximi
 
 
 def _regret_and_value(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet, maximize: ArrayLike) -> tuple[Array, Array]:
-    w_star = s.solve(sense(maximize) * jnp.asarray(c))
-    return regret(c_hat, c, s, maximize, w_star), jnp.sum(jnp.asarray(c) * w_star, axis=-1)
+    c_hat, c, s = completed(s, jnp.asarray(c_hat)), completed(s, jnp.asarray(c)), s.lifted
+    w_star = s.solve(sense(maximize) * c)
+    return regret(c_hat, c, s, maximize, w_star), jnp.sum(c * w_star, axis=-1)
 
 
 def ratio(top: Array, bottom: Array) -> Array:

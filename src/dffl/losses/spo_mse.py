@@ -21,4 +21,5 @@ class SPOPlusMSE(Loss):
         self.weight = float(weight)
 
     def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
-        return spo_plus_gap(c_hat, rows.c, rows.w_star, s) + self.weight * mse(c_hat, rows.c)
+        error = mse(c_hat[..., : s.predicted], rows.c[..., : s.predicted])
+        return spo_plus_gap(c_hat, rows.c, rows.w_star, s) + self.weight * error

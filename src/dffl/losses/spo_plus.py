@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from dffl.losses.base import Loss, Rows
 from dffl.losses.regret import sense
-from dffl.sets import FeasibleSet
+from dffl.sets import FeasibleSet, completed
 
 
 def spo_plus(
@@ -22,9 +22,11 @@ def spo_plus(
     It is the gap between two objectives at the cost 2 c_hat - c, that of the best decision for c and that of the best
     decision for 2 c_hat - c itself, so it is never negative and is zero at c_hat = c. Its derivative in c_hat is the
     subgradient 2 (w*(c) - w*(2 c_hat - c)). ``w_star`` is w*(c) where it is known already, so that it is not solved for again.
+
+    The known costs of a set are part of both objectives; ``w_star`` is then of ``s.lifted``.
     """
     sign = sense(maximize)
-    c_hat, c = jnp.asarray(c_hat), jnp.asarray(c)
+    c_hat, c, s = completed(s, jnp.asarray(c_hat)), completed(s, jnp.asarray(c)), s.lifted
     w = s.solve(sign * c) if w_star is None else jnp.asarray(w_star)
     return spo_plus_gap(sign * c_hat, sign * c, w, s)
 

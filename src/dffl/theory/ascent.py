@@ -118,7 +118,7 @@ class _Group(NamedTuple):
 
 def discrepancies(clients: Scaled, settings: Settings, steps: int = STEPS) -> Discrepancy:
     """For each client the largest and the smallest R_j - R_mix that the search finds."""
-    m, dim = len(clients), clients[0].c.shape[1]
+    m, dim = len(clients), clients.dim
     host = any(client.set.on_host for client in clients)  # solved one by one: search less
     samples, steps = (4, min(steps, 20)) if host else (SEARCH_SAMPLES, steps)
     form, start = _form(settings, clients[0].z.shape[1], dim)
@@ -158,7 +158,9 @@ def _mean_losses(form: NetworkForm, vector: Array, part: tuple[Any, ...]) -> Arr
     sets, signs, z, c, w_star = part
     network = form.template.network(vector)
     predicted = jax.vmap(lambda rows: form.forward(network, rows)[0])(z)
-    return jnp.mean(spo_plus_gap(signs[:, None, None] * predicted, c, w_star, sets), axis=-1)
+    seen = signs[:, None, None] * predicted
+    seen = jnp.concatenate([seen, c[..., seen.shape[-1] :]], axis=-1)  # a known cost is the same in both
+    return jnp.mean(spo_plus_gap(seen, c, w_star, sets), axis=-1)
 
 
 @lru_cache(maxsize=8)

@@ -53,6 +53,9 @@ def notes(bounds: Bounds) -> list[str]:
         + ("" if bounds.exact else " Delta's upper end does without them."),
     ]
     count = len(table)
+    if bounds.hulls:
+        some = ", ".join(bounds.hulls[:5]) + (f" and {len(bounds.hulls) - 5} more" if len(bounds.hulls) > 5 else "")
+        lines.append(f"Integer sets ({some}): diameters and distances are brackets of the convex hull; upper ends count.")
     if len(bounds.pairs) < count * (count - 1) // 2:
         lines.append("A minimising and a maximising client read a prediction with opposite signs: no such pair is shown.")
     for column, name in (("local_vacuous", "local"), ("federated_vacuous", "federated")):

@@ -31,7 +31,9 @@ class Geometry:
     @lru_cache(maxsize=4096)
     def of(s: FeasibleSet) -> Geometry:
         """The geometry of this set, kept for sets of equal content."""
-        return Geometry(s.diameter().upper, s.curvature(), fixed_sum(s))
+        diameter = s.diameter().upper
+        # A known part without bounds: the oracle has no answer in every direction, so no more is asked.
+        return Geometry(diameter, s.curvature(), math.isfinite(diameter) and fixed_sum(s))
 
 
 @dataclass(frozen=True)
@@ -118,5 +120,7 @@ def decision_shift(angle: np.ndarray, delta: float, r1: float, r2: float, form: 
 def _pair(s1: FeasibleSet, s2: FeasibleSet, moved: bool) -> Pair:
     if s1.dim != s2.dim:
         raise ValueError(f"the two sets must have the same dimension, found {s1.dim} and {s2.dim}")
+    one, two = Geometry.of(s1), Geometry.of(s2)
     distance = shape_distance if moved else hausdorff
-    return Pair(Geometry.of(s1), Geometry.of(s2), distance(s1, s2).upper)
+    bounded = math.isfinite(one.diameter) and math.isfinite(two.diameter)
+    return Pair(one, two, distance(s1, s2).upper if bounded else math.inf)

@@ -25,7 +25,7 @@ class Common:
 
     z: np.ndarray
     costs: np.ndarray
-    """(clients, points, d), with a minimiser's sign."""
+    """(clients, points, d), with a minimiser's sign; where an objective has a known part, with its cost behind them."""
     shared: np.ndarray
     """(points, d): the mixture's mean cost, clipped at tau: a shared prediction before any training. Without a sign."""
 
@@ -36,7 +36,7 @@ def common_points(clients: Scaled, tau: float, points: int = POINTS) -> Common:
     z = pooled[evenly_spaced(len(pooled), min(points, len(pooled)))]
     costs = np.stack([client.costs(z) for client in clients])
     senses = np.array([client.sense for client in clients])
-    mean = np.tensordot(clients.shares * senses, costs, axes=1)
+    mean = np.tensordot(clients.shares * senses, costs[..., : clients.dim], axes=1)
     size = np.linalg.norm(mean, axis=-1, keepdims=True)
     return Common(z, costs, mean * np.minimum(1, tau / np.maximum(size, 1e-300)))
 
@@ -49,7 +49,7 @@ def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
     """
     losses = [_losses(client, common, place) for place, client in enumerate(clients)]
     ceilings = [
-        Ceilings.of(client.sense * common.shared, common.costs[place], client.set, client.geometry)
+        Ceilings.of(client.seen(common.shared), common.costs[place], client.set, client.geometry)
         for place, client in enumerate(clients)
     ]
     rows = []
@@ -59,7 +59,7 @@ def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
             if one.sense != other.sense:
                 continue
             pair = Pair.of(one.set, other.set)
-            bound = gap_between(one.sense * common.shared, common.costs[i], common.costs[j], pair, ceilings[i], ceilings[j])
+            bound = gap_between(one.seen(common.shared), common.costs[i], common.costs[j], pair, ceilings[i], ceilings[j])
             gap = np.abs(losses[i] - losses[j]).mean()
             rows.append({"client": one.name, "other": other.name, "gap": gap} | {k: getattr(bound, k).mean() for k in PARTS})
     return pd.DataFrame(rows, columns=["client", "other", "gap", *PARTS])
@@ -67,7 +67,7 @@ def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
 
 def _losses(client: ScaledClient, common: Common, place: int) -> np.ndarray:
     with jax.enable_x64(True):
-        return np.asarray(spo_plus(client.sense * common.shared, common.costs[place], client.set))
+        return np.asarray(spo_plus(client.seen(common.shared), common.costs[place], client.set))
 
 
 def matrix(pairs: pd.DataFrame, names: list[str], column: str) -> np.ndarray:

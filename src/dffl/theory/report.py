@@ -35,6 +35,8 @@ class Bounds:
     """Whether costs at common features are known. Where they are modelled, the pairwise columns are estimates, not bounds."""
     delta: float
     tau: float
+    hulls: tuple[str, ...] = ()
+    """The clients whose sets are not convex: their diameters and distances are those of the convex hull."""
 
     def __repr__(self) -> str:
         return f"Bounds({len(self.clients)} clients, {len(self.pairs)} pairs, {self.label})"
@@ -55,6 +57,7 @@ class Bounds:
         """For programs."""
         rows = {"pairs": self.pairs.to_dict("records"), "clients": self.clients.to_dict("records")}
         how = {"units": "scaled", "pairwise": self.label, "estimated": not self.exact, "delta": self.delta, "tau": self.tau}
+        how |= {"convex_hulls": list(self.hulls)}
         return {**how, **{name: jsonable(table) for name, table in rows.items()}}
 
 
@@ -88,12 +91,12 @@ def bounds(
         common = common_points(clients, made.tau)
         pairs = pairwise(clients, common)
         bar.advance(1, "pairs")
-        upper = discrepancy.by_proposition(clients, common, made.tau)
+        upper = discrepancy.by_proposition(clients, common, clients.reach(made.tau))
         bar.advance(1, "pairs")
         found = _searched(clients, made, ascent.STEPS if search is True else search, bar) if search else None
     table = _table(clients, made, delta, upper, found)
     table.insert(3, "to_mixture", to_mixture(pairs, clients))
-    return Bounds(pairs, table, clients.exact, delta, made.tau)
+    return Bounds(pairs, table, clients.exact, delta, made.tau, clients.hulls)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +109,7 @@ class _Search:
 
 
 def _searched(clients: Scaled, settings: Settings, steps: int, bar: Progress) -> _Search:
-    dim = clients[0].c.shape[1]
+    dim = clients.dim
     own = []
     for client in clients:
         own.append(ascent.rademacher_lower(client.z, dim, settings, steps=steps))
@@ -118,7 +121,7 @@ def _searched(clients: Scaled, settings: Settings, steps: int, bar: Progress) ->
 
 
 def _table(clients: Scaled, settings: Settings, delta: float, proposition: np.ndarray, found: _Search | None) -> pd.DataFrame:
-    tau, m, dim = settings.tau, len(clients), clients[0].c.shape[1]
+    tau, m, dim = clients.reach(settings.tau), len(clients), clients.dim
     shares, total = clients.shares, sum(client.n for client in clients)
     norms = [float(client.norms(client.c).max()) for client in clients]
     largest = np.array([risk.loss_bound(one.diameter, size, tau) for one, size in zip(clients, norms, strict=True)])

@@ -41,6 +41,7 @@ class SettingsKeywords(TypedDict, total=False):
     forecast: bool
     validation_fraction: float
     validation_blocks: bool
+    relax: bool
     dtype: str
     engine: str
     chunk_size: int

@@ -72,8 +72,12 @@ class Run:
         checkpoint: Checkpoint | None = None,
     ):
         self.federation, self.settings = federation, settings
+        self.trained_on = federation.relaxed() if settings.relax else federation
+        """The clients as engines have them."""
         self.require_loss(settings.loss)
         self.validation = None if validation is None else _matched(federation, validation)
+        if self.validation is not None and settings.relax:
+            self.validation = self.validation.relaxed()
         self.progress = progress or Progress(show=False)
         self.history = History(federation.names)
         self.spent: defaultdict[str, Spent] = defaultdict(Spent)
@@ -203,9 +207,9 @@ class Run:
 
     def require_loss(self, loss: Loss | str) -> None:
         """Refuse a loss that cannot be computed on some client's set."""
-        for client in self.federation:
+        for client in self.trained_on:
             try:
-                Loss.of(loss).check(client.set)
+                Loss.of(loss).check(client.oracle)
             except ValueError as error:
                 raise ValueError(f"client {client.name!r}: {error}") from None
 
@@ -270,9 +274,9 @@ class Run:
     def _laid_out(self, part: Part) -> Engine:
         if self.settings.engine == "processes":
             if self._processes is None:
-                self._processes = Processes(self.federation, self.settings, self.validation)
+                self._processes = Processes(self.trained_on, self.settings, self.validation)
             return ProcessEngine(self._processes, part)
-        divided = part.divide(self.federation, self.settings, self.validation)
+        divided = part.divide(self.trained_on, self.settings, self.validation)
         kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
         units = part.units(divided.train, self.settings)
         return kind(divided.train, part.seeded(self.settings), divided.judge, units)

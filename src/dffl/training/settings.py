@@ -79,6 +79,9 @@ class Settings:
     """The share of the samples that methods which choose something hold out."""
     validation_blocks: bool = False
     """Hold out one stretch of consecutive samples, at one place for all clients, instead of samples at random."""
+    relax: bool = False
+    """Train, and choose among candidates, on the sets without their integer conditions, which is faster; decisions and regrets
+    keep them."""
     dtype: str = "float32"
     """The precision of training, float32 or float64."""
     engine: str = "vector"
@@ -102,6 +105,8 @@ class Settings:
         for name, kind in NAMED_SETTINGS.items():
             object.__setattr__(self, name, kind.of(getattr(self, name)))
         trainable(self.loss)
+        if not isinstance(self.relax, bool):
+            raise ValueError(f"relax must be True or False, found {self.relax!r:.80}")
 
     @classmethod
     def of(cls, **values: Any) -> Settings:

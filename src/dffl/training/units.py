@@ -43,11 +43,17 @@ def own_smoothing(client: Client, unit: Normaliser) -> float:
 
 
 def sample_table(federation: Federation, units: list[Normaliser], dtype: str) -> np.ndarray:
-    """Every client's samples, below each other, one row per sample: features, costs, best decisions."""
-    table = np.empty((sum(federation.counts), federation.features + 2 * federation.dim), dtype)
+    """Every client's samples, below each other, one row per sample: features, costs, best decisions.
+
+    A client whose objective has a known part has one cost and one decision more than the others, which leave the place empty.
+    """
+    p, width = federation.features, max(client.oracle.dim for client in federation)
+    table = np.zeros((sum(federation.counts), p + 2 * width), dtype)
     start = 0
     for client, unit, w_star in zip(federation, units, optima(federation.clients), strict=True):
-        whole = (*in_units(client, unit), w_star)
-        np.concatenate(whole, axis=1, out=table[start : start + client.n], casting="same_kind")
+        mine, d = table[start : start + client.n], client.oracle.dim
+        mine[:, :p] = unit.features(client.x)
+        mine[:, p : p + d] = client.sense * client.completed(client.c / unit.c_scale, float(unit.c_scale))
+        mine[:, p + width : p + width + d] = w_star
         start += client.n
     return table

@@ -51,6 +51,8 @@ class Recipe:
     """What is static: programs are compiled for it, and it is the same for all clients of a call."""
 
     form: NetworkForm
+    features: int
+    """The number of features: the first columns of the table."""
     loss: Loss = field(default_factory=SPOPlus)
     optimiser: Optimiser = field(default_factory=Adam)
     learning_rate: float = 1e-3
@@ -76,6 +78,7 @@ class ClientSide(NamedTuple):
     """What belongs to one client; engines map over it."""
 
     set: FeasibleSet
+    """The client's `oracle`, or a stack of them."""
     sign: Numbers
     """-1 for a client that maximises: its predictions, like its costs in the table, are negated before the oracle."""
     batches: Numbers
@@ -115,11 +118,11 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
     assert rate is not None, "training needs a rate"
 
     def batch_loss(arrays: list[Array], index: Array, key: Array | None) -> tuple[Array, Diagnostics]:
-        rows = Rows.cut(shared.table[_filled(index)], mine.set.dim, mine.smoothing)
+        rows = Rows.cut(shared.table[_filled(index)], recipe.features, mine.set.dim, mine.smoothing)
         present = (index >= 0).astype(vector.dtype)
         predicted, norm = recipe.form.forward(template.assemble(arrays), rows.x)
         share = present / jnp.maximum(jnp.sum(present), 1)
-        losses = each_row(recipe.loss, mine.sign * predicted, rows, mine.set, key)
+        losses = each_row(recipe.loss, rows.completed(mine.sign * predicted), rows, mine.set, key)
         loss = jnp.sum(losses * share)
         return loss, Diagnostics(loss, jnp.sum((norm > recipe.form.tau) * share), jnp.sum(norm * share))
 
@@ -180,13 +183,13 @@ def candidate_losses(
     ``vectors`` (models, size), ``mixing`` (candidates, models); ``mine.batches`` is one batch of the rows that judge.
     """
     index = mine.batches[0]
-    rows = Rows.cut(table[_filled(index)], mine.set.dim, mine.smoothing)
+    rows = Rows.cut(table[_filled(index)], recipe.features, mine.set.dim, mine.smoothing)
     share = (index >= 0).astype(vectors.dtype)
     share = share / jnp.maximum(jnp.sum(share), 1)
     outputs = jnp.stack([recipe.form.forward(recipe.form.template.network(v), rows.x)[0] for v in vectors])
 
     def judged(weights: Array) -> list[Array]:
-        predicted = mine.sign * jnp.tensordot(weights, outputs, axes=1)
+        predicted = rows.completed(mine.sign * jnp.tensordot(weights, outputs, axes=1))
         # Every candidate of a random loss gets the same draws: only the candidate differs.
         key = None if mine.key is None else jax.random.wrap_key_data(mine.key)
         return [jnp.sum(each_row(loss, predicted, rows, mine.set, key if loss.random else None) * share) for loss in losses]

@@ -184,11 +184,11 @@ class Site:
 
     def samples(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Each client's features (n, p) and costs (n, d) in its own units, for what needs no training; in float64."""
-        table, d = np.asarray(self._layout.table, np.float64), self._side.set.dim
+        table, p, d = np.asarray(self._layout.table, np.float64), self._layout.recipe.features, self._side.set.predicted
         rows = [table[own.offset : own.offset + own.n] for own in self._batches]
         signs = np.asarray(self._side.sign, np.float64)
-        # The table has a minimiser's sign, and the best decisions behind the costs.
-        return [(own[:, : -2 * d], sign * own[:, -2 * d : -d]) for own, sign in zip(rows, signs, strict=False)]
+        # The table has a minimiser's sign, and known costs and the best decisions behind the costs.
+        return [(own[:, :p], sign * own[:, p : p + d]) for own, sign in zip(rows, signs, strict=False)]
 
     @property
     def judging(self) -> np.ndarray:

@@ -28,6 +28,7 @@ def starting_recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe
     template = Template(network)
     recipe = Recipe(
         NetworkForm(template, settings.tau),
+        features,
         Loss.of(settings.loss),
         Optimiser.of(settings.optimiser),
         settings.learning_rate,

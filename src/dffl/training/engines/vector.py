@@ -138,7 +138,7 @@ class VectorEngine:
             # In the order of names, as answers are wanted.
             members = sorted(places, key=lambda place: self.names[place])
             clients = [self.federation[i] for i in members]
-            sets = stack([client.set for client in clients]).astype(self.initial.dtype)
+            sets = stack([client.oracle for client in clients]).astype(self.initial.dtype)
             signs = np.array([client.sense for client in clients], self.initial.dtype)
             groups.append(_Group(np.array(members), sets, signs))
         return groups
@@ -147,7 +147,7 @@ class VectorEngine:
         """What clients have in common that share a program: all of it follows from the client alone."""
         own, held = self._layout.batches[place], self._layout.held
         judging = 0 if held is None else judging_rows(int(held.counts[place]))
-        return structure(self.federation[place].set), own.steps, own.rows, judging
+        return structure(self.federation[place].oracle), own.steps, own.rows, judging
 
     def _held(self, held: Federation) -> JudgingSamples:
         counts, table = np.array(held.counts), sample_table(held, self.units, self.settings.dtype)
