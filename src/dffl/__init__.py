@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dffl.sets import FeasibleSet as FeasibleSet
     from dffl.sets import FractionalKnapsack as FractionalKnapsack
     from dffl.sets import Polytope as Polytope
+    from dffl.sets import ShortestPath as ShortestPath
     from dffl.sets import Simplex as Simplex
     from dffl.sets import TopK as TopK
     from dffl.sets import hausdorff as hausdorff
@@ -77,7 +78,7 @@ _HOMES = {
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "Polytope",
-        "Simplex", "TopK", "hausdorff", "shape_distance",
+        "ShortestPath", "Simplex", "TopK", "hausdorff", "shape_distance",
     ),
     "storage": ("load",),
     "theory": ("LossGap", "loss_gap_bound"),
