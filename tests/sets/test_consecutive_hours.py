@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import jax
@@ -35,7 +35,7 @@ def all_schedules(s: ConsecutiveHours) -> np.ndarray:
     """Every schedule; those whose first run begins earlier first, of them those whose second does, and so on."""
     found = []
     for starts in combinations(range(int(s.first), int(s.last) - s.run + 1), s.runs):
-        if all(b - a >= s.run for a, b in zip(starts, starts[1:], strict=False)):
+        if all(b - a >= s.run for a, b in pairwise(starts)):
             found.append(np.zeros(s.dim))
             for start in starts:
                 found[-1][start : start + s.run] = 1

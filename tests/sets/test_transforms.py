@@ -9,8 +9,10 @@ import pytest
 from jax import lax
 
 from dffl.sets import (
+    Assignment,
     Ball,
     Box,
+    ConsecutiveHours,
     Ellipsoid,
     EntropySimplex,
     FeasibleSet,
@@ -19,6 +21,7 @@ from dffl.sets import (
     ShortestPath,
     Simplex,
     TopK,
+    ZeroOneKnapsack,
 )
 
 D = 4
@@ -33,6 +36,9 @@ SETS: dict[str, FeasibleSet] = {
     "Ellipsoid": Ellipsoid(np.arange(D), np.diag([1.0, 2, 3, 4]) + 0.5),
     "Polytope": Polytope(A_ub=[[1, 2, 3, 4], [-1, 1, 0, 0]], b_ub=[4.5, 0.5], lower=0, upper=1 + np.arange(D)),
     "ShortestPath": ShortestPath(2, 2),
+    "ZeroOneKnapsack": ZeroOneKnapsack([1, 2, 3, 4], 4.5),
+    "ConsecutiveHours": ConsecutiveHours(D, 2),
+    "Assignment": Assignment(2),
 }
 COSTS = np.random.default_rng(0).normal(size=(3, 5, D)).astype(np.float32)
 every_family = pytest.mark.parametrize("s", SETS.values(), ids=SETS.keys())
