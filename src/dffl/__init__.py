@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from dffl.predictor import Network as Network
     from dffl.predictor import NetworkPredictor as NetworkPredictor
     from dffl.predictor import Predictor as Predictor
+    from dffl.sets import Assignment as Assignment
     from dffl.sets import Ball as Ball
     from dffl.sets import Box as Box
     from dffl.sets import Bracket as Bracket
+    from dffl.sets import ConsecutiveHours as ConsecutiveHours
     from dffl.sets import Ellipsoid as Ellipsoid
     from dffl.sets import EntropySimplex as EntropySimplex
     from dffl.sets import FeasibleSet as FeasibleSet
@@ -46,8 +48,10 @@ if TYPE_CHECKING:
     from dffl.sets import MixedInteger as MixedInteger
     from dffl.sets import ModelFile as ModelFile
     from dffl.sets import Polytope as Polytope
+    from dffl.sets import ShortestPath as ShortestPath
     from dffl.sets import Simplex as Simplex
     from dffl.sets import TopK as TopK
+    from dffl.sets import ZeroOneKnapsack as ZeroOneKnapsack
     from dffl.sets import hausdorff as hausdorff
     from dffl.sets import shape_distance as shape_distance
     from dffl.storage import load as load
@@ -78,8 +82,9 @@ _HOMES = {
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
-        "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "MixedInteger",
-        "ModelFile", "Polytope", "Simplex", "TopK", "hausdorff", "shape_distance",
+        "Assignment", "Ball", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
+        "FractionalKnapsack", "MixedInteger", "ModelFile", "Polytope", "ShortestPath", "Simplex", "TopK", "ZeroOneKnapsack",
+        "hausdorff", "shape_distance",
     ),
     "storage": ("load",),
     "theory": ("LossGap", "loss_gap_bound"),

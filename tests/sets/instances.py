@@ -5,6 +5,8 @@ g(t) = -t B - sum (-c - t a)+ bounds the optimum from below for every t >= 0, is
 its largest value over the breakpoints t = -c_i / a_i and t = 0 is the optimum: no order, no tie rule, no running
 sum, so nothing in common with the oracle. The same holds for top-k. For the entropy set any b >= 0 gives a lower
 bound b h - b log sum exp(-c / b), so that a feasible answer which meets one is optimal, wherever b came from.
+
+Integer sets have no such dual: their values come from plain loops in float64, and their own tests ask an integer solver.
 """
 
 from __future__ import annotations
@@ -16,7 +18,21 @@ import jax
 import numpy as np
 from scipy.special import logsumexp
 
-from dffl.sets import Ball, Box, Ellipsoid, EntropySimplex, FeasibleSet, FractionalKnapsack, Polytope, Simplex, TopK, stack
+from dffl.sets import (
+    Ball,
+    Box,
+    ConsecutiveHours,
+    Ellipsoid,
+    EntropySimplex,
+    FeasibleSet,
+    FractionalKnapsack,
+    Polytope,
+    ShortestPath,
+    Simplex,
+    TopK,
+    ZeroOneKnapsack,
+    stack,
+)
 from dffl.sets.entropy import gibbs
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-9}
@@ -65,7 +81,7 @@ def instances(name: str, seed: int, dims: Iterator[int], sets: int, rows: int) -
         rng = np.random.default_rng([seed, d])
         s = FAMILIES[name].make(rng, d, sets)
         c = costs(rng, (sets, rows, d))
-        if isinstance(s, FractionalKnapsack):  # ties of the ratio c / a, not of c
+        if isinstance(s, FractionalKnapsack | ZeroOneKnapsack):  # ties of the ratio c / a, not of c
             c[:, ::7] = (-s.weights * rng.integers(1, 3, (sets, d)))[:, None]
         yield s, c
 
@@ -270,6 +286,103 @@ def polytope_excess(s: Polytope, w: np.ndarray) -> np.ndarray:
     return np.concatenate([knapsack_excess(sacks, w[: len(w) // 2]), topk_excess(tops, w[len(w) // 2 :])])
 
 
+# Integer sets: plain loops in float64. An assignment's dimension is a square: see its own test
+
+
+def not_whole(w: np.ndarray) -> np.ndarray:
+    return np.minimum(np.abs(w), np.abs(w - 1)).max(axis=-1)
+
+
+def grids(rng: np.random.Generator, d: int, m: int) -> ShortestPath:
+    """The grid of d arcs that is nearest to a square, with closed arcs; half of them tall, half of them wide."""
+    sizes = [(r, c) for r in range(1, d + 2) for c in range(r, d + 2) if r * (c - 1) + (r - 1) * c == d]
+    size = max(sizes)[:: 1 if rng.random() < 0.5 else -1]
+    found = []
+    while len(found) < m:
+        try:
+            found.append(ShortestPath(*size, rng.random(d) < rng.choice([0.0, 0.2])))
+        except ValueError:
+            continue
+    return stack(found)
+
+
+def grid_value(s: ShortestPath, c: np.ndarray) -> np.ndarray:
+    reached = np.full((*c.shape[:-1], s.rows * s.columns), np.inf)
+    reached[..., 0] = 0
+    for arc, (tail, head) in sorted(enumerate(s.arcs), key=lambda pair: pair[1]):
+        way = np.where(s.closed[:, arc, None], np.inf, reached[..., tail] + c[..., arc])
+        reached[..., head] = np.minimum(reached[..., head], way)
+    return reached[..., -1]
+
+
+def grid_excess(s: ShortestPath, w: np.ndarray) -> np.ndarray:
+    flow = np.zeros((*w.shape[:-1], s.rows * s.columns))
+    flow[..., 0], flow[..., -1] = -1, 1
+    for arc, (tail, head) in enumerate(s.arcs):
+        flow[..., tail] += w[..., arc]
+        flow[..., head] -= w[..., arc]
+    return np.maximum(np.maximum(np.abs(flow).max(axis=-1), not_whole(w)), (w * s.closed[:, None]).max(axis=-1))
+
+
+def whole_knapsacks(rng: np.random.Generator, d: int, m: int) -> ZeroOneKnapsack:
+    kinds = [rng.integers(1, 40, (m, d)) / 10, np.ones((m, d)), rng.integers(1, 6, (m, d)) + 0.0]
+    a = np.select([rng.integers(3, size=(m, 1)) == i for i in range(3)], kinds, kinds[0])
+    total, prefix = a.sum(axis=-1), a[:, : max(1, d // 2)].sum(axis=-1)
+    options = [0 * total, 0.1 * total, rng.random(m) * total, prefix, total, 2 * total]
+    return ZeroOneKnapsack(a, np.choose(rng.integers(6, size=m), options))
+
+
+def whole_knapsack_value(s: ZeroOneKnapsack, c: np.ndarray) -> np.ndarray:
+    found = np.empty(c.shape[:-1])
+    for i, costs in enumerate(c):
+        units = np.round(10 * s.weights[i]).astype(int)
+        most = min(int(10 * s.budget[i] + 1e-6), int(units.sum()))
+        exactly = np.full((len(costs), most + 1), np.inf)  # the least cost of packings of this weight
+        exactly[:, 0] = 0
+        for unit, cost in zip(units, costs.T, strict=True):
+            if unit <= most:
+                exactly[:, unit:] = np.minimum(exactly[:, unit:], exactly[:, : most + 1 - unit] + cost[:, None])
+        found[i] = exactly.min(axis=1)
+    return found
+
+
+def whole_knapsack_excess(s: ZeroOneKnapsack, w: np.ndarray) -> np.ndarray:
+    budget = s.budget[..., None]
+    over = np.sum(s.weights[..., None, :] * w, axis=-1) - budget
+    return np.maximum(not_whole(w), over / np.where(budget > 0, budget, 1))
+
+
+def machines(rng: np.random.Generator, d: int, m: int) -> ConsecutiveHours:
+    run = int(rng.integers(1, min(d, 5) + 1))
+    runs = int(rng.integers(1, d // run + 1))
+    first = rng.integers(0, d - run * runs + 1, m)
+    return ConsecutiveHours(d, run, runs, first, rng.integers(first + run * runs, d + 1))
+
+
+def machine_value(s: ConsecutiveHours, c: np.ndarray) -> np.ndarray:
+    late = np.full(c.shape[:-1], np.inf)
+    onward = [np.zeros_like(late) for _ in range(s.dim + 1)]  # the least cost of the later runs, from each hour on
+    for _ in range(s.runs):
+        mine = [late] * (s.dim + 1)
+        for start in reversed(range(s.dim - s.run + 1)):
+            allowed = (start >= s.first) & (start + s.run <= s.last)
+            cost = c[..., start : start + s.run].sum(axis=-1) + onward[start + s.run]
+            mine[start] = np.minimum(mine[start + 1], np.where(allowed[:, None], cost, np.inf))
+        onward = mine
+    return onward[0]
+
+
+def machine_excess(s: ConsecutiveHours, w: np.ndarray) -> np.ndarray:
+    excess = not_whole(w)
+    for i, j in np.ndindex(excess.shape):
+        text = "".join("1" if x > 0.5 else "0" for x in w[i, j])
+        inside = text[s.first[i] : s.last[i]]
+        whole = all(len(part) % s.run == 0 for part in text.split("0"))
+        if not (whole and inside.count("1") == text.count("1") == s.runs * s.run):
+            excess[i, j] = 1
+    return excess
+
+
 FAMILIES = {
     "FractionalKnapsack": Family(knapsacks, knapsack_value, knapsack_excess),
     "TopK": Family(topks, topk_value, topk_excess),
@@ -279,4 +392,7 @@ FAMILIES = {
     "Ball": Family(balls, ball_value, ball_excess),
     "Ellipsoid": Family(ellipsoids, ellipsoid_value, ellipsoid_excess),
     "Polytope": Family(polytopes, polytope_value, polytope_excess),
+    "ShortestPath": Family(grids, grid_value, grid_excess),
+    "ZeroOneKnapsack": Family(whole_knapsacks, whole_knapsack_value, whole_knapsack_excess),
+    "ConsecutiveHours": Family(machines, machine_value, machine_excess),
 }

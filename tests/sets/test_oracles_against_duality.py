@@ -20,6 +20,9 @@ SLOW = {
     "Ball": (3, 10),
     "Ellipsoid": (3, 10),
     "Polytope": (6, 18),
+    "ShortestPath": (3, 10),
+    "ZeroOneKnapsack": (3, 10),
+    "ConsecutiveHours": (3, 10),
 }
 
 

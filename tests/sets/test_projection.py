@@ -90,7 +90,7 @@ def project(s: FeasibleSet, v: np.ndarray, dtype: str = "float64") -> np.ndarray
 
 
 def test_every_family_is_here() -> None:
-    assert {type(s).__name__ for s in SETS.values()} == set(FeasibleSet.families)
+    assert {type(s).__name__ for s in SETS.values()} == {name for name, family in FeasibleSet.families.items() if family.convex}
 
 
 @every_family
@@ -123,7 +123,7 @@ def test_literal_projections() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [name for name in FAMILIES if FeasibleSet.families[name].convex])
 def test_points_of_every_scale_have_a_feasible_nearest_point(name: str, dtype: str) -> None:
     """Adversarial sets and ties: no point y of the set lies in front of the plane through the answer, (v - p)(y - p) <= 0."""
     dims, sets, rows = ([4], 6, 4) if name == "Polytope" else ([7], 12, 12)

@@ -6,13 +6,29 @@ import jax
 import numpy as np
 import pytest
 
-from dffl.sets import Ball, Box, Ellipsoid, EntropySimplex, FeasibleSet, FractionalKnapsack, Polytope, Simplex, TopK, stack
+from dffl.sets import (
+    Ball,
+    Box,
+    ConsecutiveHours,
+    Ellipsoid,
+    EntropySimplex,
+    FeasibleSet,
+    FractionalKnapsack,
+    Polytope,
+    ShortestPath,
+    Simplex,
+    TopK,
+    ZeroOneKnapsack,
+    stack,
+)
 
 M, D = 3, 4
 RNG = np.random.default_rng(0)
 WEIGHTS, LOW, CENTER = RNG.uniform(0.5, 2, (M, D)), RNG.normal(size=(M, D)), RNG.normal(size=(M, D))
 SHAPES = np.eye(D) + 0.1 * np.arange(1, M + 1)[:, None, None]
 COSTS = RNG.normal(size=(M, 5, D)).astype(np.float32)
+UNITS = RNG.integers(1, 9, (M, D)) / np.array([[1], [10], [1]])
+CLOSED = np.array([[False] * 4, [True, False, False, False], [False, True, False, False]])
 STACKS: dict[str, tuple[FeasibleSet, list[FeasibleSet]]] = {
     "FractionalKnapsack": (
         FractionalKnapsack(WEIGHTS, [1, 2, 3]),
@@ -29,6 +45,15 @@ STACKS: dict[str, tuple[FeasibleSet, list[FeasibleSet]]] = {
     "EntropySimplex": (EntropySimplex(D, [0.1, 0.5, 1]), [EntropySimplex(D, h) for h in (0.1, 0.5, 1)]),
     "Ball": (Ball(CENTER, [0, 1, 2]), [Ball(c, r) for c, r in zip(CENTER, (0, 1, 2), strict=True)]),
     "Ellipsoid": (Ellipsoid(CENTER, SHAPES), [Ellipsoid(c, q) for c, q in zip(CENTER, SHAPES, strict=True)]),
+    "ShortestPath": (ShortestPath(2, 2, CLOSED), [ShortestPath(2, 2, closed) for closed in CLOSED]),
+    "ZeroOneKnapsack": (
+        ZeroOneKnapsack(UNITS, [9, 2, 3]),
+        [ZeroOneKnapsack(a, b) for a, b in zip(UNITS, (9, 2, 3), strict=True)],
+    ),
+    "ConsecutiveHours": (
+        ConsecutiveHours(D, 2, 1, [0, 1, 0], [4, 4, 3]),
+        [ConsecutiveHours(D, 2, 1, *window) for window in ((0, 4), (1, 4), (0, 3))],
+    ),
 }
 every_stack = pytest.mark.parametrize(("built", "singles"), STACKS.values(), ids=STACKS.keys())
 

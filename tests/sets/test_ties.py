@@ -6,7 +6,20 @@ import jax
 import numpy as np
 import pytest
 
-from dffl.sets import Ball, Box, Ellipsoid, EntropySimplex, FeasibleSet, FractionalKnapsack, Polytope, Simplex, TopK
+from dffl.sets import (
+    Ball,
+    Box,
+    ConsecutiveHours,
+    Ellipsoid,
+    EntropySimplex,
+    FeasibleSet,
+    FractionalKnapsack,
+    Polytope,
+    ShortestPath,
+    Simplex,
+    TopK,
+    ZeroOneKnapsack,
+)
 
 CASES: list[tuple[FeasibleSet, list[float], list[float]]] = [
     # Equal ratios of cost to weight: filled from the lowest index, never over budget.
@@ -40,6 +53,10 @@ CASES: list[tuple[FeasibleSet, list[float], list[float]]] = [
     (EntropySimplex(4, 0.0), [1, 0, 2, 3], [0, 1, 0, 0]),
     (EntropySimplex(4, np.log(4)), [1, 0, 2, 3], [0.25, 0.25, 0.25, 0.25]),
     (EntropySimplex(1, 0), [3], [1]),
+    (ZeroOneKnapsack([1, 2, 3], 3), [-1, -2, -3], [1, 1, 0]),
+    (ZeroOneKnapsack([1, 1, 1], 3), [0, -0.0, 1], [0, 0, 0]),
+    (ShortestPath(2, 3), [0, -0.0, 0, 0, 0, 0, -0.0], [1, 1, 0, 0, 1, 0, 0]),
+    (ConsecutiveHours(4, 2), [0, -0.0, 0, 0], [1, 1, 0, 0]),
 ]
 
 

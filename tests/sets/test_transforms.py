@@ -8,7 +8,21 @@ import numpy as np
 import pytest
 from jax import lax
 
-from dffl.sets import Ball, Box, Ellipsoid, EntropySimplex, FeasibleSet, FractionalKnapsack, Polytope, Simplex, TopK
+from dffl.sets import (
+    Assignment,
+    Ball,
+    Box,
+    ConsecutiveHours,
+    Ellipsoid,
+    EntropySimplex,
+    FeasibleSet,
+    FractionalKnapsack,
+    Polytope,
+    ShortestPath,
+    Simplex,
+    TopK,
+    ZeroOneKnapsack,
+)
 
 D = 4
 SETS: dict[str, FeasibleSet] = {
@@ -21,6 +35,10 @@ SETS: dict[str, FeasibleSet] = {
     "Ball": Ball(np.arange(D), 2.0),
     "Ellipsoid": Ellipsoid(np.arange(D), np.diag([1.0, 2, 3, 4]) + 0.5),
     "Polytope": Polytope(A_ub=[[1, 2, 3, 4], [-1, 1, 0, 0]], b_ub=[4.5, 0.5], lower=0, upper=1 + np.arange(D)),
+    "ShortestPath": ShortestPath(2, 2),
+    "ZeroOneKnapsack": ZeroOneKnapsack([1, 2, 3, 4], 4.5),
+    "ConsecutiveHours": ConsecutiveHours(D, 2),
+    "Assignment": Assignment(2),
 }
 COSTS = np.random.default_rng(0).normal(size=(3, 5, D)).astype(np.float32)
 every_family = pytest.mark.parametrize("s", SETS.values(), ids=SETS.keys())

@@ -1,9 +1,11 @@
 """Feasible sets: where decisions live."""
 
 from dffl.sets._host import HostSet
+from dffl.sets.assignment import Assignment
 from dffl.sets.ball import Ball, Ellipsoid
 from dffl.sets.base import Bracket, FeasibleSet, stack
 from dffl.sets.box import Box
+from dffl.sets.consecutive_hours import ConsecutiveHours
 from dffl.sets.entropy import EntropySimplex
 from dffl.sets.geometry.distance import hausdorff, shape_distance
 from dffl.sets.knapsack import FractionalKnapsack
@@ -11,26 +13,13 @@ from dffl.sets.mixed_integer import MixedInteger
 from dffl.sets.model_file import ModelFile
 from dffl.sets.polytope import Polytope
 from dffl.sets.program_set import Lifted, completed
+from dffl.sets.shortest_path import ShortestPath
 from dffl.sets.simplex import Simplex
 from dffl.sets.topk import TopK
+from dffl.sets.zero_one_knapsack import ZeroOneKnapsack
 
 __all__ = [
-    "Ball",
-    "Box",
-    "Bracket",
-    "Ellipsoid",
-    "EntropySimplex",
-    "FeasibleSet",
-    "FractionalKnapsack",
-    "HostSet",
-    "Lifted",
-    "MixedInteger",
-    "ModelFile",
-    "Polytope",
-    "Simplex",
-    "TopK",
-    "completed",
-    "hausdorff",
-    "shape_distance",
-    "stack",
+    "Assignment", "Ball", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
+    "FractionalKnapsack", "HostSet", "Lifted", "MixedInteger", "ModelFile", "Polytope", "ShortestPath", "Simplex", "TopK",
+    "ZeroOneKnapsack", "completed", "hausdorff", "shape_distance", "stack",
 ]  # fmt: skip

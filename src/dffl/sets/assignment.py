@@ -1,0 +1,60 @@
+"""One job for each worker: permutation matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from dffl.checks import require_whole
+from dffl.sets._host import HostSet
+from dffl.sets.base import Bracket
+
+
+class Assignment(HostSet):
+    """n jobs for n workers, one each: permutation matrices, row by row, so w[i n + j] = 1 if worker i gets job j.
+
+    SciPy's ``linear_sum_assignment`` answers on the host, in float64. Of assignments that cost the same it chooses one by its
+    own rule, which depends on the costs alone.
+    """
+
+    convex: ClassVar[bool] = False
+
+    def __init__(self, n: int):
+        require_whole("Assignment: n", n, least=1)
+        super().__init__(int(n) ** 2, {"n": int(n)}, lambda: _Model(int(n)))
+
+    @property
+    def n(self) -> int:
+        """The number of workers, and of jobs."""
+        return math.isqrt(self.dim)
+
+    def _largest_norm(self) -> float:
+        return math.sqrt(self.n)  # of every assignment
+
+    def _diameter(self) -> Bracket:
+        return Bracket.at(math.sqrt(2 * self.n) if self.n > 1 else 0.0)  # everyone gets another job
+
+
+class _Model:
+    """Answers for the assignments of n jobs."""
+
+    def __init__(self, n: int):
+        from scipy.optimize import linear_sum_assignment  # slow to import
+
+        self._n, self._solve = n, linear_sum_assignment
+
+    def solve(self, costs: np.ndarray) -> np.ndarray:
+        """The cheapest assignment for each row of costs."""
+        out = np.zeros((len(costs), self._n, self._n))
+        for table, one in zip(costs.reshape(out.shape), out, strict=True):
+            one[self._solve(table)] = 1.0
+        return out.reshape(costs.shape)
+
+    def excess(self, w: np.ndarray) -> np.ndarray:
+        """How far each row is from whole numbers, and its sums by worker and by job are from 1."""
+        tables = w.reshape(-1, self._n, self._n)
+        whole = np.minimum(np.abs(w), np.abs(w - 1)).max(axis=1)
+        sums = np.concatenate([tables.sum(axis=1), tables.sum(axis=2)], axis=1)
+        return np.maximum(whole, np.abs(sums - 1).max(axis=1))
