@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dffl.predictor import Predictor as Predictor
     from dffl.sets import Assignment as Assignment
     from dffl.sets import Ball as Ball
+    from dffl.sets import Battery as Battery
     from dffl.sets import Box as Box
     from dffl.sets import Bracket as Bracket
     from dffl.sets import ConsecutiveHours as ConsecutiveHours
@@ -82,7 +83,7 @@ _HOMES = {
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
-        "Assignment", "Ball", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
+        "Assignment", "Ball", "Battery", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
         "FractionalKnapsack", "MixedInteger", "ModelFile", "Polytope", "ShortestPath", "Simplex", "TopK", "ZeroOneKnapsack",
         "hausdorff", "shape_distance",
     ),

@@ -4,6 +4,7 @@ from dffl.sets._host import HostSet
 from dffl.sets.assignment import Assignment
 from dffl.sets.ball import Ball, Ellipsoid
 from dffl.sets.base import Bracket, FeasibleSet, stack
+from dffl.sets.battery import Battery
 from dffl.sets.box import Box
 from dffl.sets.consecutive_hours import ConsecutiveHours
 from dffl.sets.entropy import EntropySimplex
@@ -19,7 +20,7 @@ from dffl.sets.topk import TopK
 from dffl.sets.zero_one_knapsack import ZeroOneKnapsack
 
 __all__ = [
-    "Assignment", "Ball", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
+    "Assignment", "Ball", "Battery", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
     "FractionalKnapsack", "HostSet", "Lifted", "MixedInteger", "ModelFile", "Polytope", "ShortestPath", "Simplex", "TopK",
     "ZeroOneKnapsack", "completed", "hausdorff", "shape_distance", "stack",
 ]  # fmt: skip

@@ -106,14 +106,9 @@ def _loaded(model: ModelText) -> highspy.Highs:
     with tempfile.TemporaryDirectory(prefix="dffl-") as folder:
         path = Path(folder) / f"model.{model.format}"
         path.write_text(model.text, encoding="utf-8")
-        for free in (True, False):  # names with spaces need the fixed columns of old MPS files
-            highs = highspy.Highs()
-            highs.setOptionValue("output_flag", False)
-            highs.setOptionValue("mps_parser_type_free", free)
-            status = highs.readModel(str(path))
-            if status != highspy.HighsStatus.kError:
-                break
-        else:
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        if highs.readModel(str(path)) == highspy.HighsStatus.kError:
             raise ValueError(f"{model.name}: HiGHS cannot read it as {model.format.upper()}; is it complete, and linear?")
     if highs.getModel().hessian_.dim_ > 0:
         raise ValueError(f"{model.name}: it has a quadratic objective; only linear models, with whole numbers, can be used")

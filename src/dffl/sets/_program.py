@@ -108,6 +108,12 @@ class Program:
         unit = np.exp2(-np.frexp(size)[1])
         return sparse.csr_matrix(sparse.diags(unit) @ self.matrix), unit * self.row_lower, unit * self.row_upper
 
+    @cached_property
+    def scaled_columns(self) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The same by columns."""
+        matrix, low, high = self.scaled_rows
+        return sparse.csc_matrix(matrix), low, high
+
     def highs(self) -> highspy.HighsLp:
         """The program for HiGHS, without costs."""
         matrix, low, high = self.scaled_rows

@@ -20,6 +20,7 @@ from dffl.cores import core_count
 from dffl.sets._calls import Calls
 from dffl.sets._highs import WarmLP, set_options
 from dffl.sets._program import CONTINUOUS, Program
+from dffl.sets._rounding import rounded_for_free
 
 INFINITY = highspy.kHighsInf
 EXACT: dict[str, Any] = {
@@ -134,6 +135,9 @@ class ProgramModel:
         return self._relaxed.use(lambda warm: warm.run(cost))
 
     def _integer(self, cost: np.ndarray) -> np.ndarray:
+        rounded = rounded_for_free(self.program, self._linear(cost), cost)
+        if rounded is not None and self.program.excess(rounded[None], self.extent)[0] <= 1e-9:
+            return rounded + 0.0
         return self._exact.use(lambda highs: self._branch(highs, cost))
 
     def _load(self) -> highspy.Highs:
