@@ -13,6 +13,7 @@ import numpy as np
 from dffl.batched import in_parts, solve_each
 from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet
+from dffl.sets._calls import Limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +277,12 @@ def optima(clients: Sequence[Client]) -> list[np.ndarray]:
         solved = solve_each([client.oracle for client in some], [client.sense * client.completed(client.c) for client in some])
         _OPTIMA.update(zip(some, solved, strict=True))
     return [_OPTIMA[client] for client in clients]
+
+
+def limits_met(clients: Sequence[Client], what: str) -> Limits:
+    """A context that warns of the clients whose solvers end at a limit inside it."""
+    counted = {f"client {client.name!r}": client.oracle.calls for client in clients}
+    return Limits({name: calls for name, calls in counted.items() if calls is not None}, what)
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:

@@ -16,12 +16,13 @@ import pandas as pd
 from dffl.batched import predict_each, solve_each
 from dffl.cache import keep_compiled_programs
 from dffl.feature_range import normalisers, require_within_reach
-from dffl.federation import Client, Federation, fold_rows
+from dffl.federation import Client, Federation, fold_rows, limits_met
 from dffl.judging import judged, predicted, regrets_at_each, regrets_under
 from dffl.losses import Loss
 from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet
+from dffl.sets._calls import Limits
 from dffl.training import ALL, Outcome, Run, Settings
 from dffl.training.checkpoint import Checkpoint, run_fingerprint
 from dffl.training.keywords import FitKeywords, MethodChoice
@@ -97,7 +98,9 @@ class Fit:
         """
         member, costs = self._member(client), self.predict(client, x)
         if member.set.variables is not None:
-            return member.set.decide(costs, member.maximize)
+            counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
+            with Limits(counted, "decisions"):
+                return member.set.decide(costs, member.maximize)
         signed = (-costs if member.maximize else costs).reshape(-1, self.dim)
         decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
         return decisions.reshape(costs.shape) + 0.0  # no -0.0
@@ -114,7 +117,8 @@ class Fit:
         predictors = [self._member(client).predictor for client in clients]
         for client, predictor in zip(clients, predictors, strict=True):
             require_within_reach(client.name, predictor, client.x, self.feature_names)
-        return regrets_under(predictors, clients)
+        with limits_met(clients, "solves of regrets"):
+            return regrets_under(predictors, clients)
 
     def judge(self, clients: Sequence[Client]) -> list[tuple[np.ndarray, np.ndarray | None]]:
         """Each client's regrets, and those at its conditional-mean costs where it knows them."""
@@ -339,8 +343,9 @@ def running(
 
 def perform(run: Run, asked: Request) -> Fit:
     """One method's fit."""
-    outcome, jobs = run.asked_by(asked)
-    return wrap(run, asked, outcome, jobs)
+    with limits_met(run.trained_on.clients, "solves of training"):
+        outcome, jobs = run.asked_by(asked)
+        return wrap(run, asked, outcome, jobs)
 
 
 def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:

@@ -122,7 +122,7 @@ def test_a_file_that_maximises(tmp_path: Path) -> None:
     np.testing.assert_allclose(client.best_objective, [5 * 4 + 4 * 1 - 15])
     np.testing.assert_array_equal(s.decide(c, maximize=True), [[4, 1, 5]])
     with pytest.raises(
-        ValueError, match="client 'a': ModelFile sell.lp: its objective maximises known costs; make the client with max"
+        ValueError, match=r"client 'a': ModelFile sell\.lp: its objective maximises known costs; make the client with max"
     ):
         dffl.Client("a", x, c, s)
     cheap = ModelFile(path, "y_*", sense="min")  # hours now cost -3 each, so that they are wanted

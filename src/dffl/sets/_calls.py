@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -29,6 +31,37 @@ class Calls:
         """Count a call that ended at a limit."""
         self.limited += 1
         self.largest_gap = max(self.largest_gap, gap)
+
+    def __sub__(self, earlier: Calls) -> Calls:
+        """What has come since; the largest gap is that of all calls."""
+        counts = (self.asked - earlier.asked, self.repeated - earlier.repeated, self.limited - earlier.limited)
+        return Calls(*counts, self.largest_gap)
+
+
+class Limits:
+    """Notes the calls of some oracles that end at a limit while it is open, and warns of them in one line."""
+
+    def __init__(self, calls: Mapping[str, Calls], what: str):
+        self._calls, self._what = calls, what
+        self._before = {name: replace(own) for name, own in calls.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and self.found:
+            named = [
+                f"{name}: {own.limited} of {own.asked}, gap up to {own.largest_gap:.2%}" for name, own in self.found.items()
+            ]
+            more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
+            fix = "a better decision may exist; raise nodes= or seconds= of the set"
+            warnings.warn(f"{self._what} ended at a limit ({'; '.join(named[:5])}{more}): {fix}", stacklevel=3)
+
+    @property
+    def found(self) -> dict[str, Calls]:
+        """What has been asked since, for those with a call that ended at a limit."""
+        since = {name: own - self._before[name] for name, own in self._calls.items()}
+        return {name: own for name, own in since.items() if own.limited}
 
 
 class Remembered:

@@ -21,6 +21,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dffl.named import register
+from dffl.sets._calls import Calls
 
 Parameter: TypeAlias = Any
 """A set's parameter: a NumPy array, and a traced one inside compiled programs."""
@@ -130,6 +131,11 @@ class FeasibleSet(eqx.Module):
     def relaxed(self) -> FeasibleSet:
         """The set without its integer conditions: an easier one to train on. This one where there are none."""
         return self
+
+    @property
+    def calls(self) -> Calls | None:
+        """What the oracle of this single set was asked in this process, where it counts: a live count."""
+        return None
 
     @property
     def variables(self) -> tuple[str, ...] | None:

@@ -94,9 +94,10 @@ class ProgramSet(HostSet):
             raise ValueError(f"{program.owner}: costs must be finite and of shape (..., {self.dim}), found {costs.shape}")
         sense = -1.0 if maximize else 1.0
         rows = sense * costs.reshape(-1, self.dim)
-        found = self._loaded("decide").model.complete(rows, sense) if len(rows) else np.zeros((0, program.shown.size))
-        shown = found[:, program.shown] if len(rows) else found
-        return shown.reshape(*costs.shape[:-1], -1) + 0.0
+        model = self._loaded("decide").model
+        model.calls.asked += len(rows)
+        found = model.complete(rows, sense) if len(rows) else np.zeros((0, program.shown.size))
+        return found[:, program.shown].reshape(*costs.shape[:-1], program.shown.size) + 0.0
 
 
 class Lifted(HostSet):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from dffl.cache import keep_compiled_programs
-from dffl.federation import Client, Federation
+from dffl.federation import Client, Federation, limits_met
 from dffl.predictor import Normaliser
 from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor
 from dffl.training.engines.start import precision, starting_recipe
@@ -232,9 +232,11 @@ class _ClientProcess:
             seen = {name: np.asarray(value)[:1] for name, value in one.seen._asdict().items()}
             self._pipe.send({"kind": "note", "label": one.label, "number": one.number, "epochs": one.epochs} | seen)
 
-        for answer in self._engine(message).ask(message["visitor"], scope=message["scope"], note=note, **message["sent"]):
-            fields = {name: np.asarray(values) for name, values in answer.fields.items()}
-            self._pipe.send({"kind": "answer", "fields": fields})
+        # Limits of the client's own solver are said here: no message carries them.
+        with limits_met(self._federation.clients, "solves of training"):
+            for answer in self._engine(message).ask(message["visitor"], scope=message["scope"], note=note, **message["sent"]):
+                fields = {name: np.asarray(values) for name, values in answer.fields.items()}
+                self._pipe.send({"kind": "answer", "fields": fields})
 
     def kept(self, message: Message) -> None:
         mine = self._engine(message).kept(message["scope"])
