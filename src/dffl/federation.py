@@ -13,6 +13,7 @@ import numpy as np
 from dffl.batched import in_parts, solve_each
 from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet
+from dffl.sets._errors import host_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +245,8 @@ def optima(clients: Sequence[Client]) -> list[np.ndarray]:
     lacking = [client for client in dict.fromkeys(clients) if client not in _OPTIMA]
     for part in in_parts([client.c.size for client in lacking]):
         some = lacking[part]
-        solved = solve_each([client.set for client in some], [client.sense * client.c for client in some])
+        with host_errors((client.name, client.set) for client in some):
+            solved = solve_each([client.set for client in some], [client.sense * client.c for client in some])
         _OPTIMA.update(zip(some, solved, strict=True))
     return [_OPTIMA[client] for client in clients]
 

@@ -11,6 +11,7 @@ import numpy as np
 from dffl.batched import in_parts, predict_each, regret_each
 from dffl.federation import Client, optima
 from dffl.predictor import Predictor
+from dffl.sets._errors import host_errors
 
 
 def predicted(predictor: Predictor, x: np.ndarray, dim: int | None = None) -> np.ndarray:
@@ -30,7 +31,8 @@ def regrets_at_each(clients: Sequence[Client], costs: Sequence[Any]) -> list[np.
     """`regrets_at` for many clients, each at its own costs; those with one kind of set are solved for together."""
     guesses = [client.sense * np.broadcast_to(c, client.c.shape) for client, c in zip(clients, costs, strict=True)]
     own = [client.sense * client.c for client in clients]
-    return regret_each([client.set for client in clients], guesses, own, optima(clients))
+    with host_errors((client.name, client.set) for client in clients):
+        return regret_each([client.set for client in clients], guesses, own, optima(clients))
 
 
 def regrets_under(predictors: Sequence[Predictor], clients: Sequence[Client]) -> list[np.ndarray]:

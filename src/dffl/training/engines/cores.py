@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -13,15 +12,6 @@ S = TypeVar("S")
 T = TypeVar("T")
 TICK = 0.2
 """Seconds between two checks of what is running."""
-
-
-def core_count() -> int:
-    """How many cores this process may use; a worker of a study has one, which XLA's flags show."""
-    if "intra_op_parallelism_threads=1" in os.environ.get("XLA_FLAGS", "").split():
-        return 1
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @lru_cache(maxsize=1)
