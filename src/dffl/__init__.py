@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
+    from dffl import sets as sets
     from dffl.advice import Advice as Advice
     from dffl.advice import advise as advise
     from dffl.comparing import compare as compare
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from dffl.sets import FractionalKnapsack as FractionalKnapsack
     from dffl.sets import Polytope as Polytope
     from dffl.sets import Simplex as Simplex
+    from dffl.sets import Solver as Solver
     from dffl.sets import TopK as TopK
     from dffl.sets import hausdorff as hausdorff
     from dffl.sets import shape_distance as shape_distance
@@ -77,7 +79,7 @@ _HOMES = {
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "Polytope",
-        "Simplex", "TopK", "hausdorff", "shape_distance",
+        "Simplex", "Solver", "TopK", "hausdorff", "shape_distance",
     ),
     "storage": ("load",),
     "theory": ("LossGap", "loss_gap_bound"),
@@ -93,6 +95,8 @@ __all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sets":  # for dffl.sets.pyepo
+        return import_module("dffl.sets")
     if name not in _HOME:
         raise AttributeError(f"module 'dffl' has no attribute {name!r}")
     home = import_module(f"dffl.{_HOME[name]}")

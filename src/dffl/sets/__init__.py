@@ -8,10 +8,12 @@ from dffl.sets.entropy import EntropySimplex
 from dffl.sets.geometry.distance import hausdorff, shape_distance
 from dffl.sets.knapsack import FractionalKnapsack
 from dffl.sets.polytope import Polytope
+from dffl.sets.pyepo import pyepo
 from dffl.sets.simplex import Simplex
+from dffl.sets.solver import Solver
 from dffl.sets.topk import TopK
 
 __all__ = [
     "Ball", "Box", "Bracket", "Ellipsoid", "EntropySimplex", "FeasibleSet", "FractionalKnapsack", "HostSet", "Polytope",
-    "Simplex", "TopK", "hausdorff", "shape_distance", "stack",
+    "Simplex", "Solver", "TopK", "hausdorff", "pyepo", "shape_distance", "stack",
 ]  # fmt: skip
