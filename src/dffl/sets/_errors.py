@@ -1,7 +1,8 @@
 """How an error of a host model leaves a compiled program: as one line, not as a traceback of JAX.
 
-An exception inside a callback reaches the caller as ``JaxRuntimeError`` with a printed traceback as its text. So the exception
-is noted here under a number, and the number is part of what JAX carries; whoever waits for a program looks it up again.
+An exception inside a callback reaches the caller as ``JaxRuntimeError``, or from a program's second call on as ``ValueError``,
+with a printed traceback as its text. So the exception is noted here under a number, and the number is part of what JAX carries;
+whoever waits for a program looks it up again.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
-
-import jax
 
 MOST = 256
 """Errors that are remembered: one for each program that fails at the same time is enough."""
@@ -36,10 +35,10 @@ class _Passing(Exception):
     """What JAX carries."""
 
 
-def passed_out(error: Exception, digest: bytes) -> Exception:
+def passed_out(error: BaseException, digest: bytes) -> Exception:
     """What to raise inside a callback in place of ``error``, which a model raised whose set has this fingerprint."""
     number = next(_numbers)
-    _noted[number] = error, digest
+    _noted[number] = error.with_traceback(None), digest  # frames would keep models alive
     while len(_noted) > MOST:
         _noted.popitem(last=False)
     return _Passing(f"{_line(error)} [error {number} of a host model]")
@@ -53,19 +52,21 @@ def host_errors(clients: Iterable[tuple[str, Any]] = ()) -> Iterator[None]:
     """
     try:
         yield
-    except jax.errors.JaxRuntimeError as error:
+    except HostFailure as error:
+        if error.named:
+            raise
+        raise _told(error, error.digest, clients) from None
+    except (RuntimeError, ValueError) as error:
         found = _MARK.search(str(error))
         noted = _noted.pop(int(found[1]), None) if found else None
         if noted is None:
             raise
         raise _told(*noted, clients) from None
-    except HostFailure as error:
-        if error.named:
-            raise
-        raise _told(error, error.digest, clients) from None
 
 
-def _told(error: BaseException, digest: bytes, clients: Iterable[tuple[str, Any]]) -> Exception:
+def _told(error: BaseException, digest: bytes, clients: Iterable[tuple[str, Any]]) -> BaseException:
+    if isinstance(error, KeyboardInterrupt):
+        return error
     owners = [name for name, s in clients if getattr(s, "on_host", False) and s.digest.tobytes() == digest]
     line = _line(error)
     if isinstance(error, RuntimeError):

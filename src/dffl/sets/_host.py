@@ -308,6 +308,6 @@ def _each(
         rows = values[index].reshape(-1, values.shape[-1])
         try:
             out[index] = function(lookup(family, digests[index]), rows).reshape(out[index].shape)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             raise passed_out(error, digests[index].tobytes()) from None
     return out

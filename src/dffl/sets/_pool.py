@@ -28,7 +28,6 @@ from dffl.solving.worker import Recipe, Solving, receive, send
 
 BUILDING = 120.0
 """Seconds that a process gets to start and to build a solver, beside those of an answer: it may import PyTorch."""
-TRIES = 2
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from dffl.solving.worker import main; main()"
 _ENDED = ("ended", None)
 
@@ -63,9 +62,9 @@ def unpicklable(name: str, error: Exception) -> str:
 class _Died(Exception):
     """A worker ended, or was ended, instead of answering: how, and at which of its rows (None before the first)."""
 
-    def __init__(self, how: str, row: int | None):
+    def __init__(self, how: str, row: int | None, by_itself: bool):
         super().__init__(how)
-        self.how, self.row = how, row
+        self.how, self.row, self.by_itself = how, row, by_itself
 
 
 class _Worker:
@@ -128,10 +127,11 @@ class _Worker:
             what, value = self._said.get(timeout=limit)
         except Empty:
             self.kill()
-            raise _Died(f"gave no answer within {limit:g} seconds and was ended", row) from None
+            raise _Died(f"gave no answer within {limit:g} seconds and was ended", row, by_itself=False) from None
         if (what, value) == _ENDED:
             code = self._process.wait()
-            raise _Died(f"ended (exit code {code})" if code >= 0 else f"was killed by signal {-code}", row)
+            how = f"ended (exit code {code})" if code >= 0 else f"was killed by signal {-code}"
+            raise _Died(f"{how}, as it did when it was tried before", row, by_itself=True)
         return what, value
 
     def _listen(self) -> None:
@@ -191,17 +191,17 @@ class Pool:
         self, workers: list[_Worker], number: int, job: Job, rows: np.ndarray, start: int, seconds: float
     ) -> np.ndarray | RowError:
         """A worker's answers. One that dies is replaced, and its rows are tried once more."""
-        for trial in range(TRIES):
+        again = True
+        while True:
             try:
                 return workers[number].finish(job, rows, seconds)
             except _Died as died:
-                if trial + 1 < TRIES:
-                    workers[number] = self._replaced(workers[number])
-                    workers[number].begin(job, rows)
-                    continue
-                where = "before its first row" if died.row is None else f"row {start + died.row}"
-                raise ValueError(f"solver {job.name!r}: {where}: its process {died.how}, twice") from None
-        raise AssertionError
+                if not (died.by_itself and again):
+                    where = "before its first row" if died.row is None else f"row {start + died.row}"
+                    raise ValueError(f"solver {job.name!r}: {where}: its process {died.how}") from None
+            again = False
+            workers[number] = self._replaced(workers[number])
+            workers[number].begin(job, rows)
 
     def _lease(self, kind: str, wanted: int) -> list[_Worker]:
         """As many workers as there are free places, one at least."""
@@ -227,7 +227,8 @@ class Pool:
     def _give_back(self, workers: Iterable[_Worker]) -> None:
         with self._free:
             for worker in workers:
-                self._busy.remove(worker)
+                if worker in self._busy:
+                    self._busy.remove(worker)
                 if worker.alive:
                     self._idle.append(worker)
             self._free.notify_all()

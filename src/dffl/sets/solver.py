@@ -36,8 +36,8 @@ class Solver(HostSet):
 
     The function is asked by one thread at a time, in this process; ``processes`` > 0 asks it in so many processes of its own
     (no more than there are cores), which needs a function at the top of a module. There it may crash, and it may take
-    ``seconds`` for a call; a process that ends or takes longer is replaced, and after the second time the solver is named.
-    Processes are shared by all solvers, and end with this one.
+    ``seconds`` for a call: a process that takes longer is ended, and one that ends is replaced and tried once more, before the
+    solver is refused by name. Processes are shared by all solvers, and end with this one.
 
     Whether the set is convex is not known: support, diameter and distances are those of its convex hull.
     """
@@ -214,7 +214,7 @@ def handed_in(name: str, dim: int, given: Any) -> Solver:
     dimension(f"solver {name!r:.80}", dim)
     if isinstance(given, Solver):
         found = given
-    elif callable(given):
+    elif callable(given) and not isinstance(given, type):
         found = Solver(given, dim, name=name)
     elif hasattr(given, "setObj") and hasattr(given, "num_cost"):
         from dffl.sets.pyepo import pyepo
