@@ -284,6 +284,11 @@ def test_a_lambda_is_refused_by_the_processes_engine_in_one_line() -> None:
         dffl.fit(federation(s), "fedavg", rounds=1, engine="processes")
 
 
+def test_losses_that_smooth_are_refused_before_anything_trains() -> None:
+    with pytest.raises(ValueError, match="Solver: it cannot project onto itself, since its function only minimises"):
+        dffl.fit(federation(dffl.Solver(cheapest, D)), "fedavg", rounds=1, loss="rspo+")
+
+
 # On disk.
 
 

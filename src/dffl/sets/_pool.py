@@ -48,8 +48,10 @@ def job(name: str, maker: Callable[[], Solving], kind: str = "", first: tuple[st
         content = pickle.dumps(maker)
     except Exception as error:  # anything can refuse to be pickled, in any way
         raise ValueError(unpicklable(name, error)) from None
-    words = spawn.get_preparation_data(name)
-    main = {key: value for key, value in words.items() if key.startswith("init_main")} if b"__main__" in content else None
+    main = None
+    if b"__main__" in content or b"__mp_main__" in content:  # the script, here or in a process that was itself started from it
+        words = spawn.get_preparation_data(name)
+        main = {key: value for key, value in words.items() if key.startswith("init_main")}
     return Job(name, kind, hashlib.blake2b(content, digest_size=16).digest(), Recipe(first, main, content))
 
 

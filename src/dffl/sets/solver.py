@@ -110,6 +110,10 @@ class Solver(HostSet):
     def __repr__(self) -> str:
         return super().__repr__() if self.batch_shape else f"Solver({self.name!r}, dim={self.dim})"
 
+    @property
+    def no_projection(self) -> str:
+        return "Solver: it cannot project onto itself, since its function only minimises; choose a loss that does not smooth"
+
     def _minimise(self, c: Array) -> Array:
         w = super()._minimise(c)
         if self._within is None:
