@@ -28,6 +28,13 @@ def exits(c: np.ndarray) -> np.ndarray:
     return cheapest(c)
 
 
+def exits_or_is_slow(c: np.ndarray) -> np.ndarray:
+    if c[0] > MARK:
+        os._exit(7)
+    time.sleep(0.3)
+    return cheapest(c)
+
+
 def hangs(c: np.ndarray) -> np.ndarray:
     if c[0] > MARK:
         time.sleep(600)

@@ -90,6 +90,14 @@ def test_one_that_dies_twice_is_named_with_its_row(pool: _pool.Pool) -> None:
     np.testing.assert_array_equal(pool.solve(job(solvers.exits), COSTS, 2, 60), EXPECTED)
 
 
+def test_a_call_that_ends_early_leaves_nothing_behind_for_the_next(pool: _pool.Pool) -> None:
+    slow, rows = job(solvers.exits_or_is_slow), COSTS.copy()
+    rows[0, 0] = MARK + 1
+    with pytest.raises(ValueError, match="row 0: its process ended"):
+        pool.solve(slow, rows, 2, 60)  # the second worker is in the middle of its rows
+    np.testing.assert_array_equal(pool.solve(slow, COSTS[2:], 2, 60), EXPECTED[2:])
+
+
 def test_one_that_hangs_is_ended_and_named(pool: _pool.Pool) -> None:
     begin = time.monotonic()
     with pytest.raises(

@@ -344,6 +344,8 @@ def test_nothing_is_kept_of_a_function_that_is_gone() -> None:
     s = dffl.Solver(mine, D)
     with pytest.raises(ValueError, match="row 7: RuntimeError"):
         s.solve(MARKED)
+    with pytest.raises(RuntimeError, match="solver 'mine': row 7: RuntimeError"):  # a program of the user's own
+        jax.jit(lambda c, s=s: s.solve(c))(MARKED)
     gone = weakref.ref(mine)
     del s, mine
     gc.collect()

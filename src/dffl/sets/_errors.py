@@ -38,7 +38,7 @@ class _Passing(Exception):
 def passed_out(error: BaseException, digest: bytes) -> Exception:
     """What to raise inside a callback in place of ``error``, which a model raised whose set has this fingerprint."""
     number = next(_numbers)
-    _noted[number] = error.with_traceback(None), digest  # frames would keep models alive
+    _noted[number] = _alone(error), digest
     while len(_noted) > MOST:
         _noted.popitem(last=False)
     return _Passing(f"{_line(error)} [error {number} of a host model]")
@@ -64,14 +64,18 @@ def host_errors(clients: Iterable[tuple[str, Any]] = ()) -> Iterator[None]:
         raise _told(*noted, clients) from None
 
 
-def _told(error: BaseException, digest: bytes, clients: Iterable[tuple[str, Any]]) -> BaseException:
+def _alone(error: BaseException) -> BaseException:
+    """The error without its tracebacks, whose frames would keep models alive."""
     if isinstance(error, KeyboardInterrupt):
+        return KeyboardInterrupt()
+    return RuntimeError(_line(error)) if isinstance(error, RuntimeError) else HostFailure(_line(error))
+
+
+def _told(error: BaseException, digest: bytes, clients: Iterable[tuple[str, Any]]) -> BaseException:
+    if not isinstance(error, HostFailure):
         return error
     owners = [name for name, s in clients if getattr(s, "on_host", False) and s.digest.tobytes() == digest]
-    line = _line(error)
-    if isinstance(error, RuntimeError):
-        return RuntimeError(line)
-    told = HostFailure(f"{_whose(owners)}: {line}" if owners else line)
+    told = HostFailure(f"{_whose(owners)}: {error}" if owners else str(error))
     told.digest, told.named = digest, bool(owners)
     return told
 

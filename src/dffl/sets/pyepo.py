@@ -38,13 +38,13 @@ def pyepo(
     these have different names. ``contains`` and ``seconds`` are as for `dffl.Solver`.
     """
     whose = model if isinstance(model, type) else getattr(model, "func", model) if callable(model) else type(model)
-    name = f"pyepo {whose.__name__}" if name is None else name
+    name = f"pyepo {getattr(whose, '__name__', type(whose).__name__)}" if name is None else name
     cuts: list[tuple[Any, float]] = []
     if isinstance(model, type) or callable(model):
         if isinstance(model, type) and not hasattr(model, "setObj"):
             raise ValueError(f"pyepo: model must be a class of models of PyEPO, found {model.__name__}")
         build: epo.Build = partial(model, **arguments)
-        words = arguments
+        words = getattr(model, "keywords", {}) | arguments
     elif hasattr(model, "to_spec") and hasattr(model, "setObj"):
         if arguments:
             fix = "arguments go with a class; an instance has its own"

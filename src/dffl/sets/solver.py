@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
@@ -135,6 +136,7 @@ class _Model:
     def __init__(self, arguments: dict[str, Any], ask: Ask | _pool.Job, inside: Inside | None):
         self.arguments, self._ask, self._inside = arguments, ask, inside
         self.name: str = arguments["name"]
+        self._one_at_a_time = threading.Lock()  # a user's function need not be ready for threads
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         try:
@@ -142,7 +144,8 @@ class _Model:
                 wanted = self.arguments["processes"], self.arguments["seconds"]
                 w = _pool.shared().solve(self._ask, costs, *wanted)
             else:
-                w = np.array(list(self._ask(costs))).reshape(costs.shape)
+                with self._one_at_a_time:
+                    w = np.array(list(self._ask(costs))).reshape(costs.shape)
             if self._inside is not None:
                 self.refuse(w, ~self._asked_inside(w))
         except RowError as error:
@@ -167,7 +170,8 @@ class _Model:
         asked, whole = self._inside, self.arguments["batched"]
         assert asked is not None
         points = [w] if whole else list(w)
-        parts = [_verdict(asked, rows.copy(), number, len(w) if whole else None) for number, rows in enumerate(points)]
+        with self._one_at_a_time:
+            parts = [_verdict(asked, rows.copy(), number, len(w) if whole else None) for number, rows in enumerate(points)]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
 
@@ -190,9 +194,9 @@ TOLERANCE = {4: 1e-4, 8: 1e-6}
 
 def _refuse_outside(loaded: Loaded, rows: np.ndarray) -> np.ndarray:
     model: _Model = loaded.model
-    known = np.isfinite(rows).all(axis=-1)  # costs that are not finite have no answer
     try:
-        model.refuse(rows[:, :-1], known & (rows[:, -1] > TOLERANCE[rows.dtype.itemsize]))
+        # Costs that are not finite have no answer, and NaN is not above anything.
+        model.refuse(rows[:, :-1], rows[:, -1] > TOLERANCE[rows.dtype.itemsize])
     except RowError as error:
         raise HostFailure(f"solver {model.name!r}: {error}") from None
     return rows
