@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
+    from dffl import sets as sets
     from dffl.advice import Advice as Advice
     from dffl.advice import advise as advise
     from dffl.comparing import compare as compare
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from dffl.sets import Polytope as Polytope
     from dffl.sets import ShortestPath as ShortestPath
     from dffl.sets import Simplex as Simplex
+    from dffl.sets import Solver as Solver
     from dffl.sets import TopK as TopK
     from dffl.sets import ZeroOneKnapsack as ZeroOneKnapsack
     from dffl.sets import hausdorff as hausdorff
@@ -84,8 +86,8 @@ _HOMES = {
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Assignment", "Ball", "Battery", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
-        "FractionalKnapsack", "MixedInteger", "ModelFile", "Polytope", "ShortestPath", "Simplex", "TopK", "ZeroOneKnapsack",
-        "hausdorff", "shape_distance",
+        "FractionalKnapsack", "MixedInteger", "ModelFile", "Polytope", "ShortestPath", "Simplex", "Solver", "TopK",
+        "ZeroOneKnapsack", "hausdorff", "shape_distance",
     ),
     "storage": ("load",),
     "theory": ("LossGap", "loss_gap_bound"),
@@ -101,6 +103,8 @@ __all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sets":  # for dffl.sets.pyepo
+        return import_module("dffl.sets")
     if name not in _HOME:
         raise AttributeError(f"module 'dffl' has no attribute {name!r}")
     home = import_module(f"dffl.{_HOME[name]}")

@@ -17,6 +17,7 @@ from jax import Array
 from dffl.losses import regret
 from dffl.predictor import Predictor
 from dffl.sets import FeasibleSet
+from dffl.sets._errors import host_errors
 from dffl.tiles import is_array, over_tiles
 
 
@@ -28,7 +29,7 @@ def predict_each(predictors: Sequence[Predictor], features: Sequence[np.ndarray]
 
 def solve_each(sets: Sequence[FeasibleSet], costs: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The best decisions (n, d) of each single set at its own costs (n, d)."""
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), host_errors():
         return over_tiles(_solve, sets, [(c,) for c in costs], [s.dim for s in sets])
 
 
@@ -36,7 +37,7 @@ def regret_each(
     sets: Sequence[FeasibleSet], guesses: Sequence[np.ndarray], costs: Sequence[np.ndarray], optima: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """The regret of each sample (n,) when minimisers decide by their guesses, given their best decisions w*(c)."""
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), host_errors():
         return over_tiles(_regret, sets, list(zip(guesses, costs, optima, strict=True)), [s.dim for s in sets])
 
 

@@ -14,6 +14,7 @@ from dffl.batched import in_parts, solve_each
 from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet
 from dffl.sets._calls import Limits
+from dffl.sets._errors import host_errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +275,9 @@ def optima(clients: Sequence[Client]) -> list[np.ndarray]:
     lacking = [client for client in dict.fromkeys(clients) if client not in _OPTIMA]
     for part in in_parts([client.c.size for client in lacking]):
         some = lacking[part]
-        solved = solve_each([client.oracle for client in some], [client.sense * client.completed(client.c) for client in some])
+        with host_errors((client.name, client.oracle) for client in some):
+            costs = [client.sense * client.completed(client.c) for client in some]
+            solved = solve_each([client.oracle for client in some], costs)
         _OPTIMA.update(zip(some, solved, strict=True))
     return [_OPTIMA[client] for client in clients]
 

@@ -23,6 +23,7 @@ from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet
 from dffl.sets._calls import Limits
+from dffl.sets._errors import host_errors
 from dffl.training import ALL, Outcome, Run, Settings
 from dffl.training.checkpoint import Checkpoint, run_fingerprint
 from dffl.training.keywords import FitKeywords, MethodChoice
@@ -102,7 +103,8 @@ class Fit:
             with Limits(counted, "decisions"):
                 return member.set.decide(costs, member.maximize)
         signed = (-costs if member.maximize else costs).reshape(-1, self.dim)
-        decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
+        with host_errors([(member.name, member.set)]):
+            decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
         return decisions.reshape(costs.shape) + 0.0  # no -0.0
 
     def regrets(self, client: Client) -> np.ndarray:

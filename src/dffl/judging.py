@@ -11,6 +11,7 @@ import numpy as np
 from dffl.batched import in_parts, predict_each, regret_each
 from dffl.federation import Client, optima
 from dffl.predictor import Predictor
+from dffl.sets._errors import host_errors
 
 
 def predicted(predictor: Predictor, x: np.ndarray, dim: int | None = None) -> np.ndarray:
@@ -31,7 +32,8 @@ def regrets_at_each(clients: Sequence[Client], costs: Sequence[Any]) -> list[np.
     whole = [np.broadcast_to(c, client.c.shape) for client, c in zip(clients, costs, strict=True)]
     guesses = [client.sense * client.completed(c) for client, c in zip(clients, whole, strict=True)]
     own = [client.sense * client.completed(client.c) for client in clients]
-    return regret_each([client.oracle for client in clients], guesses, own, optima(clients))
+    with host_errors((client.name, client.oracle) for client in clients):
+        return regret_each([client.oracle for client in clients], guesses, own, optima(clients))
 
 
 def regrets_under(predictors: Sequence[Predictor], clients: Sequence[Client]) -> list[np.ndarray]:

@@ -1,7 +1,8 @@
 """Fits on disk: one sealed zip file with a manifest in JSON, arrays as .npy and the history as Parquet. Nothing is pickled.
 
 A predictor is stored as the tree of its fields. A network is stored as its vector of numbers and rebuilt by the factory that
-made it, so a fit with a network of one's own is loaded with ``load(path, network=factory)``.
+made it, so a fit with a network of one's own is loaded with ``load(path, network=factory)``. A black-box solver is stored by
+its name, and handed in again: ``load(path, solvers={name: function})``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import dataclasses
 import io
 import json
 import math
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,8 @@ from dffl.files import write_whole
 from dffl.fitting import Fit, Member
 from dffl.named import plain, rebuilt
 from dffl.predictor import NetworkFactory, Normaliser, Predictor, Template
-from dffl.sets import FeasibleSet
+from dffl.sets import FeasibleSet, Solver
+from dffl.sets.solver import handed_in
 from dffl.tiles import Flat, is_array, places_by
 from dffl.training import METHODS, Settings
 from dffl.training.settings import MOVED
@@ -66,14 +69,18 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
     write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may reveal what trained it
 
 
-def load(path: str | PathLike[str], network: NetworkFactory | None = None) -> Fit:
-    """Read a fit that `Fit.save` wrote. ``network`` is the factory of a network of one's own."""
+def load(path: str | PathLike[str], network: NetworkFactory | None = None, solvers: Mapping[str, Any] | None = None) -> Fit:
+    """Read a fit that `Fit.save` wrote. ``network`` is the factory of a network of one's own.
+
+    ``solvers`` has, by name, the functions of `dffl.Solver` sets, or those sets themselves, which keep their options; for
+    `dffl.sets.pyepo` also PyEPO's models.
+    """
     source = Path(path)
     if not source.is_file():
         raise ValueError(f"{source}: {'a folder, not a saved fit' if source.is_dir() else 'no such file'}")
     try:
         archive = read(source, "manifest.json", "a dffl fit")
-        fit = _rebuild(_manifest(archive), archive.members, network)
+        fit = _rebuild(_manifest(archive), archive.members, network, solvers or {})
         _check(fit)
     except ValueError as error:
         raise ValueError(f"{source}: {in_one_line(error)}") from None
@@ -98,7 +105,9 @@ def _manifest(archive: Archive) -> dict[str, Any]:
     return manifest
 
 
-def _rebuild(manifest: dict[str, Any], contents: dict[str, bytes], network: NetworkFactory | None) -> Fit:
+def _rebuild(
+    manifest: dict[str, Any], contents: dict[str, bytes], network: NetworkFactory | None, solvers: Mapping[str, Any]
+) -> Fit:
     method, features, dim = manifest["method"], manifest["features"], manifest["dim"]
     about, options = manifest.get("about", {}), manifest.get("options", {})
     if not isinstance(method, str) or not isinstance(about, dict):
@@ -115,7 +124,7 @@ def _rebuild(manifest: dict[str, Any], contents: dict[str, bytes], network: Netw
     if wanted is not None and network is None:
         raise ValueError(f"trained with the network {wanted!r:.80}; hand in its factory: load(path, network=...)")
     settings = Settings.read(values, network if wanted is not None else None)
-    reader = _Reader(contents, settings, features, dim)
+    reader = _Reader(contents, settings, features, dim, solvers)
     members = [Member(**{name: reader.decode(value) for name, value in row.items()}) for row in manifest["members"]]
     by_name = {member.name: member for member in members}
     if not members or len(by_name) < len(members):
@@ -193,6 +202,7 @@ class _Writer:
     def __init__(self) -> None:
         self.arrays: dict[bytes, int] = {}
         self._networks: dict[int, int] = {}  # by id: they live as long as the fit
+        self._solvers: dict[str, Solver] = {}
 
     def encode(self, value: Any) -> Any:
         if value is None or isinstance(value, bool | int | float | str):
@@ -202,6 +212,9 @@ class _Writer:
         if isinstance(value, np.ndarray | jax.Array):
             return {"array": self._number(value)}
         if isinstance(value, FeasibleSet):
+            if isinstance(value, Solver) and self._solvers.setdefault(value.name, value) != value:
+                fix = "give each its own name=, by which it is handed in when the fit is loaded"
+                raise ValueError(f"cannot save: two different solvers are named {value.name!r}; {fix}")
             return {"set": type(value).__name__, "spec": self._fields(value.spec())}
         if isinstance(value, Predictor | Normaliser):
             own = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
@@ -228,8 +241,8 @@ class _Writer:
 class _Reader:
     """Turns the JSON tree back into objects."""
 
-    def __init__(self, contents: dict[str, bytes], settings: Settings, features: int, dim: int):
-        self._contents = contents
+    def __init__(self, contents: dict[str, bytes], settings: Settings, features: int, dim: int, solvers: Mapping[str, Any]):
+        self._contents, self._solvers = contents, dict(solvers)
         self._settings, self._features, self._dim = settings, features, dim
         self._template: Template | None = None
         self._networks: dict[int, Any] = {}
@@ -246,12 +259,21 @@ class _Reader:
         if "tuple" in value:
             return tuple(self.decode(one) for one in value["tuple"])
         if "set" in value:
-            return _known(FeasibleSet.families, value["set"], "set")(**self._fields(value["spec"]))
+            family, spec = _known(FeasibleSet.families, value["set"], "set"), self._fields(value["spec"])
+            return self._solver(**spec) if family is Solver else family(**spec)
         kinds: dict[str, Any] = {"Normaliser": Normaliser, **Predictor.kinds}
         return _known(kinds, value["kind"], "predictor")(**self._fields(value["fields"]))
 
     def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: self.decode(value) for name, value in fields.items()}
+
+    def _solver(self, name: str, dim: int) -> Solver:
+        if not isinstance(name, str) or name not in self._solvers:
+            fix = f"hand it in: load(path, solvers={{{name!r:.80}: function}})"
+            raise ValueError(f"it needs the solver {name!r:.80}, whose code is not in the file; {fix}")
+        # The set, not the function, from now on: all clients that share it share one.
+        self._solvers[name] = handed_in(name, dim, self._solvers[name])
+        return self._solvers[name]
 
     def _array(self, number: int) -> np.ndarray:
         return unpacked(self._contents[f"arrays/{number}.npy"])

@@ -14,13 +14,15 @@ from dffl.sets.mixed_integer import MixedInteger
 from dffl.sets.model_file import ModelFile
 from dffl.sets.polytope import Polytope
 from dffl.sets.program_set import Lifted, completed
+from dffl.sets.pyepo import pyepo
 from dffl.sets.shortest_path import ShortestPath
 from dffl.sets.simplex import Simplex
+from dffl.sets.solver import Solver
 from dffl.sets.topk import TopK
 from dffl.sets.zero_one_knapsack import ZeroOneKnapsack
 
 __all__ = [
     "Assignment", "Ball", "Battery", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
-    "FractionalKnapsack", "HostSet", "Lifted", "MixedInteger", "ModelFile", "Polytope", "ShortestPath", "Simplex", "TopK",
-    "ZeroOneKnapsack", "completed", "hausdorff", "shape_distance", "stack",
+    "FractionalKnapsack", "HostSet", "Lifted", "MixedInteger", "ModelFile", "Polytope", "ShortestPath", "Simplex", "Solver",
+    "TopK", "ZeroOneKnapsack", "completed", "hausdorff", "pyepo", "shape_distance", "stack",
 ]  # fmt: skip

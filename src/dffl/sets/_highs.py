@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import highspy
 import numpy as np
 
 from dffl.sets._nearest import Nearest
+
+if TYPE_CHECKING:
+    import highspy
+else:
+    from dffl.sets._highspy import highspy
 
 
 class LP(NamedTuple):

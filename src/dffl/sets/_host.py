@@ -23,6 +23,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dffl.sets._calls import REMEMBERED_BYTES, Calls, Remembered
+from dffl.sets._errors import host_errors, passed_out
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, stack
 
 
@@ -214,12 +215,14 @@ class HostSet(FeasibleSet):
 
     def solve(self, c: ArrayLike) -> Array:
         # JAX may return before the host was asked, and the caller may then drop the set.
-        return jax.block_until_ready(super().solve(c))
+        with host_errors():
+            return jax.block_until_ready(super().solve(c))
 
     def project(self, v: ArrayLike) -> Array:
         if not self.projects:
             raise ValueError(self.no_projection)
-        return jax.block_until_ready(super().project(v))
+        with host_errors():
+            return jax.block_until_ready(super().project(v))
 
     @property
     def projects(self) -> bool:
@@ -244,7 +247,8 @@ class HostSet(FeasibleSet):
         return lookup(type(self), np.asarray(self._single(what).digest))
 
     def _over_batch(self, function: Callable[[Any, Array], Array], c: Array) -> Array:
-        return jax.block_until_ready(_compiled(function, self, c))
+        with host_errors():
+            return jax.block_until_ready(_compiled(function, self, c))
 
     def _minimise(self, c: Array) -> Array:
         return _from_host(Loaded.solve, self._held, c, c.shape)
@@ -321,5 +325,8 @@ def _each(
     out = np.empty(values.shape if keep_last else values.shape[:-1], values.dtype)
     for index in np.ndindex(*batch):
         rows = values[index].reshape(-1, values.shape[-1])
-        out[index] = function(lookup(family, digests[index]), rows).reshape(out[index].shape)
+        try:
+            out[index] = function(lookup(family, digests[index]), rows).reshape(out[index].shape)
+        except (Exception, KeyboardInterrupt) as error:
+            raise passed_out(error, digests[index].tobytes()) from None
     return out

@@ -7,11 +7,15 @@ import re
 import tempfile
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import highspy
 import numpy as np
 from scipy import sparse
+
+if TYPE_CHECKING:
+    import highspy
+else:
+    from dffl.sets._highspy import highspy
 
 FORMATS = {".mps": "mps", ".lp": "lp", ".mps.gz": "mps", ".lp.gz": "lp"}
 MOST_CHARACTERS = 200_000_000

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import highspy
 import numpy as np
 from scipy import sparse
 
+if TYPE_CHECKING:
+    import highspy
+else:
+    from dffl.sets._highspy import highspy
+
 CONTINUOUS, INTEGER, SEMI_CONTINUOUS, SEMI_INTEGER = range(4)
 """Kinds of columns, as HiGHS numbers them. A semi-continuous or semi-integer one may also be zero."""
-_TYPES = highspy.HighsVarType
-KINDS = (_TYPES.kContinuous, _TYPES.kInteger, _TYPES.kSemiContinuous, _TYPES.kSemiInteger)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,7 @@ class Program:
         lp.col_cost_ = np.zeros(matrix.shape[1])
         lp.col_lower_, lp.col_upper_ = self.lower, self.upper
         if self.integer:
-            lp.integrality_ = [KINDS[kind] for kind in self.kind]
+            lp.integrality_ = [highspy.HighsVarType(int(kind)) for kind in self.kind]
         lp.row_lower_, lp.row_upper_ = low, high
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indptr, matrix.indices, matrix.data

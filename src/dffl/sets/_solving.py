@@ -11,9 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import highspy
 import numpy as np
 
 from dffl.cores import core_count
@@ -22,7 +21,11 @@ from dffl.sets._highs import WarmLP, set_options
 from dffl.sets._program import CONTINUOUS, Program
 from dffl.sets._rounding import rounded_for_free
 
-INFINITY = highspy.kHighsInf
+if TYPE_CHECKING:
+    import highspy
+else:
+    from dffl.sets._highspy import highspy
+
 EXACT: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,

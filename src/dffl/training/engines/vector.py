@@ -22,6 +22,7 @@ from dffl.cores import core_count
 from dffl.federation import Federation
 from dffl.predictor import Normaliser
 from dffl.sets import FeasibleSet, stack
+from dffl.sets._errors import host_errors
 from dffl.sets.base import structure
 from dffl.tiles import places_by
 from dffl.training.batches import Batches
@@ -96,9 +97,10 @@ class VectorEngine:
 
         notes = _Notes(note or _ignore)
         sites = list(self.sites(members, scope, notes.add))
-        for answer in side_by_side(visit, sites, self._cores, notes.pass_on, notes.stop):
-            notes.pass_on()
-            yield answer
+        with host_errors((client.name, client.oracle) for client in self.federation):
+            for answer in side_by_side(visit, sites, self._cores, notes.pass_on, notes.stop):
+                notes.pass_on()
+                yield answer
 
     def sites(
         self, members: np.ndarray | None = None, scope: str = "", note: Callable[[Note], None] | None = None

@@ -1,0 +1,73 @@
+"""Asks a function for each row of costs and checks what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+Asked = Callable[[np.ndarray], Any]
+
+
+class RowError(ValueError):
+    """What went wrong, at which row of the costs; where several were asked for at once, at which of them began."""
+
+    def __init__(self, row: int, words: str, last: int | None = None):
+        super().__init__(row, words, last)
+        self.row, self.words, self.last = row, words, last
+
+    def __str__(self) -> str:
+        rows = f"row {self.row}" if self.last in (None, self.row) else f"rows {self.row} to {self.last}"
+        return f"{rows}: {self.words}"
+
+    def shifted(self, by: int) -> RowError:
+        """The same error of rows that are counted from elsewhere."""
+        return RowError(self.row + by, self.words, None if self.last is None else self.last + by)
+
+
+def answers(function: Asked, batched: bool, rows: np.ndarray) -> Iterator[np.ndarray]:
+    """One checked minimiser (d,) for each row; all rows (n, d) at once if the function is batched."""
+    if batched:
+        last = len(rows) - 1
+        yield from _checked(_asked(function, rows.copy(), 0, last), rows.shape, 0, last)
+        return
+    for number, row in enumerate(rows):
+        # A copy: a function may write into what it is given.
+        yield _checked(_asked(function, row.copy(), number), row.shape, number)
+
+
+def in_one_line(error: BaseException) -> str:
+    """The kind of an exception and its words."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:500]
+
+
+def _asked(function: Asked, costs: np.ndarray, row: int, last: int | None = None) -> Any:
+    try:
+        return function(costs)
+    except (Exception, SystemExit) as error:  # whatever a function raises, it is told as its own mistake
+        raise RowError(row, in_one_line(error), last) from None
+
+
+def _checked(found: Any, shape: tuple[int, ...], row: int, last: int | None = None) -> np.ndarray:
+    wanted = (
+        f"its answer must be {shape[0]} numbers" if last is None else f"its answer must be a table of numbers of shape {shape}"
+    )
+    try:
+        array = np.asarray(found)
+    except Exception:  # lists of different lengths, or an object that refuses to be an array
+        raise RowError(row, f"{wanted}, found {found!r:.80}", last) from None
+    if array.dtype.kind not in "fiub":
+        raise RowError(row, f"{wanted}, found {_kind(found)}", last)
+    if array.shape != shape:
+        raise RowError(row, f"{wanted}, found shape {array.shape}", last)
+    # A copy again: a function may answer with one array that it changes later.
+    array = np.array(array, dtype=np.float64)
+    if not np.isfinite(array).all():
+        at = int(np.argmax(~np.isfinite(array.reshape(-1, shape[-1])).all(axis=1)))
+        raise RowError(row + at, f"its answer must be finite, found {array[~np.isfinite(array)][0]}")
+    return array
+
+
+def _kind(found: Any) -> str:
+    return "None" if found is None else f"{type(found).__name__} {' '.join(repr(found).split()):.80}"
