@@ -64,7 +64,9 @@ class ConsecutiveHours(NumberSet):
         def add(onward: Array, _: None) -> tuple[Array, Array]:
             """From the least costs of the later runs, for each hour from which on they are, those with one run more."""
             costs = one + onward[self.run :]
-            return jnp.concatenate([lax.cummin(costs, reverse=True), late]), costs
+            # A plain loop: with lax.cummin two runs take twice as long, and the program longer to compile.
+            _, least = lax.scan(lambda a, b: (jnp.minimum(a, b),) * 2, late[0], costs, reverse=True)
+            return jnp.concatenate([least, late]), costs
 
         def trace(state: tuple[Array, Array], costs: Array) -> tuple[tuple[Array, Array], None]:
             """From the hour at which the machine is free again to that after its next run."""
