@@ -69,7 +69,7 @@ class ConsecutiveHours(NumberSet):
             """From the least costs of the later runs, for each hour from which on they are, those with one run more."""
             costs = one + onward[self.run :]
             # A plain loop: with lax.cummin two runs take twice as long, and the program longer to compile.
-            _, least = lax.scan(lower, late[0], costs, reverse=True)
+            least = lax.scan(lower, late[0], costs, reverse=True)[1]
             return jnp.concatenate([least, late]), costs
 
         def trace(state: tuple[Array, Array], costs: Array) -> tuple[tuple[Array, Array], None]:
