@@ -84,7 +84,7 @@ class ShortestPath(FeasibleSet):
         _, stays = lax.scan(back, end, (jnp.asarray(ways.stay), jnp.asarray(ways.step)), reverse=True)
         begin = jnp.broadcast_to((np.arange(len(end)) == 0)[:, None], end.shape)
         _, used = lax.scan(walk, begin, stays)
-        return jnp.stack(used).reshape(-1, end.shape[1])[ways.place].T.reshape(c.shape).astype(c.dtype)
+        return jnp.stack(used).reshape(2 * ways.stay.size, end.shape[1])[ways.place].T.reshape(c.shape).astype(c.dtype)
 
     def _excess(self, w: Array) -> Array:
         tails, heads = _arcs(self.rows, self.columns).T
