@@ -14,7 +14,7 @@ KINDS = ("topk", "entropy", "polytope")
 
 
 def feasible_sets(d: int = D) -> dict[str, dffl.FeasibleSet]:
-    """One set of every family."""
+    """One set of every family that has sets of any dimension."""
     rows = np.random.default_rng(3).uniform(0.2, 1, (3, d))
     return {
         "knapsack": dffl.FractionalKnapsack(np.linspace(0.5, 1.5, d), 0.4 * d),
@@ -25,6 +25,8 @@ def feasible_sets(d: int = D) -> dict[str, dffl.FeasibleSet]:
         "ball": dffl.Ball(np.ones(d), 2.0),
         "ellipsoid": dffl.Ellipsoid(np.zeros(d), np.diag(np.arange(1.0, d + 1))),
         "polytope": dffl.Polytope(A_ub=rows, b_ub=rows.sum(axis=1) / 2, lower=np.zeros(d), upper=np.ones(d)),
+        "items": dffl.ZeroOneKnapsack(np.arange(1.0, d + 1), 1.5 * d),
+        "hours": dffl.ConsecutiveHours(d, 2),
     }
 
 

@@ -72,7 +72,7 @@ def test_an_integer_solver_agrees(dim: int, run: int, runs: int, first: int, las
         assert one @ answer <= optimum(rows, one @ hours) + TOLERANCE[dtype] * np.abs(one).sum()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_all_schedules_agree_also_on_ties(data: st.DataObject) -> None:
     dim = data.draw(st.integers(1, 10))
@@ -84,14 +84,12 @@ def test_all_schedules_agree_also_on_ties(data: st.DataObject) -> None:
     every = all_schedules(s)
     c = np.random.default_rng(data.draw(st.integers(0, 10**6))).integers(-1, 2, (12, dim)).astype(np.float32)
     wanted = every[np.argmin(c @ every.T, axis=1)]  # whole numbers: ties are exact
-    for dtype in TOLERANCE:
-        np.testing.assert_array_equal(solve(s, c, dtype), wanted)
+    np.testing.assert_array_equal(solve(s, c, data.draw(st.sampled_from(list(TOLERANCE)))), wanted)
     assert s.diameter() == pytest.approx((longest(every), longest(every)))
     assert s.largest_norm() == pytest.approx(np.linalg.norm(every, axis=1).max())
-    points = np.random.default_rng(dim).integers(0, 2, (64, dim))
+    points = np.concatenate([every, np.random.default_rng(dim).integers(0, 2, (64, dim))])
     allowed = {tuple(one) for one in every.tolist()}
-    assert np.asarray(s.contains(points)).tolist() == [tuple(map(float, p)) in allowed for p in points.tolist()]
-    assert np.asarray(s.contains(every)).all()
+    assert np.asarray(s.contains(points)).tolist() == [tuple(p) in allowed for p in points.tolist()]
 
 
 def test_the_diameter_in_numbers() -> None:
@@ -108,14 +106,14 @@ def test_compiled_mapped_and_stacked_sets_answer_bit_for_bit(dtype: str) -> None
     both = stack(sets)
     with jax.enable_x64(dtype == "float64"):
         c = rng.normal(size=(3, 2 * MOST + 9, 24)).astype(dtype)  # whole blocks, and a part of one
-        few = c[:, :20]
+        few = c[:, :6]
         single = np.array([[s.solve(row) for row in rows] for s, rows in zip(sets, few, strict=True)])
         for found in (
             [s.solve(rows) for s, rows in zip(sets, few, strict=True)],
-            [s.solve(rows)[:20] for s, rows in zip(sets, c, strict=True)],
+            [s.solve(rows)[:6] for s, rows in zip(sets, c, strict=True)],
             [jax.vmap(s.solve)(rows) for s, rows in zip(sets, few, strict=True)],
             both.solve(few),
-            jax.jit(both.solve)(c)[:, :20],
+            jax.jit(both.solve)(c)[:, :6],
             jax.vmap(lambda s, rows: s.solve(rows))(both, few),
             ConsecutiveHours(24, 3, 2, *windows).solve(few),
         ):

@@ -116,3 +116,9 @@ def test_contains_accepts_answers_and_refuses_points_outside(s: FeasibleSet) -> 
     assert s.contains(w).shape == COSTS.shape[:-1]
     assert not np.asarray(s.contains(w - 0.01 * COSTS / np.linalg.norm(COSTS, axis=-1, keepdims=True), 1e-5)).any()
     assert not bool(s.contains(np.full(D, np.nan)))
+
+
+@every_family
+def test_no_costs_have_no_answers(s: FeasibleSet) -> None:
+    assert s.solve(COSTS[:0]).shape == (0, *COSTS.shape[1:])
+    assert s.contains(COSTS[0, :0]).shape == (0,)

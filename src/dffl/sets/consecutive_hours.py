@@ -61,10 +61,16 @@ class ConsecutiveHours(NumberSet):
         one = jnp.where((starts >= self.first) & (starts <= self.last - self.run), one, jnp.inf)
         late = jnp.full((self.run, c.shape[1]), jnp.inf, c.dtype)
 
+        def lower(least: Array, cost: Array) -> tuple[Array, Array]:
+            least = jnp.minimum(least, cost)
+            return least, least
+
         def add(onward: Array, _: None) -> tuple[Array, Array]:
             """From the least costs of the later runs, for each hour from which on they are, those with one run more."""
             costs = one + onward[self.run :]
-            return jnp.concatenate([lax.cummin(costs, reverse=True), late]), costs
+            # A plain loop: with lax.cummin two runs take twice as long, and the program longer to compile.
+            least = lax.scan(lower, late[0], costs, reverse=True)[1]
+            return jnp.concatenate([least, late]), costs
 
         def trace(state: tuple[Array, Array], costs: Array) -> tuple[tuple[Array, Array], None]:
             """From the hour at which the machine is free again to that after its next run."""

@@ -28,7 +28,6 @@ class ShortestPath(FeasibleSet):
     convex: ClassVar[bool] = False
 
     closed: Parameter
-    _blocked: Parameter  # arcs that are closed or lead nowhere
     rows: int = eqx.field(static=True)
     columns: int = eqx.field(static=True)
 
@@ -40,8 +39,7 @@ class ShortestPath(FeasibleSet):
         self.rows, self.columns = int(rows), int(columns)
         d = _dim(self.rows, self.columns)
         self.closed = _flags(np.zeros(d, bool) if closed is None else closed, d)
-        blocked, stuck = _blocked(_diagonals(self.rows, self.columns), self.closed)
-        self._blocked = frozen(blocked)
+        stuck = _blocked(_diagonals(self.rows, self.columns), self.closed)[1]
         if stuck.any():
             where = f" of set {np.argwhere(stuck)[0].tolist()}" if stuck.ndim else ""
             raise ValueError(f"ShortestPath: closed must leave a path from corner to corner, found none{where}")
@@ -63,18 +61,19 @@ class ShortestPath(FeasibleSet):
         ways = _diagonals(self.rows, self.columns)
         # Instances are the last axis: every operation below is then a loop over many numbers that lie side by side.
         costs = addable(c, self.rows + self.columns).reshape(-1, self.dim).T
-        blocked = jnp.append(self._blocked, True)  # the last entry stands for arcs that leave the grid
+        # The last entry stands for arcs that leave the grid. Sums of costs are finite, so those of paths that can be taken are
+        # less than those over closed arcs.
+        closed = jnp.append(self.closed, True)
         costs = jnp.concatenate([costs, jnp.zeros_like(costs[:1])])
 
         def back(after: Array, arcs: tuple[Array, Array]) -> tuple[Array, Array]:
             """From the costs of reaching the end from one diagonal, those from the diagonal before, and which way."""
-            no_stay, no_step = (blocked[one][:, None] for one in arcs)
-            stay = jnp.where(no_stay, jnp.inf, costs[arcs[0]] + after)
-            step = jnp.where(no_step, jnp.inf, costs[arcs[1]] + _next_lane(after))
-            ahead = (stay <= step) if ways.right_stays else (stay < step)
-            # By the flags and not by the costs: a path over a blocked arc is never taken, whatever the numbers are.
-            stays = ~no_stay & (no_step | ahead)
-            return jnp.where(stays, stay, step), stays
+            stay, step = (
+                jnp.where(closed[one][:, None], jnp.inf, costs[one] + onward)
+                for one, onward in zip(arcs, (after, _next_lane(after)), strict=True)
+            )
+            stays = (stay <= step) if ways.right_stays else (stay < step)
+            return jnp.minimum(stay, step), stays
 
         def walk(here: Array, stays: Array) -> tuple[Array, tuple[Array, Array]]:
             """From the node of the path on one diagonal, as flags, that on the next."""
@@ -85,7 +84,7 @@ class ShortestPath(FeasibleSet):
         _, stays = lax.scan(back, end, (jnp.asarray(ways.stay), jnp.asarray(ways.step)), reverse=True)
         begin = jnp.broadcast_to((np.arange(len(end)) == 0)[:, None], end.shape)
         _, used = lax.scan(walk, begin, stays)
-        return jnp.stack(used).reshape(-1, end.shape[1])[ways.place].T.reshape(c.shape).astype(c.dtype)
+        return jnp.stack(used).reshape(2 * ways.stay.size, end.shape[1])[ways.place].T.reshape(c.shape).astype(c.dtype)
 
     def _excess(self, w: Array) -> Array:
         tails, heads = _arcs(self.rows, self.columns).T
@@ -104,7 +103,7 @@ class ShortestPath(FeasibleSet):
         # Two paths share at least the arcs that all paths use. Between two of those there are two ways without a common arc
         # (Menger), so some pair shares no others. A path has one arc between two diagonals: it is common if it is the only one.
         ways = _diagonals(self.rows, self.columns)
-        usable = np.append(~self._blocked, False)
+        usable = np.append(~_blocked(ways, self.closed)[0], False)
         reached, alone = np.arange(ways.stay.shape[1]) == 0, 0
         for stay, step in zip(ways.stay, ways.step, strict=True):
             stays, steps = reached & usable[stay], reached & usable[step]
@@ -175,7 +174,7 @@ def _blocked(ways: _Diagonals, closed: np.ndarray) -> tuple[np.ndarray, np.ndarr
         blocked[..., stay] |= stuck
         blocked[..., step] |= np.concatenate([stuck[..., 1:], nowhere], axis=-1)
         stuck = blocked[..., stay] & blocked[..., step]
-    return blocked[..., :-1].copy(), stuck[..., 0]
+    return blocked[..., :-1], stuck[..., 0]
 
 
 def _flags(closed: ArrayLike, d: int) -> np.ndarray:
