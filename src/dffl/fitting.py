@@ -323,7 +323,7 @@ def running(
     require_federation("federation", federation)
     keep_compiled_programs()
     owned = nullcontext(progress) if isinstance(progress, Progress) else Progress(progress)
-    with owned as bar, ExitStack() as stack:
+    with limits_met(federation.clients, "solves of training"), owned as bar, ExitStack() as stack:
         runs, work, unused, saved = [], 0.0, validation is not None, []
         for number, (settings, asked) in enumerate(plans):
             if checkpoint is not None:
@@ -345,9 +345,8 @@ def running(
 
 def perform(run: Run, asked: Request) -> Fit:
     """One method's fit."""
-    with limits_met(run.trained_on.clients, "solves of training"):
-        outcome, jobs = run.asked_by(asked)
-        return wrap(run, asked, outcome, jobs)
+    outcome, jobs = run.asked_by(asked)
+    return wrap(run, asked, outcome, jobs)
 
 
 def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:

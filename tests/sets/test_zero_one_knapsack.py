@@ -169,16 +169,6 @@ def test_it_is_saved_with_a_fit(tmp_path: Path) -> None:
         (lambda: ZeroOneKnapsack([1, np.nan], 1), "ZeroOneKnapsack: weights must be finite, found nan"),
         (lambda: ZeroOneKnapsack([], 1), "ZeroOneKnapsack: weights must not be empty, found shape (0,)"),
         (
-            lambda: ZeroOneKnapsack([1, 0.12345], 1),
-            "ZeroOneKnapsack: weights must be whole numbers, or become whole when multiplied by one of (10, 100, 1000), "
-            "found 0.12345; use dffl.MixedInteger instead",
-        ),
-        (
-            lambda: ZeroOneKnapsack([10**7, 1, 1, 1], 10**7),
-            "ZeroOneKnapsack: budget must be at most 1048575 units for 4 items, found a budget of 1e+07 units; "
-            "use dffl.MixedInteger instead",
-        ),
-        (
             lambda: ZeroOneKnapsack(np.ones((3, 2)), [1, 2]),
             "ZeroOneKnapsack: leading client axes do not match: {'weights': (3,), 'budget': (2,)}",
         ),
@@ -195,3 +185,30 @@ def test_heavy_items_and_large_weights_are_allowed() -> None:
     s = ZeroOneKnapsack([4e6, 8e6, 6e6], 1e7)  # a common divisor of two million
     assert np.asarray(s.solve([-1.0, -1, -1])).tolist() == [1, 0, 1]
     assert s._size == 64
+
+
+@pytest.mark.parametrize(("weights", "budget"), [([1.23456, 2.34567, 0.98765, 3.1], 4.3), ([1e7 + 1, 1e7, 7, 3], 1e7 + 9)])
+def test_other_weights_and_large_tables_are_left_to_highs(weights: list[float], budget: float) -> None:
+    s = ZeroOneKnapsack(weights, budget)
+    assert s.on_host
+    packings = all_packings(np.array(weights), budget)
+    c = costs(np.random.default_rng(0), (30, 4))
+    c[0] = 0
+    w = solve(s, c, "float64")
+    np.testing.assert_allclose(np.sum(c * w, axis=1), (c @ packings.T).min(axis=1), atol=1e-12)
+    assert not w[c >= 0].any()
+    both = stack([s, ZeroOneKnapsack(weights, budget / 2)])
+    np.testing.assert_array_equal(jax.jit(both.solve)(np.stack([c, c]))[0], np.asarray(s.solve(c)))
+    assert s.calls is not None
+    assert s.calls.asked > 0
+    lengths = [np.linalg.norm(a - b) for a in packings for b in packings]
+    assert s.diameter().lower <= max(lengths) + 1e-9 <= s.diameter().upper + 2e-9
+    again = type(s)(**s.spec())
+    np.testing.assert_array_equal(again.solve(c), s.solve(c))
+
+
+def test_the_relaxation_is_the_fractional_knapsack() -> None:
+    for weights in ([3, 4, 5], [3.00001, 4, 5]):
+        s = ZeroOneKnapsack(weights, 7)
+        assert isinstance(s.relaxed, dffl.FractionalKnapsack)
+        np.testing.assert_allclose(s.relaxed.solve(np.array([-3.0, -4.4, -6])), [0, 0.5, 1], atol=1e-5)

@@ -237,3 +237,42 @@ def test_losses_of_the_report_are_the_losses_of_training(federation):
             for place, who in enumerate((one, other))
         ]
     assert pairs["gap"][0] == pytest.approx(np.abs(lost[0] - lost[1]).mean())
+
+
+def test_bounds_know_known_costs_and_convex_hulls() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 2))
+
+    def member(name: str, s: dffl.FeasibleSet) -> dffl.Client:
+        return dffl.Client(name, x, 5 + x @ rng.normal(size=(2, 3)) + 0.1 * rng.normal(size=(30, 3)), s)
+
+    bounded = {"A_eq": [[1.0, 1, 1, 1]], "b_eq": [3.0], "lower": 0, "helpers": 1, "known_cost": [6.0]}
+    fed = dffl.Federation(
+        [
+            member(
+                "whole",
+                dffl.MixedInteger(A_ub=[[2.0, 3, 1, 0]], b_ub=[4], lower=0, upper=[2, 2, 2, 1], helpers=1, known_cost=[1.0]),
+            ),
+            member("known", dffl.Polytope(**bounded, upper=[2, 2, 2, 3])),
+            member("top", dffl.TopK(3, 2)),
+        ]
+    )
+    found = dffl.bounds(fed, search=5, progress=False)
+    assert found.hulls == ("whole",)
+    assert found.as_json()["convex_hulls"] == ["whole"]
+    assert (found.pairs["gap"] <= found.pairs["best"] + 1e-9).all()
+    assert np.isfinite(found.pairs["theorem1"]).all()
+    assert any("convex hull" in line for line in notes(found))
+    # In one more coordinate: a set without known costs has zero there, and its diameter is its own.
+    diameters = dict(zip(found.clients["client"], found.clients["diameter"], strict=True))
+    assert diameters["top"] == pytest.approx(np.sqrt(2))
+    assert diameters["known"] > fed["known"].set.diameter().lower
+    endless = dffl.Polytope(
+        A_ub=[[-1.0, -1, -1, -1]], b_ub=[-3.0], lower=0, upper=[2, 2, 2, np.inf], helpers=1, known_cost=[6.0]
+    )
+    found = dffl.bounds(
+        dffl.Federation([member("endless", endless), member("top", dffl.TopK(3, 2))]), search=False, progress=False
+    )
+    assert np.isinf(found.pairs["best"]).all()
+    assert found.clients["federated_vacuous"].all()
+    assert not found.clients.isna().any(axis=None)

@@ -90,7 +90,7 @@ def program_of(owner: str, lp: LP, integer: np.ndarray, helpers: np.ndarray, kno
     """The program of these constraints."""
     columns = lp.lower.size
     names = None
-    if helpers.size:
+    if helpers.size or known.any():  # else all variables are decisions, in order
         number = {column: place for place, column in enumerate(helpers.tolist())}
         names = tuple(f"helper[{number[j]}]" if j in number else f"w[{j - np.sum(helpers < j)}]" for j in range(columns))
     return Program(

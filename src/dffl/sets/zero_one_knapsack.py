@@ -12,8 +12,11 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dffl.sets._blocks import in_blocks
+from dffl.sets._calls import Calls
 from dffl.sets._headroom import addable
-from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, frozen, parameter, require
+from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, frozen, parameter, require, stack
+from dffl.sets.knapsack import FractionalKnapsack
+from dffl.sets.mixed_integer import MixedInteger
 from dffl.shapes import round_up
 
 SCALES = (1, 10, 100, 1000)
@@ -29,19 +32,21 @@ LEAST = 64
 class ZeroOneKnapsack(VectorSet):
     """Items that are packed whole or not at all, within a budget: {w in {0, 1}^d, a . w <= B}.
 
-    ``weights`` is a (d,), ``budget`` is B. The weights must be whole numbers, or become whole when they are multiplied by 10,
-    100 or 1000; the answer is then exact, by dynamic programming over the capacity. Items whose cost is not negative are never
-    taken. Of packings that cost the same, the one that takes the first item is chosen, and of those the one that takes the
-    second, and so on.
+    ``weights`` is a (d,), ``budget`` is B. Where the weights are whole numbers, or become whole when they are multiplied by 10,
+    100 or 1000, the oracle is dynamic programming over the capacity, in compiled programs. Of packings that cost the same it
+    chooses the one that takes the first item, and of those the one that takes the second, and so on. Other weights, and
+    tables that would be too large, are left to HiGHS (`MixedInteger`), which is slower. Items whose cost is not negative are
+    never taken.
     """
 
     convex: ClassVar[bool] = False
 
     weights: Parameter
     budget: Parameter
-    _units: Parameter  # weights in whole units
-    _capacity: Parameter  # the budget in whole units
+    _units: Parameter  # weights in whole units, where there is a table
+    _capacity: Parameter  # the budget in whole units, likewise
     _size: int = eqx.field(static=True)  # rows of the table, for capacities from 0 to _size - 1
+    _program: MixedInteger | None  # what is asked where there is no table
 
     def __init__(self, weights: ArrayLike, budget: ArrayLike):
         name = "ZeroOneKnapsack"
@@ -50,7 +55,26 @@ class ZeroOneKnapsack(VectorSet):
         require(name, "budget", b, b >= 0, ">= 0")
         self.weights, self.budget = broadcast_batch(name, weights=(a, 1), budget=(b, 0))
         table = _table(self.weights, self.budget)
+        self._program = None if table.size else _programs(self.weights, self.budget)
         self._units, self._capacity, self._size = frozen(table.units), frozen(table.capacity), table.size
+
+    @property
+    def on_host(self) -> bool:  # type: ignore[override]
+        return self._program is not None
+
+    @property
+    def calls(self) -> Calls | None:
+        return None if self._program is None else self._program.calls
+
+    @property
+    def relaxed(self) -> FractionalKnapsack:
+        return FractionalKnapsack(self.weights, self.budget)
+
+    def solve(self, c: ArrayLike) -> Array:
+        if self._program is None:
+            return super().solve(c)
+        costs = self._checked(c, "costs")
+        return jnp.where(costs < 0, self._program.solve(costs), 0)
 
     def _minimise(self, c: Array) -> Array:
         return in_blocks(self._pack, addable(c, self.dim), self.dim * self._size)
@@ -88,6 +112,8 @@ class ZeroOneKnapsack(VectorSet):
         return math.sqrt(np.sum(np.cumsum(np.sort(self._units)) <= self._capacity))  # of the lightest items
 
     def _diameter(self) -> Bracket:
+        if self._program is not None:
+            return self._program.diameter()
         # Two packings are farthest apart where they share no item, and hold as many as they can together. If any m items can be
         # split in two packings then the m lightest can: find the sums that some of those reach, as bits of one number.
         capacity, sums, total, most = int(self._capacity), 1, 0, 0
@@ -109,18 +135,21 @@ class _Table(NamedTuple):
 
 
 def _table(weights: np.ndarray, budget: np.ndarray) -> _Table:
-    """The table for these sets; refused where there is none, or it would be too large."""
+    """The table for these sets; of size 0 where there is none, or it would be too large."""
     d = weights.shape[-1]
     units, capacity = np.empty(weights.shape, np.int64), np.empty(budget.shape, np.int64)
     for index in np.ndindex(budget.shape):
-        units[index], capacity[index] = _in_units(weights[index], float(budget[index]))
+        found = _in_units(weights[index], float(budget[index]))
+        if found is None:
+            return _Table(weights, budget, 0)
+        units[index], capacity[index] = found
     size = round_up(max(LEAST, int(capacity.max()) + 1), bits=2)
     if size * d > CELLS:
-        raise _no_table(f"at most {CELLS // d - 1} units for {d} items", f"a budget of {capacity.max():g} units")
+        return _Table(weights, budget, 0)
     return _Table(np.minimum(units, size).astype(np.int32), capacity.astype(np.int32), size)  # what is heavier never fits
 
 
-def _in_units(weights: np.ndarray, budget: float) -> tuple[np.ndarray, int]:
+def _in_units(weights: np.ndarray, budget: float) -> tuple[np.ndarray, int] | None:
     for scale in SCALES:
         units = np.round(weights * scale)
         if (np.abs(weights * scale - units) <= CLOSE * units).all() and units.max() < 2**53:
@@ -128,10 +157,12 @@ def _in_units(weights: np.ndarray, budget: float) -> tuple[np.ndarray, int]:
             units = units.astype(np.int64) // unit
             total = sum(units.tolist())
             return units, min(math.floor(min(budget * scale / unit * (1 + CLOSE), total)), total)
-    wrong = float(weights[np.argmax(np.abs(weights * SCALES[-1] - np.round(weights * SCALES[-1])))])
-    raise _no_table(f"whole numbers, or become whole when multiplied by one of {SCALES[1:]}", f"{wrong:g}", "weights")
+    return None
 
 
-def _no_table(allowed: str, found: str, field: str = "budget") -> ValueError:
-    """The one place that refuses what dynamic programming cannot answer."""
-    return ValueError(f"ZeroOneKnapsack: {field} must be {allowed}, found {found}; use dffl.MixedInteger instead")
+def _programs(weights: np.ndarray, budget: np.ndarray) -> MixedInteger:
+    """An integer program for each set, stacked as they are."""
+    if budget.ndim:
+        return stack([_programs(a, b) for a, b in zip(weights, budget, strict=True)])
+    ones = np.ones(weights.size)
+    return MixedInteger(A_ub=weights[None], b_ub=budget[None], lower=0 * ones, upper=ones)

@@ -23,8 +23,8 @@ class Bound(NamedTuple):
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound is larger than the trivial one."""
-        return self.value > self.trivial
+        """Whether the bound is larger than the trivial one, or has no end."""
+        return self.value > self.trivial or self.value == math.inf
 
 
 def mixture_weights(counts: Sequence[int]) -> np.ndarray:
