@@ -275,8 +275,8 @@ def optima(clients: Sequence[Client]) -> list[np.ndarray]:
     lacking = [client for client in dict.fromkeys(clients) if client not in _OPTIMA]
     for part in in_parts([client.c.size for client in lacking]):
         some = lacking[part]
-        with host_errors((client.name, client.oracle) for client in some):
-            costs = [client.sense * client.completed(client.c) for client in some]
+        costs = [client.sense * client.completed(client.c) for client in some]
+        with host_errors((client.name, client.oracle, own) for client, own in zip(some, costs, strict=True)):
             solved = solve_each([client.oracle for client in some], costs)
         _OPTIMA.update(zip(some, solved, strict=True))
     return [_OPTIMA[client] for client in clients]

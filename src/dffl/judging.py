@@ -32,7 +32,7 @@ def regrets_at_each(clients: Sequence[Client], costs: Sequence[Any]) -> list[np.
     whole = [np.broadcast_to(c, client.c.shape) for client, c in zip(clients, costs, strict=True)]
     guesses = [client.sense * client.completed(c) for client, c in zip(clients, whole, strict=True)]
     own = [client.sense * client.completed(client.c) for client in clients]
-    with host_errors((client.name, client.oracle) for client in clients):
+    with host_errors((client.name, client.oracle, guess) for client, guess in zip(clients, guesses, strict=True)):
         return regret_each([client.oracle for client in clients], guesses, own, optima(clients))
 
 

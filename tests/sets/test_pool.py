@@ -179,10 +179,10 @@ from dffl.sets import _pool
 from tests.sets import solvers
 
 s = dffl.Solver(solvers.hangs, solvers.D, processes=2)
-s.solve(np.zeros((4, solvers.D)))
+s.solve(np.arange(4.0 * solvers.D).reshape(4, solvers.D))  # equal rows would be asked once
 print(*_pool.shared().pids, flush=True)
 if sys.argv[1] == "asking":
-    s.solve(np.full((4, solvers.D), 1000.0))
+    s.solve(1000.0 + np.arange(4.0 * solvers.D).reshape(4, solvers.D))
 elif sys.argv[1] == "idle":
     time.sleep(600)
 """

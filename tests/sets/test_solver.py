@@ -239,18 +239,17 @@ def test_row_7_of_a_batch_is_named_inside_a_training_program(engine: str, monkey
     assert len(sizes) == 6
 
 
-def test_clients_that_share_a_set_are_both_named_and_so_is_who_decides() -> None:
+def test_the_client_and_the_sample_are_named_also_where_clients_share_a_set() -> None:
     s = dffl.Solver(solvers.raises, D)
     fit = dffl.fit(federation(s, s), "fedavg", rounds=1)
     high = client("c0", s, 5)
     wrong = dffl.Client("c0", high.x, high.c + 2 * MARK, s)
-    with pytest.raises(ValueError, match=r"^client 'c0': solver 'raises': row 0: RuntimeError: no such plan$"):
+    with pytest.raises(ValueError, match=r"^client 'c0', sample 0: solver 'raises': RuntimeError: no such plan$"):
         _ = wrong.w_star
     both = [wrong, dffl.Client("c1", high.x, high.c + 2 * MARK, s)]
-    found = "^one of the clients 'c0', 'c1', which share a set: solver 'raises': row 0: RuntimeError: no such plan$"
-    with pytest.raises(ValueError, match=found):
+    with pytest.raises(ValueError, match=r"^client 'c0', sample 0: solver 'raises': RuntimeError: no such plan$"):
         dffl.fit(dffl.Federation(both), "fedavg", rounds=1)
-    with pytest.raises(ValueError, match=r"^client 'c0': solver 'raises': row 0: RuntimeError: no such plan$"):
+    with pytest.raises(ValueError, match=r"^client 'c0', sample 0: solver 'raises': RuntimeError: no such plan$"):
         fit.evaluate(dffl.Federation([wrong]))
 
 
@@ -352,3 +351,15 @@ def test_nothing_is_kept_of_a_function_that_is_gone() -> None:
     _host._late.clear()
     gc.collect()
     assert gone() is None
+
+
+def test_the_sample_is_named_whatever_was_asked_with_it() -> None:
+    s = dffl.Solver(solvers.raises, D, name="once more")
+    rng = np.random.default_rng(0)
+    c = rng.uniform(1, 2, size=(400, D))  # several blocks of rows
+    c[:50] = c[50:100]  # rows that are answered before
+    c[333] += 2 * MARK
+    with pytest.raises(ValueError, match=r"^client 'a', sample 333: solver 'once more': RuntimeError: no such plan$"):
+        dffl.fit(dffl.Federation([dffl.Client("a", rng.normal(size=(400, 2)), c, s)]), "fedavg", rounds=1, progress=False)
+    with pytest.raises(ValueError, match=r"^solver 'once more': row 283: RuntimeError: no such plan$"):
+        s.solve(c[50:].astype(np.float32))

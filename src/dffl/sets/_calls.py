@@ -10,6 +10,8 @@ from typing import Self
 
 import numpy as np
 
+from dffl.sets._errors import RowFailure
+
 REMEMBERED_BYTES = 1 << 26
 """The most memory that the kept answers of one set take."""
 
@@ -77,7 +79,10 @@ class Remembered:
         new = {key: place for place, key in reversed(list(enumerate(keys))) if key not in self._answers}
         places = sorted(new.values())
         calls.repeated += len(keys) - len(places)
-        found = dict(zip((keys[place] for place in places), solve(rows[places]), strict=True)) if places else {}
+        try:
+            found = dict(zip((keys[place] for place in places), solve(rows[places]), strict=True)) if places else {}
+        except RowFailure as error:
+            raise error.placed(places) from None
         out = []
         for key in keys:
             if key not in found:

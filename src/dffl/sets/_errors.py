@@ -10,14 +10,20 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+import numpy as np
+
+from dffl.solving.rows import RowError
+
 MOST = 256
 """Errors that are remembered: one for each program that fails at the same time is enough."""
 _noted: OrderedDict[int, tuple[BaseException, bytes]] = OrderedDict()
+Whose = Iterable[tuple[str, Any] | tuple[str, Any, np.ndarray]]
+"""Clients as names and single sets; and the costs of their samples, where these are what is asked for."""
 _numbers = count(1)
 _MARK = re.compile(r"\[error (\d+) of a host model\]")
 
@@ -27,28 +33,48 @@ class HostFailure(ValueError):
 
     digest: bytes = b""
     """The fingerprint of the set, by which its client is found."""
+    costs: np.ndarray | None = None
+    """The costs at which it failed, where they are known."""
+    without_row: str = ""
+    """What is said where the sample is known, which says more than a row of a call."""
     named: bool = False
     """Whether the line names the client already."""
+
+
+class RowFailure(ValueError):
+    """What a model could not do at one row of the costs that it was asked for."""
+
+    def __init__(self, who: str, error: RowError):
+        super().__init__(f"{who}: {error}")
+        self.who, self.error = who, error
+
+    def placed(self, places: Sequence[int] | np.ndarray) -> RowFailure:
+        """The same where the rows were some of others, at these places."""
+        last = None if self.error.last is None else int(places[self.error.last])
+        return RowFailure(self.who, RowError(int(places[self.error.row]), self.error.words, last))
 
 
 class _Passing(Exception):
     """What JAX carries."""
 
 
-def passed_out(error: BaseException, digest: bytes) -> Exception:
+def passed_out(error: BaseException, digest: bytes, rows: np.ndarray) -> Exception:
     """What to raise inside a callback in place of ``error``, which a model raised whose set has this fingerprint."""
     number = next(_numbers)
-    _noted[number] = _alone(error), digest
+    alone = _alone(error)
+    if isinstance(alone, HostFailure) and isinstance(error, RowFailure):
+        alone.costs, alone.without_row = rows[error.error.row].copy(), f"{error.who}: {error.error.words}"
+    _noted[number] = alone, digest
     while len(_noted) > MOST:
         _noted.popitem(last=False)
     return _Passing(f"{_line(error)} [error {number} of a host model]")
 
 
 @contextmanager
-def host_errors(clients: Iterable[tuple[str, Any]] = ()) -> Iterator[None]:
+def host_errors(clients: Whose = ()) -> Iterator[None]:
     """Around what waits for programs: errors of host models come out as themselves, with the clients whose set it was.
 
-    ``clients`` are names and single sets; they are looked at after an error only.
+    ``clients`` are looked at after an error only.
     """
     try:
         yield
@@ -71,13 +97,26 @@ def _alone(error: BaseException) -> BaseException:
     return RuntimeError(_line(error)) if isinstance(error, RuntimeError) else HostFailure(_line(error))
 
 
-def _told(error: BaseException, digest: bytes, clients: Iterable[tuple[str, Any]]) -> BaseException:
+def _told(error: BaseException, digest: bytes, clients: Whose) -> BaseException:
     if not isinstance(error, HostFailure):
         return error
-    owners = [name for name, s in clients if getattr(s, "on_host", False) and s.digest.tobytes() == digest]
-    told = HostFailure(f"{_whose(owners)}: {error}" if owners else str(error))
-    told.digest, told.named = digest, bool(owners)
+    mine = [one for one in clients if getattr(one[1], "digest", None) is not None and one[1].digest.tobytes() == digest]
+    samples = [(one[0], _sample(error.costs, one[2])) for one in mine if len(one) == 3]
+    known = [f"client {name!r}, sample {sample}" for name, sample in samples if sample is not None]
+    if known:
+        told = HostFailure(f"{known[0]}: {error.without_row}")
+    else:
+        told = HostFailure(f"{_whose([one[0] for one in mine])}: {error}" if mine else str(error))
+    told.digest, told.named, told.costs, told.without_row = digest, bool(mine), error.costs, error.without_row
     return told
+
+
+def _sample(costs: np.ndarray | None, table: np.ndarray) -> int | None:
+    """The first sample that has these costs."""
+    if costs is None or costs.shape != table.shape[1:]:
+        return None
+    found = np.flatnonzero((table == costs).all(axis=1))
+    return int(found[0]) if found.size else None
 
 
 def _line(error: BaseException) -> str:

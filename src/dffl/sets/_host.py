@@ -23,7 +23,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dffl.sets._calls import REMEMBERED_BYTES, Calls, Remembered
-from dffl.sets._errors import host_errors, passed_out
+from dffl.sets._errors import RowFailure, host_errors, passed_out
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, stack
 
 
@@ -67,7 +67,10 @@ class Loaded:
         known = np.isfinite(rows).all(axis=-1)
         out = np.full(rows.shape, np.nan)
         if known.any():
-            out[known] = self._ask(what, rows[known], lambda n, d: (n, d))
+            try:
+                out[known] = self._ask(what, rows[known], lambda n, d: (n, d))
+            except RowFailure as error:
+                raise error.placed(np.flatnonzero(known)) from None
         return out
 
     def _ask(self, what: str, rows: np.ndarray, shape: Callable[[int, int], tuple[int, ...]]) -> np.ndarray:
@@ -328,5 +331,5 @@ def _each(
         try:
             out[index] = function(lookup(family, digests[index]), rows).reshape(out[index].shape)
         except (Exception, KeyboardInterrupt) as error:
-            raise passed_out(error, digests[index].tobytes()) from None
+            raise passed_out(error, digests[index].tobytes(), rows) from None
     return out

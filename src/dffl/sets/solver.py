@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from dffl.sets import _pool
-from dffl.sets._errors import HostFailure
+from dffl.sets._errors import HostFailure, RowFailure
 from dffl.sets._host import HostSet, Loaded, _from_host
 from dffl.sets.base import FeasibleSet, dimension
 from dffl.solving.rows import RowError, answers, in_one_line
@@ -133,6 +133,8 @@ class Solver(HostSet):
 class _Model:
     """A solver's `HostModel`."""
 
+    remembered = True
+
     def __init__(self, arguments: dict[str, Any], ask: Ask | _pool.Job, inside: Inside | None):
         self.arguments, self._ask, self._inside = arguments, ask, inside
         self.name: str = arguments["name"]
@@ -149,7 +151,7 @@ class _Model:
             if self._inside is not None:
                 self.refuse(w, ~self._asked_inside(w))
         except RowError as error:
-            raise ValueError(f"solver {self.name!r}: {error}") from None
+            raise RowFailure(f"solver {self.name!r}", error) from None
         return w
 
     def excess(self, w: np.ndarray) -> np.ndarray:
@@ -158,7 +160,7 @@ class _Model:
         try:
             return np.where(self._asked_inside(w), 0.0, np.inf)
         except RowError as error:
-            raise ValueError(f"solver {self.name!r}: {error}") from None
+            raise RowFailure(f"solver {self.name!r}", error) from None
 
     def refuse(self, w: np.ndarray, outside: np.ndarray) -> None:
         """Name the first row that is outside."""
