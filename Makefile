@@ -55,7 +55,7 @@ docs-write-out: $(VENV)/dev.stamp  ## write examples and tables into the pages t
 bench: $(VENV)/demo.stamp  ## measure speed and memory on this machine
 	$(BIN)/dffl bench
 
-leaderboard-quick: $(VENV)/demo.stamp  ## all methods on two federations, with ranks and cost (five minutes)
+leaderboard-quick: $(VENV)/demo.stamp  ## all methods on three federations, with ranks and cost (five minutes)
 	$(BIN)/dffl leaderboard --quick
 
 paper-quick: $(VENV)/demo.stamp  ## a small, faithful version of the paper's synthetic study (six minutes)

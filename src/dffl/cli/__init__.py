@@ -27,7 +27,8 @@ app = typer.Typer(
 SourceName = Annotated[
     str,
     typer.Argument(
-        metavar="SOURCE", help="demo, knapsack, portfolio, or the panel of an electricity market (see dffl energy)."
+        metavar="SOURCE",
+        help="demo, knapsack, portfolio, shortest-path, or the panel of an electricity market (see dffl energy).",
     ),
 ]
 Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer are faster but less accurate.")]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dffl.data import synthetic
 from dffl.federation import Federation
 
-NAMED = ("demo", "knapsack", "portfolio")
+NAMED = ("demo", "knapsack", "portfolio", "shortest-path")
 
 
 class Source(NamedTuple):
@@ -21,7 +21,7 @@ class Source(NamedTuple):
 
 
 def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
-    """``demo``, ``knapsack``, ``portfolio``, or a panel of electricity zones, ``without`` some: a file, or a folder."""
+    """A name of ``NAMED``, or a panel of electricity zones, ``without`` some: a file, or a folder."""
     if without and source in NAMED:
         raise ValueError(f"--without leaves out zones of a panel; {source} has none")
     if source in ("demo", "knapsack"):
@@ -29,9 +29,11 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
         return Source(synthetic.knapsack(seed, imbalanced=rich), "the demo's 20 knapsacks" if rich else "20 knapsacks", False)
     if source == "portfolio":
         return Source(synthetic.portfolio(seed), "20 portfolios", False)
+    if source == "shortest-path":
+        return Source(synthetic.shortest_path(seed), "20 shortest paths", False)
     path = Path(source)
     if not path.exists():
-        raise ValueError(f"SOURCE must be demo, knapsack, portfolio, or a market's panel (see dffl energy), found {source!r}")
+        raise ValueError(f"SOURCE must be {', '.join(NAMED)}, or a market's panel (see dffl energy), found {source!r}")
     from dffl.cases.energy import data as energy
 
     federation = energy.federation(energy.open_panel(path, without))

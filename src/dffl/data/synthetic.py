@@ -1,4 +1,4 @@
-"""The paper's synthetic federations: fractional knapsacks and entropy-bound portfolios.
+"""Synthetic federations: the paper's fractional knapsacks and entropy-bound portfolios, and PyEPO's shortest paths.
 
 Features are x ~ N(0, I_p). Cost k of client j is [1 + (1 + B^(j)_k . x / sqrt p)^degree] times noise, with B^(j) = B R_j: a
 binary matrix B shared by all, turned by the client's own rotation R_j. ``eta_obj`` sets how far the rotations turn,
@@ -6,7 +6,10 @@ binary matrix B shared by all, turned by the client's own rotation R_j. ``eta_ob
 
 Where the paper is silent or its wording cannot give its numbers, the defaults follow what reproduces them, and the literal
 wording is an option: ``noise=1`` draws the Uniform(0, 2) noise on every cost, and ``maximize=False`` minimises the portfolio.
-Raw costs are an option of training (``scale_costs=False``). `Client.c_mean` holds the costs without noise.
+Raw costs are an option of training (``scale_costs=False``).
+
+Shortest paths have the costs of PyEPO's generator, [1 + (3 + B^(j)_k . x / sqrt p)^degree] / 3.5^degree times noise, with the
+paper's rotations. `Client.c_mean` holds the costs without noise, for all problems.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ import numpy as np
 from dffl.checks import require_whole
 from dffl.federation import Client, Federation
 from dffl.randomness import Purpose, checked_seed, stream
-from dffl.sets import EntropySimplex, FeasibleSet, FractionalKnapsack
+from dffl.sets import EntropySimplex, FeasibleSet, FractionalKnapsack, ShortestPath
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 SAMPLES: dict[Split, int] = {"train": 100, "validation": 2000, "test": 1000}
 """Samples of a client, by split, unless ``samples`` says otherwise."""
+CLOSED_SHARE = 0.2
+"""The share of its arcs that a client of `shortest_path` may not use, at ``eta_constr=1``."""
 
 
 def knapsack(
@@ -83,6 +88,42 @@ def portfolio(
     return recipe.federation(feasible, maximize)
 
 
+def shortest_path(
+    seed: int = 0,
+    split: Split = "train",
+    *,
+    clients: int = 20,
+    rows: int = 5,
+    columns: int = 5,
+    features: int = 5,
+    degree: int = 6,
+    noise: float = 0.5,
+    eta_obj: float = 0.5,
+    eta_constr: float = 0.5,
+    imbalanced: bool = False,
+    samples: int | Sequence[int] | None = None,
+) -> Federation:
+    """Cheapest paths through a grid of nodes, with PyEPO's costs; clients differ in rotations and in arcs they may not use.
+
+    A client closes eta_constr / 5 of all arcs, rounded, one after the other in a random order of its own. An arc without which
+    no path would be left stays open; a large ``eta_constr`` so ends at a single path. What is closed at one ``eta_constr`` is
+    closed at every larger one. With ``eta_obj=0`` and ``eta_constr=0`` every client has PyEPO's problem, with the same B.
+    Other arguments as for `knapsack`.
+    """
+    for field, value in (("rows", rows), ("columns", columns)):
+        require_whole(field, value, least=2)  # a grid of one row has a single path
+    arcs = ShortestPath(rows, columns).arcs
+    recipe = _Recipe(seed, split, clients, len(arcs), features, degree, noise, eta_obj, eta_constr, imbalanced, samples)
+    if eta_constr < 0:
+        raise ValueError(f"eta_constr must be >= 0, found {eta_constr!r}")
+    count = round(CLOSED_SHARE * eta_constr * len(arcs))
+
+    def feasible(name: str) -> FeasibleSet:
+        return ShortestPath(rows, columns, closed_arcs(recipe.own(name, 1).permutation(len(arcs)), arcs, count))
+
+    return recipe.federation(feasible, maximize=False, shift=3.0, unit=3.5)
+
+
 @dataclass(frozen=True)
 class _Recipe:
     seed: int
@@ -129,7 +170,10 @@ class _Recipe:
             return [500] * rich + [50] * (self.clients - rich)
         return [SAMPLES[self.split]] * self.clients
 
-    def federation(self, feasible: Callable[[str], FeasibleSet], maximize: bool) -> Federation:
+    def federation(
+        self, feasible: Callable[[str], FeasibleSet], maximize: bool, shift: float = 1.0, unit: float = 1.0
+    ) -> Federation:
+        """The clients; ``shift`` and ``unit`` as in `PowerCosts`."""
         loading = (self.shared("loading").random((self.dim, self.features)) < 0.5).astype(float)
         members = []
         for number, n in enumerate(self.counts(), start=1):
@@ -137,7 +181,7 @@ class _Recipe:
             rng = stream(self.seed, Purpose.SYNTHETIC_ROWS, name, SPLITS.index(self.split))
             x = rng.normal(size=(n, self.features))
             turned = loading @ rotation(self.own(name, 0), self.features, self.eta_obj)
-            costs = PowerCosts(turned, self.degree)
+            costs = PowerCosts(turned, self.degree, shift, unit)
             mean = costs(x)
             c = mean * rng.uniform(1 - self.noise, 1 + self.noise, mean.shape) if self.noise else mean
             members.append(Client(name, x, c, feasible(name), maximize, c_mean=mean, cost_at=costs))
@@ -146,13 +190,16 @@ class _Recipe:
 
 @dataclass(frozen=True, eq=False)
 class PowerCosts:
-    """A client's mean costs at features x: 1 + (1 + loading x / sqrt p)^degree."""
+    """A client's mean costs at features x: [1 + (shift + loading x / sqrt p)^degree] / unit^degree. The paper has 1 and 1."""
 
     loading: np.ndarray
     degree: int
+    shift: float = 1.0
+    unit: float = 1.0
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        return 1 + (1 + x @ self.loading.T / math.sqrt(self.loading.shape[1])) ** self.degree
+        power = (self.shift + x @ self.loading.T / math.sqrt(self.loading.shape[1])) ** self.degree
+        return np.asarray((1 + power) / self.unit**self.degree)
 
 
 def rotation(rng: np.random.Generator, size: int, angle: float) -> np.ndarray:
@@ -163,3 +210,30 @@ def rotation(rng: np.random.Generator, size: int, angle: float) -> np.ndarray:
     skew = gauss - gauss.T
     norm = np.linalg.norm(skew)
     return np.asarray(expm(angle * skew / norm)) if norm > 0 else np.eye(size)
+
+
+def closed_arcs(order: Sequence[int] | np.ndarray, arcs: Sequence[tuple[int, int]], count: int) -> np.ndarray:
+    """The first ``count`` arcs in this order that can be closed, as flags: a path from the first to the last node stays.
+
+    ``arcs`` are in an order in which every arc comes after those that lead to its beginning, as `ShortestPath.arcs` are.
+    """
+    closed = np.zeros(len(arcs), bool)
+    left = count
+    for arc in order:
+        if left < 1:
+            break
+        closed[arc] = True
+        if _joined(arcs, closed.tolist()):
+            left -= 1
+        else:
+            closed[arc] = False
+    return closed
+
+
+def _joined(arcs: Sequence[tuple[int, int]], closed: Sequence[bool]) -> bool:
+    """Whether open arcs lead from the first to the last node."""
+    reached = {arcs[0][0]}
+    for (tail, head), shut in zip(arcs, closed, strict=True):
+        if not shut and tail in reached:
+            reached.add(head)
+    return arcs[-1][1] in reached

@@ -14,12 +14,14 @@ import pytest
 
 from dffl.cases.leaderboard import study, tables
 from dffl.cases.leaderboard.entries import ENTRIES, FAST, PLAIN, crossed, in_words, read, written
-from dffl.cases.leaderboard.federations import SEARCH_SEED, SEEDS, divided, search_part, synthetic_part
+from dffl.cases.leaderboard.federations import PROBLEMS, SEARCH_SEED, SEEDS, divided, search_part, synthetic_part
 from dffl.cases.leaderboard.ranking import different, standings
 from dffl.losses import Loss
+from dffl.studies.study import Study
 from dffl.training.aggregators.server import Momentum
 from dffl.training.methods import METHODS, request
 
+RESULTS = Path(__file__).parents[3] / "results" / "leaderboard"
 TINY: dict[str, Any] = {"rounds": 1, "local_epochs": 1}
 
 
@@ -61,20 +63,50 @@ def test_candidates_are_texts_that_are_read_back() -> None:
 def test_the_search_sees_nothing_that_judges() -> None:
     assert SEARCH_SEED not in SEEDS
     assert {part["seed"] for part in search_part()} == {SEARCH_SEED}
-    assert Counter(part["degree"] for part in search_part()) == {2: 2, 4: 2, 6: 2, 8: 2}
+    assert Counter(part["degree"] for part in search_part()) == {2: 3, 4: 3, 6: 3, 8: 3}
 
 
 def test_the_balanced_part_covers_every_pair_of_axes_evenly() -> None:
     part = synthetic_part([0])
-    assert len(part) == 32
-    assert len(synthetic_part([0], whole=True)) == 256
+    assert len(part) == 48
+    assert len(synthetic_part([0], whole=True)) == 384
     for one, other in itertools.combinations(("problem", "degree", "eta_obj", "eta_constr", "imbalanced"), 2):
         counts = Counter((job[one], job[other]) for job in part)
         assert len(set(counts.values())) == 1, (one, other)
-    for start in range(0, 32, 8):  # every stretch of eight has every degree and heterogeneity of both problems
-        some = [job for job in part[start : start + 8] if job["problem"] == "knapsack"]
+    # Every stretch of twelve has every degree and heterogeneity of each problem.
+    for start, problem in itertools.product(range(0, 48, 12), PROBLEMS):
+        some = [job for job in part[start : start + 12] if job["problem"] == problem]
         assert {job["degree"] for job in some} == {2, 4, 6, 8}
         assert {job["eta_obj"] for job in some} == {0.0, 0.25, 0.5, 1.0}
+
+
+def test_rows_of_before_there_were_paths_are_still_those_of_their_jobs() -> None:
+    """A problem that joins adds jobs. It changes no name of a job, and nothing else that a folder is compared with."""
+    entries = list(ENTRIES.values())
+    zones = Path("nowhere")
+    search = study.search_study(entries, zones)
+    there = pd.read_parquet(RESULTS / "search" / "rows.parquet")
+    before = [job for job in search.jobs if job.parameters["problem"] != "shortest-path"]
+    assert len(before) == 784
+    assert {job.key for job in before} <= set(there["job"])
+    judged = study.judging_study(
+        study.choose(there[there["job"].isin({job.key for job in search.jobs})], entries), entries, zones
+    )
+    kept = {job.key for job in judged.jobs if job.parameters["problem"] != "shortest-path"}
+    assert len(kept & set(pd.read_parquet(RESULTS / "judged" / "jobs.parquet")["job"])) >= 1050
+    for name, one in (("search", search), ("judged", judged)):
+        described = json.loads((RESULTS / name / "study.json").read_text())
+        assert (described["study"], described["protocol"]) == (one.name, one.protocol)
+
+
+def test_paths_are_judged_with_pyepos_noise_on_the_clients_of_training() -> None:
+    made = divided(False, None, seed=0, problem="shortest-path", imbalanced=False, degree=2, eta_obj=0.25, eta_constr=1.0)
+    assert made.train.counts == [100] * 20
+    assert made.test.counts == [1000] * 20
+    for train, test in zip(made.train, made.test, strict=True):
+        np.testing.assert_array_equal(train.set.closed, test.set.closed)
+        assert test.c_mean is not None
+        assert (test.c / test.c_mean).std() == pytest.approx(0.5 / np.sqrt(3), rel=0.05)
 
 
 def test_zones_need_their_folder() -> None:
@@ -87,14 +119,14 @@ def test_zones_need_their_folder() -> None:
 def test_jobs_come_in_an_order_that_may_be_stopped() -> None:
     entries = [ENTRIES[name] for name in ("mean-cost", "finetune", "finetune, mse")]
     jobs = [job.parameters for job in study.judging_study(study.first_choice(entries), entries, None, [0]).jobs]
-    assert Counter(job["entry"] for job in jobs) == {"mean-cost": 32, "finetune": 96, "finetune, mse": 16}
+    assert Counter(job["entry"] for job in jobs) == {"mean-cost": 48, "finetune": 144, "finetune, mse": 24}
     equal = [job for job in jobs if not job["imbalanced"]]
-    assert jobs[:32] == [job for job in equal if job["start"] == 0 and job["entry"] != "finetune, mse"]  # the quick ones first
-    assert Counter((job["problem"], job["start"]) for job in jobs[32:48]) == dict.fromkeys(
-        [("knapsack", 1), ("knapsack", 2), ("portfolio", 1), ("portfolio", 2)], 4
+    assert jobs[:48] == [job for job in equal if job["start"] == 0 and job["entry"] != "finetune, mse"]  # the quick ones first
+    assert Counter((job["problem"], job["start"]) for job in jobs[48:72]) == dict.fromkeys(
+        itertools.product(PROBLEMS, (1, 2)), 4
     )
-    assert [job["entry"] for job in jobs[48:56]] == ["finetune, mse"] * 8
-    assert {(job["imbalanced"], job["start"]) for job in jobs[56:88]} == {(True, 0)}
+    assert [job["entry"] for job in jobs[72:84]] == ["finetune, mse"] * 12
+    assert {(job["imbalanced"], job["start"]) for job in jobs[84:132]} == {(True, 0)}
 
 
 def test_the_parameter_of_a_loss_is_searched_once_for_both_methods() -> None:
@@ -266,11 +298,20 @@ def test_what_was_chosen_is_a_table() -> None:
     assert "| crossfit | 4 | plain, judge spo+ |" in text
 
 
+def test_what_had_no_search_says_so() -> None:
+    entries = [ENTRIES[name] for name in ("crossfit", "mean-cost", "crossfit, dpo")]
+    rows = pd.DataFrame({"problem": ["knapsack", "portfolio"], "entry": ["crossfit", "finetune, dpo"]})
+    lines = tables.chosen_text(study.first_choice(entries), study.searched(rows)).splitlines()
+    assert lines[4].startswith("| crossfit | 4 | plain, judge spo+ | plain, judge spo+ (not searched) |")
+    assert "not searched" not in lines[5]  # there is nothing to choose
+    assert [cell.endswith("(not searched) ") for cell in lines[6].split("|")[3:6]] == [True, False, True]
+
+
 def test_the_command_refuses_what_does_not_fit_together(tmp_path: Path) -> None:
     from dffl.cases.leaderboard.command import judge
     from dffl.studies.result import RunOptions
 
-    with pytest.raises(ValueError, match="--quick judges two federations of its own; leave --all and --only out"):
+    with pytest.raises(ValueError, match="--quick judges three federations of its own; leave --all and --only out"):
         judge(RunOptions(tmp_path), [], None, quick=True, whole=True)
     with pytest.raises(ValueError, match="unknown entry 'crossfitt'; did you mean 'crossfit'"):
         judge(RunOptions(tmp_path), ["crossfitt"], None, quick=True)
@@ -284,6 +325,32 @@ def test_it_runs_from_the_command_to_the_figure(tmp_path: Path, monkeypatch: pyt
     small = {name: entry for name, entry in ENTRIES.items() if name in ("mean-cost", "ridge")}
     result = judge(RunOptions(tmp_path, workers=1, progress=False), list(small), None, quick=True)
     assert (tmp_path / "figures" / "regret-against-cost.png").stat().st_size > 10_000
-    assert (tmp_path / "tables" / "methods-portfolio.md").exists()
+    assert {path.stem for path in (tmp_path / "tables").glob("methods-*.md")} == {f"methods-{name}" for name in PROBLEMS}
     answer = json.loads(json.dumps(result.as_json()))
-    assert answer["finished"] == answer["configurations"] == 4
+    assert answer["finished"] == answer["configurations"] == 6
+
+
+def test_a_problem_is_searched_alone_and_the_choice_of_others_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dffl.cases.leaderboard import command
+    from dffl.studies import result
+
+    entry = ENTRIES["ridge-pooled"]
+    best = written(entry.candidates[1])
+    ran: list[tuple[str, set[str]]] = []
+
+    def finished(whole: Study, options: result.RunOptions) -> result.StudyRows:
+        """Nothing is trained: the rows say that the second candidate is better, on every problem."""
+        asked = whole.only(options.only)
+        if not options.show:
+            ran.append((whole.name, {job.parameters["problem"] for job in asked.jobs}))
+        blank = {"client": "c", "refused": "", "fit_seconds": 1.0, "passes": 1.0, "sent": 0.0, "answered": 0.0}
+        blank |= dict.fromkeys(study.BLOCK_COLUMNS, 0.1)
+        rows = [{**job.parameters, **blank, "job": job.key} for job in asked.jobs]
+        found = pd.DataFrame(rows).assign(relative_regret=lambda table: np.where(table["options"] == best, 0.1, 0.2))
+        return result.StudyRows(whole, tmp_path, found, pd.DataFrame({"cpu_seconds": [1.0]}), [], [])
+
+    monkeypatch.setattr(result, "finished_rows", finished)
+    command.judge(result.RunOptions(tmp_path, only=["seed=0", "problem=shortest-path"], workers=1), [entry.name], None)
+    assert ran == [("leaderboard-search", {"shortest-path"}), ("leaderboard", {"shortest-path"})]
+    line = (tmp_path / "tables" / "chosen.md").read_text().splitlines()[4]
+    assert line.startswith("| ridge-pooled | 2 | degree 2 | degree 2 | degree 2 | degree 1 (not searched) |")

@@ -18,8 +18,8 @@ def leaderboard(
     zones: Annotated[
         Path | None, typer.Option(help="Judge on the electricity zones in this folder too (see dffl energy).")
     ] = None,
-    quick: Annotated[bool, typer.Option(help="No search and two federations: a first look, in five minutes.")] = False,
-    whole: Annotated[bool, typer.Option("--all", help="All 1,280 configurations of the grid, not the balanced 160.")] = False,
+    quick: Annotated[bool, typer.Option(help="No search and three federations: a first look, in five minutes.")] = False,
+    whole: Annotated[bool, typer.Option("--all", help="All 1,920 configurations of the grid, not the balanced 240.")] = False,
     entries: Annotated[list[str] | None, typer.Option("--entry", help="Only this entry; may be repeated.")] = None,
     only: Only = None,
     workers: Workers = None,
@@ -38,6 +38,8 @@ def leaderboard(
     Example: dffl leaderboard --quick
 
     Example: dffl leaderboard --only seed=0 --entry crossfit --entry finetune
+
+    Example: dffl leaderboard --only problem=shortest-path
     """
     with answering():
         from dffl.studies.result import RunOptions
@@ -59,20 +61,24 @@ def judge(options: RunOptions, wanted: list[str], zones: Path | None, quick: boo
     from dffl.studies.result import StudyResult, finished_rows
 
     if quick and (whole or options.only):
-        raise ValueError("--quick judges two federations of its own; leave --all and --only out")
+        raise ValueError("--quick judges three federations of its own; leave --all and --only out")
     entries = [find(ENTRIES, name, "entry") for name in wanted] or list(ENTRIES.values())
     folder = options.out or Path("dffl-leaderboard-quick" if quick else "dffl-leaderboard")
     if quick:
         chosen = study.first_choice(entries)
-        planned = study.quick_study(chosen, entries)
+        planned, known = study.quick_study(chosen, entries), None
     else:
-        asked = replace(options, out=folder / "search", only=[])
-        chosen = study.choose(finished_rows(study.search_study(entries, zones), asked).rows, entries)
+        search = study.search_study(entries, zones)
+        asked = replace(options, out=folder / "search", only=[text for text in options.only if text.startswith("problem=")])
+        finished_rows(search, asked)
+        # What was chosen for other problems than those asked for stands: the choice is made from all the rows that are there.
+        there = finished_rows(search, replace(asked, only=[], workers=None, ray=None, show=True)).rows
+        chosen, known = study.choose(there, entries), study.searched(there)
         planned = study.judging_study(chosen, entries, zones, whole=whole)
     found = finished_rows(planned, replace(options, out=folder / "judged"))
     made = tables.all_tables(found.rows)
     write_tables(made, folder / "tables")
-    write_text(folder / "tables" / "chosen.md", tables.chosen_text(chosen))
+    write_text(folder / "tables" / "chosen.md", tables.chosen_text(chosen, known))
     refused = tables.refused_text(found.rows)
     shown = tuple(table.name for table in made)
     return StudyResult(found, made, shown, draw(found.rows, folder / "figures"), f".\n{refused}".rstrip() if refused else "")

@@ -1,18 +1,24 @@
-"""What is judged on: a balanced part of the paper's grid, and the real zones. The search has federations of its own."""
+"""What is judged on: a balanced part of the paper's grid, the same with shortest paths, and the real zones.
+
+The search has federations of its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dffl.cases.paper.study import DEGREES, ETAS, PROBLEMS, in_fraction
+from dffl.cases.paper.study import DEGREES, ETAS, in_fraction
+from dffl.cases.paper.study import PROBLEMS as PAPER_PROBLEMS
 from dffl.federation import Federation
 from dffl.studies.study import Parameters, grid
 
 SEEDS = (0, 1, 2, 3, 4)
 """The paper's seeds: they judge."""
-PART = 32
+PROBLEMS = (*PAPER_PROBLEMS, "shortest-path")
+"""The synthetic problems. Shortest paths are not the paper's: they have PyEPO's costs with its noise, on the paper's axes."""
+PART = 16 * len(PROBLEMS)
 """The configurations of one seed in the balanced part of the grid."""
 SEARCH_SEED = 101
 """The search sees no federation that judges."""
@@ -32,7 +38,7 @@ class Divided(NamedTuple):
 
 
 def synthetic_part(seeds: Sequence[int], whole: bool = False) -> list[Parameters]:
-    """For each seed 32 configurations that cover every axis evenly, or all 256 without noise."""
+    """For each seed and problem 16 configurations that cover every axis evenly, or all 128."""
     axes = {"imbalanced": (False, True), "degree": DEGREES, "eta_obj": ETAS, "eta_constr": ETAS}
     jobs = [job.parameters for job in grid(seed=seeds, problem=PROBLEMS, **axes)]
     return sorted((job for job in jobs if whole or in_fraction(job)), key=_turn)
@@ -74,7 +80,10 @@ def divided(search: bool, folder: str | None, **configuration: Any) -> Divided:
     from dffl.data import synthetic
 
     given = {name: value for name, value in configuration.items() if name != "problem"}
-    make = {"knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio}[configuration["problem"]]
+    makers: dict[str, Callable[..., Federation]] = {
+        "knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio, "shortest-path": synthetic.shortest_path,
+    }  # fmt: skip
+    make = makers[configuration["problem"]]
     return Divided(make(**given), make(split="test", samples=TEST_SAMPLES, **given), SYNTHETIC)
 
 

@@ -18,6 +18,8 @@ from dffl.training.methods import colour_of
 MARKERS = {"naive": "s", "alone": "D", "shared": "^", "personal": "o"}
 DRAWN = 18
 """So many of the best entries are drawn; the others are named under the title."""
+FAR = 4.0
+"""Entries with so many times the lowest regret are only named too: they would press all others together."""
 GAP = 0.052
 """The least distance of two names, as a share of a panel's height."""
 
@@ -42,7 +44,7 @@ def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
 
 
 def _panel(axes: Any, problem: str, found: pd.DataFrame) -> None:
-    near = found[found["mean"].rank(method="first") <= DRAWN]
+    near = found[(found["mean"].rank(method="first") <= DRAWN) & (found["mean"] <= FAR * found["mean"].min())]
     for entry, row in near.iterrows():
         marker, colour = MARKERS[ENTRIES[str(entry)].kind], colour_of(ENTRIES[str(entry)].method)
         axes.scatter(row["core-seconds"], row["mean"], s=16, marker=marker, color=colour, zorder=3)

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.cases.leaderboard.entries import ENTRIES, STARTS, Entry, read, written
-from dffl.cases.leaderboard.federations import PART, SEEDS, divided, search_part, synthetic_part, zones_part
-from dffl.cases.paper.study import PROBLEMS
+from dffl.cases.leaderboard.federations import PART, PROBLEMS, SEEDS, divided, search_part, synthetic_part, zones_part
 from dffl.studies.study import Job, Parameters, Study
 
 BLOCKS = 20
@@ -105,6 +104,11 @@ def choose(rows: pd.DataFrame, entries: Sequence[Entry]) -> dict[str, dict[str, 
             if np.isfinite(found).any():
                 chosen[problem][entry.name] = texts[int(np.nanargmin(found))]
     return chosen
+
+
+def searched(rows: pd.DataFrame) -> set[tuple[str, str]]:
+    """The problems and entries that the search has rows of."""
+    return {(str(problem), str(entry)) for problem, entry in rows[["problem", "entry"]].drop_duplicates().to_numpy()}
 
 
 def first_choice(entries: Sequence[Entry]) -> dict[str, dict[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dffl.cases.leaderboard.entries import ENTRIES, in_words
+from dffl.cases.leaderboard.entries import ENTRIES, Entry, in_words
 from dffl.cases.leaderboard.ranking import standings
 from dffl.cases.leaderboard.study import BLOCK_COLUMNS
 from dffl.harm import judge_harm
@@ -148,12 +148,17 @@ def _pairs(rows: pd.DataFrame, entry: str, reference: str) -> Iterator[tuple[np.
         yield values[:, :half], values[:, half:]
 
 
-def chosen_text(chosen: dict[str, dict[str, str]]) -> str:
-    """What the search chose, as a Markdown table."""
+def chosen_text(chosen: dict[str, dict[str, str]], searched: set[tuple[str, str]] | None = None) -> str:
+    """What the search chose, as a Markdown table. ``searched``: problems and entries; the others have their first candidate."""
+
+    def cell(problem: str, entry: Entry) -> str:
+        had_none = searched is not None and (problem, entry.searched_as or entry.name) not in searched
+        return in_words(chosen[problem][entry.name]) + (" (not searched)" if had_none and len(entry.candidates) > 1 else "")
+
     problems = list(chosen)
     lines = [f"| entry | candidates | {' | '.join(problems)} |", "|" + "---|" * (2 + len(problems))]
     for entry in next(iter(chosen.values())):
-        cells = [in_words(chosen[problem][entry]) for problem in problems]
+        cells = [cell(problem, ENTRIES[entry]) for problem in problems]
         lines.append(f"| {entry} | {len(ENTRIES[entry].candidates)} | {' | '.join(cells)} |")
     return "\n".join(["**What the search chose**", "", *lines, ""])
 
