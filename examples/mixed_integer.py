@@ -31,7 +31,7 @@ train = dffl.Federation([shop(0, 60), shop(1, 60)])
 test = dffl.Federation([shop(0, 500), shop(1, 500)])
 for relax in (False, True):
     before = orders.calls.asked - orders.calls.repeated
-    fit = dffl.fit(train, "local", rounds=30, relax=relax)
+    fit = dffl.fit(train, "local", rounds=15, relax=relax)
     solved = orders.calls.asked - orders.calls.repeated - before
     regret = fit.evaluate(test)["relative_regret"].mean()
     print(f"relax={relax}: {solved} integer programs in training, {regret:.2%} regret")
