@@ -1,33 +1,47 @@
-"""Any Python function that minimises a linear cost is a feasible set."""
+"""A function of one's own, with any solver inside, is a feasible set."""
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 import dffl
 
-N = 3
+# Which of six depots reach which of five towns. Every town needs an open depot.
+REACHES = np.array(
+    [
+        [1, 0, 1, 0, 0, 1],
+        [1, 1, 0, 0, 1, 0],
+        [0, 1, 1, 1, 0, 0],
+        [0, 0, 0, 1, 1, 0],
+        [0, 1, 0, 0, 1, 1],
+    ]
+)
 
 
-def assign(c: np.ndarray) -> np.ndarray:
-    """Each of N workers gets one of N tasks, at the least cost in all."""
-    w = np.zeros((N, N))
-    w[linear_sum_assignment(c.reshape(N, N))] = 1.0
-    return w.ravel()
+def depots(c: np.ndarray) -> np.ndarray:
+    """The depots to open: every town is reached, at the least cost c . w."""
+    found = milp(
+        c,
+        integrality=np.ones(6),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(REACHES, lb=1),
+        options={"mip_rel_gap": 0},
+    )
+    return np.round(found.x)  # a solver may say 0.9999999
 
 
-def allowed(w: np.ndarray) -> bool:
-    """Whether a decision is an assignment: every answer is checked by it."""
-    table = w.reshape(N, N)
-    return bool((table.sum(axis=0) == 1).all() and (table.sum(axis=1) == 1).all())
+def reached(w: np.ndarray) -> bool:
+    """Whether a decision is allowed: every answer is checked by it."""
+    return bool(np.isin(w, (0, 1)).all() and (REACHES @ w >= 1).all())
 
 
 if __name__ == "__main__":
-    plans = dffl.Solver(assign, N * N, contains=allowed, processes=1)
+    plans = dffl.Solver(depots, 6, contains=reached)
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(40, 4))
-    c = 5 + x @ rng.normal(size=(4, N * N))
-    federation = dffl.Federation([dffl.Client("shop", x, c, plans)])
+    x = rng.normal(size=(40, 3))
+    c = 10 + 3 * x @ rng.normal(size=(3, 6)) + rng.normal(size=(40, 6))
+    federation = dffl.Federation([dffl.Client("post", x, c, plans)])
     fit = dffl.fit(federation, "local", rounds=2)
-    fit.save("own-solver.dffl")
-    loaded = dffl.load("own-solver.dffl", solvers={"assign": plans})
-    print(loaded.decide("shop", x[0]).reshape(N, N))
+    print(fit.evaluate(federation)[["client", "relative_regret"]].round(4).to_string())
+    fit.save("own-solver.dffl")  # the name "depots" is saved, not the code
+    loaded = dffl.load("own-solver.dffl", solvers={"depots": plans})
+    print(loaded.decide("post", x[:3]))
