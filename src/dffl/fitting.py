@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -98,14 +98,13 @@ class Fit:
         `variables` are the names of the columns.
         """
         member, costs = self._member(client), self.predict(client, x)
-        if member.set.variables is not None:
-            counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
-            with Limits(counted, "decisions"):
-                return member.set.decide(costs, member.maximize)
-        signed = (-costs if member.maximize else costs).reshape(-1, self.dim)
-        with host_errors([(member.name, member.set)]):
+        counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
+        with Limits(counted, "decisions"), host_errors([(member.name, member.set)]):
+            if member.set.variables is not None:
+                return _named(member.name, lambda: member.set.decide(costs, member.maximize))
+            signed = (-costs if member.maximize else costs).reshape(-1, self.dim)
             decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
-        return decisions.reshape(costs.shape) + 0.0  # no -0.0
+            return decisions.reshape(costs.shape) + 0.0  # no -0.0
 
     def regrets(self, client: Client) -> np.ndarray:
         """The regret of each sample of a client.
@@ -213,6 +212,7 @@ class Fit:
 
     def _member(self, client: str | Client) -> Member:
         if isinstance(client, Client):
+            self._require_columns(client)
             if client.name in self.members:
                 known = self.members[client.name]
                 if client.maximize != known.maximize:
@@ -228,6 +228,27 @@ class Fit:
                 "hand in a dffl.Client to use the shared model for one that took no part"
             )
         return self.members[client]
+
+    def _require_columns(self, client: Client) -> None:
+        """Refuse a client whose costs are other ones than in training, as far as names tell."""
+        who = f"client {client.name!r}"
+        for table, mine, theirs in (
+            ("x", client.feature_names, self.feature_names),
+            ("c", client.cost_names, self.cost_names),
+        ):
+            if None not in (mine, theirs) and mine != theirs:
+                raise ValueError(f"{who}: {table} must have the columns of training, {theirs}, found {mine}")
+        known = self.members.get(client.name)
+        if known is None or known.set.variables is None or client.set.variables is None:
+            return
+        d = self.dim
+        if (
+            sorted(known.set.variables[:d]) == sorted(client.set.variables[:d])
+            and known.set.variables[:d] != client.set.variables[:d]
+        ):
+            wanted = ", ".join(known.set.variables[: min(d, 4)]) + (", ..." if d > 4 else "")
+            fix = f"its decisions must be in the order of training ({wanted}); name its cost columns as there"
+            raise ValueError(f"{who}: {fix}")
 
     def _unit_prior(self) -> UnitPrior:
         """What the units of the members say of those of a newcomer."""
@@ -257,6 +278,14 @@ class Fit:
         same_shape(test, self)
         for client in test:
             self._member(client)
+
+
+def _named(client: str, decide: Callable[[], np.ndarray]) -> np.ndarray:
+    """What a set decides; what it refuses is said with the client's name."""
+    try:
+        return decide()
+    except ValueError as error:
+        raise ValueError(f"client {client!r}: {error}") from None
 
 
 def require_federation(name: str, value: Any) -> None:

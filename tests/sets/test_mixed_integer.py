@@ -244,6 +244,6 @@ def test_unbounded_helpers_are_fine_in_the_sense_in_which_they_cost() -> None:
     free = Polytope(A_ub=[[-1.0, -1.0]], b_ub=[-3.0], lower=0, upper=[2, np.inf], helpers=1, known_cost=[5.0])
     x, c = np.zeros((2, 1)), np.ones((2, 1))
     dffl.Client("buys", x, c, free)
-    with pytest.raises(ValueError, match="client 'sells': Polytope: its known costs have no most value"):
+    with pytest.raises(ValueError, match="client 'sells': Polytope: for a client that maximises, its known costs have no end"):
         dffl.Client("sells", x, c, free, maximize=True)
     assert free.lifted.diameter().upper == np.inf

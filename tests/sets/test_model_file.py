@@ -97,6 +97,8 @@ def test_named_columns_are_matched_by_the_text_under_the_star(mps: Path) -> None
         "south", x, pd.DataFrame(c, columns=["c1_eur", "c2_eur", "c10_eur"]), ModelFile(mps, "x_*", costs="c*_eur")
     )
     assert given.set.variables == named.set.variables
+    with pytest.raises(ValueError, match="predicted pairs 'x_10' with cost column 'price_1', though the numbers"):
+        dffl.Client("south", x, pd.DataFrame(c, columns=NAMES), ModelFile(mps, ["x_10", "x_1", "x_2"]))
     listed = dffl.Client("south", x, pd.DataFrame(c, columns=["a", "b", "c"]), ModelFile(mps, ["x_10", "x_1", "x_2"]))
     assert listed.set.variables == ("x_10", "x_1", "x_2", "short")
 
@@ -107,6 +109,8 @@ def test_matching_by_numbers_and_by_the_only_pattern_that_fits() -> None:
     found = {"1": "x_1", "11": "x_11", "111": "x_111"}
     assert _matching.in_cost_order("m", found, ("1_111", "1_1", "1_11"), None) == ["x_111", "x_1", "x_11"]
     assert _matching.in_cost_order("m", {"a": "xa", "": "x"}, ("ya", "y"), None) == ["xa", "x"]
+    padded = [f"price_{hour:02d}" for hour in range(24)]
+    assert _matching.in_cost_order("m", {str(h): f"x_{h}" for h in range(24)}, padded, None) == [f"x_{h}" for h in range(24)]
 
 
 def test_a_file_that_maximises(tmp_path: Path) -> None:
@@ -144,6 +148,24 @@ def test_a_saved_fit_holds_the_text(mps: Path, tmp_path: Path) -> None:
     assert str(mps) not in repr(again.members["south"].set.spec())
 
 
+def test_other_columns_than_in_training_are_refused_wherever_a_client_is_handed_in(mps: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, c = rng.normal(size=(8, 2)), rng.uniform(1, 9, size=(8, 3))
+
+    def south(name: str, columns: tuple[str, ...] | None) -> dffl.Client:
+        costs = c if columns is None else pd.DataFrame(c, columns=columns)
+        return dffl.Client(name, x, costs, ModelFile(mps, "x_*"))
+
+    fit = dffl.fit(dffl.Federation([south("south", NAMES)]), "fedavg", rounds=1, local_epochs=1, progress=False)
+    for client in (south("south", NAMES[::-1]), south("new", NAMES[::-1])):
+        for ask in (lambda one: fit.decide(one, x), fit.regrets, lambda one: fit.predict(one, x)):
+            with pytest.raises(ValueError, match=f"client '{client.name}': c must have the columns of training"):
+                ask(client)
+    with pytest.raises(ValueError, match=r"client 'south': its decisions must be in the order of training \(x_1, x_2, x_10\)"):
+        fit.decide(south("south", None), x)
+    np.testing.assert_array_equal(fit.decide(south("south", NAMES), x), fit.decide("south", x))
+
+
 REFUSED = {
     "depot.mps: cannot be read \\(No such file": (None, "depot.mps"),
     "a model file must end in .mps, .lp": (MPS, "depot.txt"),
@@ -152,6 +174,8 @@ REFUSED = {
     "it has a quadratic objective": (MPS.replace("ENDATA", "QUADOBJ\n    x_1 x_1 2\nENDATA"), "a.mps"),
     "it has quadratic constraints": (MPS.replace("ENDATA", "QCMATRIX room\n    x_1 x_1 2\nENDATA"), "a.mps"),
     "it has special ordered sets": (MPS.replace("ENDATA", "SOS\n S1 s\nENDATA"), "a.mps"),
+    "it has names with square brackets, which an LP file cannot have: write it as MPS": (LP.replace("x_1", "x[1]"), "a.lp"),
+    "it has indicator constraints": (LP.replace("Bounds", " i: short = 1 -> x_1 <= 1\nBounds"), "a.lp"),
     "it has quadratic terms": (LP.replace("+ 2\n", "+ [ x_1 ^2 ] / 2\n"), "a.lp"),
     "no feasible point: row 'room', the bounds of variable 'x_1'.*cannot hold together": (
         MPS.replace("demand 1\nRHS", "room 9 demand 1\nRHS").replace("room 4", "room -4"),

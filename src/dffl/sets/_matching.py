@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -38,9 +39,25 @@ def in_cost_order(owner: str, found: dict[str, str], cost_names: Sequence[str], 
     raise ValueError(f"{owner}: {_difference(found, cost_names, costs)}")
 
 
+def contradiction(owner: str, variables: Sequence[str], cost_names: Sequence[str]) -> None:
+    """Refuse a list of variables whose numbers say that they belong to the cost columns in another order."""
+    mine, theirs = ([_last_number(name) for name in names] for names in (variables, cost_names))
+    if None in mine or len(set(mine)) < len(mine) or sorted(map(str, mine)) != sorted(map(str, theirs)) or mine == theirs:
+        return
+    place = next(place for place, (one, two) in enumerate(zip(mine, theirs, strict=True)) if one != two)
+    fix = "list the variables in the order of the cost columns, or use a pattern such as 'x_*'"
+    pair = f"predicted pairs {variables[place]!r} with cost column {cost_names[place]!r}"
+    raise ValueError(f"{owner}: {pair}, though the numbers in their names differ; {fix}")
+
+
+def _last_number(name: str) -> str | None:
+    found = re.findall(r"\d+", name)
+    return str(int(found[-1])) if found else None
+
+
 def _candidates(found: dict[str, str], cost_names: Sequence[str]) -> list[str]:
     first = cost_names[0]
-    texts = set(found) | {_number(text) or text for text in found}
+    texts = set(found) | {_number(text) or text for text in found} | set(re.findall(r"\d+", first))
     places = [(text, at) for text in texts if text for at in range(len(first)) if first.startswith(text, at)]
     # The longest text first: with x_1 and x_10, price_10 is price_ and 10.
     places.sort(key=lambda place: -len(place[0]))

@@ -77,7 +77,8 @@ def parse(model: ModelText) -> ReadModel:
         raise ValueError(f"{model.name}: must have at most {MOST_CHARACTERS:,} characters, found {len(model.text):,}")
     refused = _mps_refused(model.text) if model.format == "mps" else _lp_refused(model.text)
     if refused:
-        raise ValueError(f"{model.name}: it has {refused}; only linear models, with whole numbers, can be used")
+        rest = "" if "MPS" in refused else "; only linear models, with whole numbers, can be used"
+        raise ValueError(f"{model.name}: it has {refused}{rest}")
     highs = _loaded(model)
     lp = highs.getLp()
     if lp.num_col_ == 0:
@@ -136,8 +137,12 @@ def _mps_refused(text: str) -> str | None:
 def _lp_refused(text: str) -> str | None:
     for line in text.splitlines():
         words = line.split("\\", 1)[0]
+        if re.search(r"\w\[[^\]\s]*\]", words):
+            return "names with square brackets, which an LP file cannot have: write it as MPS"
         if re.search(r"\^\s*2|\[|\]", words):
             return "quadratic terms"
+        if "->" in words:
+            return "indicator constraints"
         found = _LP_REFUSED.get(words.strip().rstrip(":").upper())
         if found:
             return found

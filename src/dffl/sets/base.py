@@ -246,6 +246,8 @@ class FeasibleSet(eqx.Module):
     @property
     def no_projection(self) -> str:
         """What a refusal says of a set that cannot `project`."""
+        if not self.convex:
+            return f"{type(self).__name__}: a set of whole numbers cannot; choose a loss that does not smooth"
         return f"{type(self).__name__}: it cannot project onto itself; define _project(v) in the family (see docs/own-set.md)"
 
     def _over_batch(self, function: Callable[[Any, Array], Array], c: Array) -> Array:
@@ -255,7 +257,7 @@ class FeasibleSet(eqx.Module):
 
     def _single(self, what: str) -> Self:
         if self.batch_shape:
-            raise ValueError(f"{what}() is of one set; this is a stack of shape {self.batch_shape}: index it first")
+            raise ValueError(f"{what} is of one set; this is a stack of shape {self.batch_shape}: index it first")
         return self
 
 
@@ -318,7 +320,7 @@ def stack(sets: Sequence[S]) -> S:
 
 
 def _brief(value: Any) -> str:
-    if isinstance(value, FeasibleSet | bool | str | None):
+    if isinstance(value, FeasibleSet | bool | str | tuple | None):
         shown = repr(value)
         return shown if len(shown) <= 60 else f"{shown[:40]}... ({len(shown)} characters)"
     return f"{value:g}" if np.ndim(value) == 0 else f"array of shape {np.shape(value)}"

@@ -30,7 +30,8 @@ class ModelFile(ProgramSet):
       ``maximize=True``, and one of a file that minimises must not, unless nothing in the objective is known. ``sense`` ("min"
       or "max") says it otherwise.
     - Named cost columns are matched by the text under the star: ``price_3`` belongs to ``x_3``. ``costs`` is their pattern; it
-      is found by itself where one fits. Plain arrays are in the order of the file, a list of names in its own order.
+      is found by itself where one fits. Plain arrays are in the order of the file, a list of names in its own order
+      (refused where the numbers in the names of variables and columns say otherwise).
 
     A saved fit holds the file's text, not its path. ``text``, ``format`` ("mps" or "lp") and ``name`` give a model without a
     file. For ``nodes``, ``seconds`` and ``relaxed`` see `MixedInteger`.
@@ -119,6 +120,7 @@ class ModelFile(ProgramSet):
         assert program.columns is not None, "its columns have names"
         pattern = spec["predicted"]
         if not isinstance(pattern, str) or "*" not in pattern:
+            _matching.contradiction(program.owner, [program.columns[j] for j in program.predicted], cost_names)
             return self
         found = _matching.find(program.owner, "predicted", pattern, program.columns)
         names = _matching.in_cost_order(program.owner, found, cost_names, spec.get("costs"))

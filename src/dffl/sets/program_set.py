@@ -52,6 +52,10 @@ class ProgramSet(HostSet):
         return not self._whole
 
     @property
+    def no_projection(self) -> str:
+        return no_smoothing(type(self).__name__)
+
+    @property
     def program(self) -> Program | None:
         """The program behind this single set; None for a polytope whose every variable has a predicted cost."""
         model = self._loaded("program").model
@@ -81,8 +85,9 @@ class ProgramSet(HostSet):
         if program is None or not self._known:
             return
         if not self._loaded("sense").model.bounded_below(-1.0 if maximize else 1.0):
-            goal, fix = ("most", "bound the helpers") if maximize else ("least", "bound the helpers, or use maximize=True")
-            raise ValueError(f"{program.owner}: its known costs have no {goal} value for a client that does so; {fix}")
+            does = "maximises" if maximize else "minimises"
+            fix = "give the helpers bounds, or change the sign of their known costs"
+            raise ValueError(f"{program.owner}: for a client that {does}, its known costs have no end; {fix}")
 
     def decide(self, c: ArrayLike, maximize: bool = False) -> np.ndarray:
         """All variables of a best solution at predicted costs (..., dim): the decisions, then the helpers (see `variables`)."""
@@ -100,6 +105,11 @@ class ProgramSet(HostSet):
         return found[:, program.shown].reshape(*costs.shape[:-1], program.shown.size) + 0.0
 
 
+def no_smoothing(owner: str) -> str:
+    """What a refusal says of sets of programs, which cannot project."""
+    return f"{owner}: sets with whole numbers, helpers or known costs cannot; choose a loss that does not smooth"
+
+
 class Lifted(HostSet):
     """A set with known costs, in one more coordinate: all (w, t) where t is the known part of the objective.
 
@@ -112,6 +122,10 @@ class Lifted(HostSet):
         model = base._loaded("lifted").model
         content = [*_identity(base), np.asarray(unit)]
         super().__init__(base.dim + 1, {"base": base, "unit": unit}, lambda: _LiftedModel(model, unit), content)
+
+    @property
+    def no_projection(self) -> str:
+        return no_smoothing(type(self.spec()["base"]).__name__)
 
     @property
     def predicted(self) -> int:

@@ -91,8 +91,8 @@ def _mismatch(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair) -> tuple[
     Either the costs change on the first set and then the set changes at the second costs, or the other way round.
     """
     gap = norm(a - b)
-    one = pair.first.diameter * gap, pair.delta * (norm(b - 2 * p) + norm(b))
-    two = pair.second.diameter * gap, pair.delta * (norm(a - 2 * p) + norm(a))
+    one = times(gap, pair.first.diameter), times(norm(b - 2 * p) + norm(b), pair.delta)
+    two = times(gap, pair.second.diameter), times(norm(a - 2 * p) + norm(a), pair.delta)
     shorter = sum(one) <= sum(two)
     return np.where(shorter, one[0], two[0]), np.where(shorter, one[1], two[1])
 
@@ -109,7 +109,7 @@ class Ceilings(NamedTuple):
         dv = dv_bound(p, c, s) if isinstance(s, EntropySimplex) else np.full(p.shape[:-1], math.inf)
         # A constant on all costs changes no loss of a set of fixed sum, whatever the other client's set.
         p, c = centred(p, g.flat), centred(c, g.flat)
-        trivial = g.diameter * np.minimum(norm(c - 2 * p), 2 * norm(c - p))
+        trivial = times(np.minimum(norm(c - 2 * p), 2 * norm(c - p)), g.diameter)
         # The ray's ceiling is never above the trivial one, except for rounding where both are almost zero.
         least = np.min([trivial, dv, loss_ceiling_of(p, c, g), ball_ceiling_of(p, c, g)], axis=0)
         return cls(trivial, dv, least)
@@ -119,7 +119,7 @@ def loss_ceiling_of(p: np.ndarray, c: np.ndarray, g: Geometry) -> np.ndarray:
     """D times the distance of 2 c_hat from the ray {s c : s >= 1}: the loss of a set of which only the diameter is known."""
     unit = direction(c)
     along = np.maximum(dot(2 * p, unit), norm(c))
-    return g.diameter * norm(2 * p - along[..., None] * unit)
+    return times(norm(2 * p - along[..., None] * unit), g.diameter)
 
 
 def ball_ceiling_of(p: np.ndarray, c: np.ndarray, g: Geometry) -> np.ndarray:

@@ -11,7 +11,7 @@ from dffl.theory.dv import optimum
 from dffl.theory.geometry import Pair
 from dffl.theory.heterogeneity import Common
 from dffl.theory.scaled import Scaled, ScaledClient
-from dffl.theory.vectors import centred, norm
+from dffl.theory.vectors import centred, norm, times
 
 
 def by_proposition(clients: Scaled, common: Common, tau: float) -> np.ndarray:
@@ -36,8 +36,8 @@ def _worst(pair: Pair, a: np.ndarray, b: np.ndarray, tau: float) -> float:
     """The mean over the points of the largest H over predictions of norm tau at most."""
     a, b = centred(a, pair.flat), centred(b, pair.flat)
     gap = norm(a - b)
-    one = pair.first.diameter * gap + pair.delta * (2 * norm(b) + 2 * tau)
-    two = pair.second.diameter * gap + pair.delta * (2 * norm(a) + 2 * tau)
+    one = times(gap, pair.first.diameter) + pair.delta * (2 * norm(b) + 2 * tau)
+    two = times(gap, pair.second.diameter) + pair.delta * (2 * norm(a) + 2 * tau)
     return float(np.mean(2 * tau * (pair.delta + pair.diameter) + np.minimum(one, two)))
 
 

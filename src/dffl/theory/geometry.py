@@ -24,6 +24,7 @@ class Geometry:
     """
 
     diameter: float
+    """Infinite where a known part of the objective has no bound."""
     rho: float
     flat: bool
 
