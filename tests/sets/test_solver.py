@@ -352,3 +352,18 @@ def test_nothing_is_kept_of_a_function_that_is_gone() -> None:
     _host._late.clear()
     gc.collect()
     assert gone() is None
+
+
+def test_an_error_beside_a_knapsack_that_is_asked_on_the_host() -> None:
+    rng, asked = np.random.default_rng(0), itertools.count()
+
+    def failing(c: np.ndarray) -> np.ndarray:
+        if next(asked) > 30:
+            raise RuntimeError("no more")
+        return (c < 0).astype(float)
+
+    x, c = rng.normal(size=(20, 2)), rng.normal(size=(20, 3))
+    odd = dffl.ZeroOneKnapsack([1.234567, 2.345678, 0.7654321], 2.5)
+    federation = dffl.Federation([dffl.Client("a", x, c, odd), dffl.Client("b", x, c, dffl.Solver(failing, 3))])
+    with pytest.raises(ValueError, match=r"^client 'b': solver 'failing': row .*: RuntimeError: no more$"):
+        dffl.fit(federation, "fedavg", rounds=2)

@@ -74,7 +74,7 @@ def _alone(error: BaseException) -> BaseException:
 def _told(error: BaseException, digest: bytes, clients: Iterable[tuple[str, Any]]) -> BaseException:
     if not isinstance(error, HostFailure):
         return error
-    owners = [name for name, s in clients if getattr(s, "on_host", False) and s.digest.tobytes() == digest]
+    owners = [name for name, s in clients if hasattr(s, "digest") and s.digest.tobytes() == digest]
     told = HostFailure(f"{_whose(owners)}: {error}" if owners else str(error))
     told.digest, told.named = digest, bool(owners)
     return told
