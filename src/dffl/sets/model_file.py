@@ -9,13 +9,15 @@ from typing import Any, Literal
 import numpy as np
 
 from dffl.sets import _matching
-from dffl.sets._model_text import ModelText, parse, read_text
-from dffl.sets._program import Program
+from dffl.sets._model_text import ModelText, ReadModel, parse, read_text
+from dffl.sets._program import SEMI_CONTINUOUS, Program
 from dffl.sets._solving import ProgramModel
 from dffl.sets.base import FeasibleSet
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet, checked_limits
 
 Sense = Literal["min", "max"]
+MOST_SEMI = 1e5
+"""The largest upper bound of a semi-continuous variable that HiGHS takes."""
 
 
 class ModelFile(ProgramSet):
@@ -67,6 +69,7 @@ class ModelFile(ProgramSet):
             known[chosen] = 0.0
         if not np.isfinite(known).all() or not np.isfinite(read.offset):
             raise ValueError(f"{owner}: the coefficients of its objective must be finite")
+        _require_semi(owner, read)
         program = Program(
             owner=owner,
             matrix=read.matrix,
@@ -127,6 +130,16 @@ class ModelFile(ProgramSet):
 
 def _source(spec: dict[str, Any]) -> ModelText:
     return ModelText(spec["text"], spec["format"], spec["name"])
+
+
+def _require_semi(owner: str, read: ReadModel) -> None:
+    """Refuse what HiGHS does not solve: semi-continuous variables that may be negative or large."""
+    bad = (read.kind >= SEMI_CONTINUOUS) & ((read.lower < 0) | (read.upper > MOST_SEMI))
+    for j in np.flatnonzero(bad)[:1]:
+        found = f"found {read.lower[j]:g} and {read.upper[j]:g}"
+        raise ValueError(
+            f"{owner}: semi-continuous variable {read.columns[j]!r} must have bounds in [0, {MOST_SEMI:g}], {found}"
+        )
 
 
 def _predicted(owner: str, wanted: str | Sequence[str], columns: tuple[str, ...]) -> np.ndarray:
