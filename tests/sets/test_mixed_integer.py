@@ -247,3 +247,41 @@ def test_unbounded_helpers_are_fine_in_the_sense_in_which_they_cost() -> None:
     with pytest.raises(ValueError, match="client 'sells': Polytope: for a client that maximises, its known costs have no end"):
         dffl.Client("sells", x, c, free, maximize=True)
     assert free.lifted.diameter().upper == np.inf
+
+
+@pytest.mark.parametrize(
+    ("given", "cost", "best"),
+    [
+        # Bounds of whole numbers that are not whole: HiGHS misses the best answer.
+        (
+            {
+                "A_ub": [[0.0, -1, 4], [4, 2, -1]], "b_ub": [2.5, 14.0],
+                "lower": [0.4, -1.8, -1.5], "upper": [4.7, 2.5, 1.8],
+            },
+            [-0.6, -0.1, 1.4],
+            [3.0, 0, -1],
+        ),
+        # Large whole numbers, on which HiGHS misses the best answer with small tolerances.
+        (
+            {
+                "A_ub": [[3e3, 4e3, -1e3, 1e3, 4e3, -3e3, 2e3]], "b_ub": [18e3],
+                "A_eq": [[-1.0, -1, 1, -1, -1, 0, 2]], "b_eq": [108.0],
+                "lower": [0.0, -4, 0, -4, 0, 0, 0], "upper": [1.0, 96, 1e6, 96, 1e6, 3, 100],
+            },
+            [36.0, -23, 16, 24, 0, 0, 0],
+            [0.0, -3, 29, -4, 0, 3, 36],
+        ),
+        (
+            {
+                "A_ub": [[-1.0, 2, -1, 2, 2], [3, -2, -2, 2, -3], [-1, 0, 2, 2, 4], [2, -4, 4, 3, -1]],
+                "b_ub": [4.0, 6, 4.5, 7], "A_eq": [[1.0, -1, -1, 1, 2]], "b_eq": [-1e6],
+                "lower": [0.0, 0, 0, 0, -1e6], "upper": [1e6, 1e6, 1e6, 1, 0],
+            },
+            [0.0, 0, 0, -1, -2],
+            [2.0, 333336, 285718, 0, -190474],
+        ),
+    ],
+)  # fmt: skip
+def test_bounds_of_whole_numbers_may_be_large_or_not_whole(given: dict, cost: list[float], best: list[float]) -> None:
+    c = np.array(cost)
+    assert c @ MixedInteger(**given).decide(c) <= c @ np.array(best) + 1e-9

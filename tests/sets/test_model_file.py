@@ -242,3 +242,49 @@ def test_a_limit_without_any_feasible_point_is_said(limit: dict[str, float], mes
     a = rng.integers(0, 100, size=(4, 30)).astype(float)  # to split these into equal halves is hard
     with pytest.raises(ValueError, match=f"no feasible point {message}"):
         dffl.MixedInteger(A_eq=a, b_eq=np.floor(a.sum(axis=1) / 2), lower=0, upper=np.ones(30), **limit)
+
+
+FIXED = """NAME
+ROWS
+ N  obj
+ L  row 1
+COLUMNS
+    my x      obj                1.0   {}           1.0
+    my y      obj                2.0   row 1              1.0
+RHS
+    rhs       row 1              4.0
+BOUNDS
+ UP bnd       my x               3.0
+ UP bnd       my y               3.0
+ENDATA
+"""
+
+
+def test_a_file_of_which_highs_ignores_a_part_is_refused() -> None:
+    ModelFile(text=FIXED.format("row 1   "), format="mps")
+    with pytest.raises(ValueError, match=r"model.mps: HiGHS would not use all of it \(COLUMNS section entries contain"):
+        ModelFile(text=FIXED.format("row 2   "), format="mps")
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("HiGHS would not use all of it .*less than or equal to 1e-09: ignored", "st\n c: x + 1e-10 y <= 3\nbounds\n x <= 3\n"),
+        ("semi-continuous variable 'x' must have bounds in", "st\n c: x <= 9\nbounds\n 2 <= x <= 1e7\nsemi\n x\n"),
+        ("semi-continuous variable 'x' must have bounds in", "st\n c: x <= 9\nbounds\n -2 <= x <= 7\nsemi\n x\n"),
+        ("it has names with brackets, which LP files cannot have", "st\n c: x[1] + x[2] <= 9\n"),
+        ("it has indicator constraints", "st\n c: b = 1 -> x <= 9\nbinary\n b\n"),
+    ],
+)
+def test_what_highs_cannot_use_is_refused(message: str, text: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        ModelFile(text=f"min\n x\n{text}end\n", format="lp", predicted="x")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_compressed_file_is_one_line(tmp_path: Path) -> None:
+    content = bytearray(gzip.compress(b"min\n x\nst\n c: x <= 1\nend\n" * 5))
+    content[10] = 7  # a kind of block that does not exist
+    (tmp_path / "m.lp.gz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"m\.lp\.gz: cannot be read as text"):
+        ModelFile(tmp_path / "m.lp.gz")

@@ -363,3 +363,18 @@ def test_the_sample_is_named_whatever_was_asked_with_it() -> None:
         dffl.fit(dffl.Federation([dffl.Client("a", rng.normal(size=(400, 2)), c, s)]), "fedavg", rounds=1, progress=False)
     with pytest.raises(ValueError, match=r"^solver 'once more': row 283: RuntimeError: no such plan$"):
         s.solve(c[50:].astype(np.float32))
+
+
+def test_an_error_beside_a_knapsack_that_is_asked_on_the_host() -> None:
+    rng, asked = np.random.default_rng(0), itertools.count()
+
+    def failing(c: np.ndarray) -> np.ndarray:
+        if next(asked) > 30:
+            raise RuntimeError("no more")
+        return (c < 0).astype(float)
+
+    x, c = rng.normal(size=(20, 2)), rng.normal(size=(20, 3))
+    odd = dffl.ZeroOneKnapsack([1.234567, 2.345678, 0.7654321], 2.5)
+    federation = dffl.Federation([dffl.Client("a", x, c, odd), dffl.Client("b", x, c, dffl.Solver(failing, 3))])
+    with pytest.raises(ValueError, match=r"^client 'b'.*: solver 'failing': .*RuntimeError: no more$"):
+        dffl.fit(federation, "fedavg", rounds=2)

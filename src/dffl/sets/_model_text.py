@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import tempfile
+import zlib
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -66,7 +67,7 @@ def read_text(path: str | PathLike[str]) -> ModelText:
         text = (gzip.decompress(data) if ending.endswith(".gz") else data).decode("utf-8-sig")
     except OSError as error:
         raise ValueError(f"{source}: cannot be read ({error.strerror or error})") from None
-    except (EOFError, UnicodeDecodeError, gzip.BadGzipFile) as error:
+    except (EOFError, UnicodeDecodeError, zlib.error) as error:
         raise ValueError(f"{source.name}: cannot be read as text ({error})") from None
     return ModelText(text, FORMATS[ending], source.name)
 
@@ -111,13 +112,28 @@ def _loaded(model: ModelText) -> highspy.Highs:
     with tempfile.TemporaryDirectory(prefix="dffl-") as folder:
         path = Path(folder) / f"model.{model.format}"
         path.write_text(model.text, encoding="utf-8")
+        log = Path(folder) / "log"
         highs = highspy.Highs()
+        highs.setOptionValue("log_to_console", False)
+        highs.setOptionValue("log_file", str(log))
+        status = highs.readModel(str(path))
+        highs.setOptionValue("log_file", "")
         highs.setOptionValue("output_flag", False)
-        if highs.readModel(str(path)) == highspy.HighsStatus.kError:
+        if status == highspy.HighsStatus.kError:
             raise ValueError(f"{model.name}: HiGHS cannot read it as {model.format.upper()}; is it complete, and linear?")
+        ignored = _ignored(log.read_text(encoding="utf-8", errors="replace"))
+    if ignored is not None:
+        raise ValueError(f"{model.name}: HiGHS would not use all of it ({ignored}); mend the file")
     if highs.getModel().hessian_.dim_ > 0:
         raise ValueError(f"{model.name}: it has a quadratic objective; only linear models, with whole numbers, can be used")
     return highs
+
+
+def _ignored(log: str) -> str | None:
+    """The first warning of HiGHS that is of something in the file that it leaves out or changes."""
+    harmless = "switching to fixed format", "values summed"
+    warnings = [" ".join(line.split()[1:]) for line in log.splitlines() if line.startswith("WARNING:")]
+    return next((words for words in warnings if not any(some in words for some in harmless)), None)
 
 
 def _names(given: list[str], count: int, prefix: str) -> tuple[str, ...]:

@@ -41,8 +41,16 @@ class Program:
     """The known cost of each column."""
     offset: float = 0.0
     """A constant of the objective."""
+    maximize: bool = False
+    """Whether the known costs are meant to be maximised: of a model file alone."""
     columns: tuple[str, ...] | None = None
     rows: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        # Whole numbers have whole bounds. HiGHS relies on it: with others it may answer numbers outside or not the best.
+        whole, near = self.whole, 1e-9
+        object.__setattr__(self, "lower", np.where(whole, np.ceil(self.lower - near), self.lower))
+        object.__setattr__(self, "upper", np.where(whole, np.floor(self.upper + near), self.upper))
 
     @cached_property
     def helpers(self) -> np.ndarray:

@@ -46,7 +46,8 @@ QUICK: dict[str, Any] = {
     "mip_heuristic_run_rens": False,
     "mip_heuristic_run_root_reduced_cost": False,
 }
-"""The way for easy instances: branch and bound without preparation, which takes longer than the search itself."""
+"""The way for easy instances: branch and bound without preparation, which takes longer than the search itself. Not for large
+whole numbers, on which it has missed the best answer."""
 QUICK_NODES = 200
 USUAL: dict[str, Any] = {
     "presolve": "choose",
@@ -96,6 +97,7 @@ class ProgramModel:
     def __init__(self, program: Program, nodes: int, seconds: float):
         self.program, self._nodes, self._seconds = program, nodes, seconds
         self.calls = Calls()
+        self._bounded: dict[float, bool] = {}
         self.remembered = program.integer
         """Answers of integer programs are slow enough to be kept."""
         self._relaxed = Instances(lambda: WarmLP(program.relaxed.highs(), self._refused))
@@ -126,11 +128,13 @@ class ProgramModel:
 
     def bounded_below(self, weight: float) -> bool:
         """Whether the known part, with this weight, has a least value: a helper without a bound may have none."""
-        try:
-            self._linear(weight * self.program.known / (np.abs(self.program.known).max() or 1.0))
-        except ValueError:
-            return False
-        return True
+        if weight not in self._bounded:
+            try:
+                self._linear(weight * self.program.known / (np.abs(self.program.known).max() or 1.0))
+                self._bounded[weight] = True
+            except ValueError:
+                self._bounded[weight] = False
+        return self._bounded[weight]
 
     # How it is done.
 
@@ -145,7 +149,7 @@ class ProgramModel:
 
     def _load(self) -> highspy.Highs:
         highs = highspy.Highs()
-        set_options(highs, EXACT)
+        set_options(highs, EXACT | {"mip_feasibility_tolerance": _whole_within(self.program)})
         highs.passModel(self.program.highs())
         return highs
 
@@ -153,7 +157,12 @@ class ProgramModel:
         kinds = highspy.HighsModelStatus
         highs.changeColsCost(cost.size, np.arange(cost.size, dtype=np.int32), cost)
         status = kinds.kNotset
-        for options, nodes in ((QUICK, min(QUICK_NODES, self._nodes)), (USUAL, self._nodes)):
+        quick = (
+            [(QUICK, min(QUICK_NODES, self._nodes))]
+            if _whole_within(self.program) == EXACT["mip_feasibility_tolerance"]
+            else []
+        )
+        for options, nodes in (*quick, (USUAL, self._nodes)):
             # HiGHS counts the seconds of all runs of an instance: the limit is for one call.
             set_options(highs, options | {"mip_max_nodes": nodes, "time_limit": highs.getRunTime() + self._seconds})
             highs.clearSolver()
@@ -249,6 +258,16 @@ class ProgramModel:
         if status in (kinds.kSolutionLimit, kinds.kIterationLimit):
             return f"{owner}: no feasible point within {self._nodes} nodes; raise nodes, or simplify the model"
         return f"{owner}: HiGHS stopped with status {status.name}"
+
+
+def _whole_within(program: Program) -> float:
+    """How far from a whole number HiGHS takes an entry for whole.
+
+    Switches of constraints with large factors need it small. Large whole numbers need HiGHS's own value: with less than their
+    rounding errors, it loses solutions.
+    """
+    largest = np.abs(np.concatenate([program.lower[program.whole], program.upper[program.whole]])).max(initial=0.0)
+    return float(np.clip(1e-12 * largest, 1e-9, 1e-6))
 
 
 class _Fixed:

@@ -9,13 +9,15 @@ from typing import Any, Literal
 import numpy as np
 
 from dffl.sets import _matching
-from dffl.sets._model_text import ModelText, parse, read_text
-from dffl.sets._program import Program
+from dffl.sets._model_text import ModelText, ReadModel, parse, read_text
+from dffl.sets._program import SEMI_CONTINUOUS, Program
 from dffl.sets._solving import ProgramModel
 from dffl.sets.base import FeasibleSet
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet, checked_limits
 
 Sense = Literal["min", "max"]
+MOST_SEMI = 1e5
+"""The largest upper bound of a semi-continuous variable that HiGHS takes."""
 
 
 class ModelFile(ProgramSet):
@@ -68,6 +70,7 @@ class ModelFile(ProgramSet):
             known[chosen] = 0.0
         if not np.isfinite(known).all() or not np.isfinite(read.offset):
             raise ValueError(f"{owner}: the coefficients of its objective must be finite")
+        _require_semi(owner, read)
         program = Program(
             owner=owner,
             matrix=read.matrix,
@@ -79,12 +82,12 @@ class ModelFile(ProgramSet):
             predicted=chosen,
             known=known,
             offset=read.offset,
+            maximize=read.maximize if sense is None else sense == "max",
             columns=read.columns,
             rows=read.rows,
         )
         program = program.relaxed if relaxed else program
         spec: dict[str, Any] = {"text": source.text, "format": source.format, "name": source.name}
-        # As names in the order of the costs: a pattern that was matched once must not be matched again.
         spec |= {"predicted": predicted if isinstance(predicted, str) else tuple(predicted)}
         spec |= {"costs": costs} if costs is not None else {}
         spec |= {"keep_coefficients": True} if keep_coefficients else {}
@@ -101,9 +104,9 @@ class ModelFile(ProgramSet):
     @property
     def sense(self) -> Sense:
         """What the known costs of the file are meant for."""
-        spec = self.spec()
-        given: Sense | None = spec.get("sense")
-        return given or ("max" if parse(_source(spec)).maximize else "min")
+        program = self.program
+        assert program is not None, "a model file is a program"
+        return "max" if program.maximize else "min"
 
     def require_sense(self, maximize: bool) -> None:
         program = self.program
@@ -124,11 +127,18 @@ class ModelFile(ProgramSet):
             return self
         found = _matching.find(program.owner, "predicted", pattern, program.columns)
         names = _matching.in_cost_order(program.owner, found, cost_names, spec.get("costs"))
+        # As names in the order of the costs: a pattern that was matched once is not matched again.
         return type(self)(**(spec | {"predicted": tuple(names)}))
 
 
-def _source(spec: dict[str, Any]) -> ModelText:
-    return ModelText(spec["text"], spec["format"], spec["name"])
+def _require_semi(owner: str, read: ReadModel) -> None:
+    """Refuse what HiGHS does not solve: semi-continuous variables that may be negative or large."""
+    bad = (read.kind >= SEMI_CONTINUOUS) & ((read.lower < 0) | (read.upper > MOST_SEMI))
+    for j in np.flatnonzero(bad)[:1]:
+        found = f"found {read.lower[j]:g} and {read.upper[j]:g}"
+        raise ValueError(
+            f"{owner}: semi-continuous variable {read.columns[j]!r} must have bounds in [0, {MOST_SEMI:g}], {found}"
+        )
 
 
 def _predicted(owner: str, wanted: str | Sequence[str], columns: tuple[str, ...]) -> np.ndarray:
