@@ -272,7 +272,7 @@ def test_a_file_of_which_highs_ignores_a_part_is_refused() -> None:
         ("HiGHS would not use all of it .*less than or equal to 1e-09: ignored", "st\n c: x + 1e-10 y <= 3\nbounds\n x <= 3\n"),
         ("semi-continuous variable 'x' must have bounds in", "st\n c: x <= 9\nbounds\n 2 <= x <= 1e7\nsemi\n x\n"),
         ("semi-continuous variable 'x' must have bounds in", "st\n c: x <= 9\nbounds\n -2 <= x <= 7\nsemi\n x\n"),
-        ("it has names with brackets, which LP files cannot have", "st\n c: x[1] + x[2] <= 9\n"),
+        ("it has names with square brackets, which an LP file cannot have", "st\n c: x[1] + x[2] <= 9\n"),
         ("it has indicator constraints", "st\n c: b = 1 -> x <= 9\nbinary\n b\n"),
     ],
 )
@@ -288,3 +288,24 @@ def test_a_damaged_compressed_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "m.lp.gz").write_bytes(content)
     with pytest.raises(ValueError, match=r"m\.lp\.gz: cannot be read as text"):
         ModelFile(tmp_path / "m.lp.gz")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("7 x_1 + 5 short", "7 x_1 + 5 short - 3 x_1", "variable 'x_1' twice in its objective; add up its coefficients"),
+        ("room: 2 x_1", "room: 2 x_1 + x_1", "variable 'x_1' twice in one row"),
+        ("+ x_2 <= 4", "+ x_2 + 1 <= 4", "a constant on the left side of a row, before '<='; move it to the right"),
+        ("End", "Binaries\n x_2\nEnd", "variable 'x_2' is binary and has the bounds 0 and 2; remove these"),
+    ],
+)
+def test_what_highs_would_misread_in_silence_is_refused(before: str, after: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ModelFile(text=LP.replace(before, after, 1), format="lp", predicted="x_*")
+
+
+def test_an_lp_text_with_short_headings_and_rows_over_several_lines() -> None:
+    rows = "st\n y_1 + y_2 <= 4\n\n c: y_1\n - y_2 >= -1\n y_1 + k <= 3\n"
+    text = f"max\n 3 y_1 + 2 y_2 + k\n{rows}bounds\n k <= 1\nbin\n k\nend\n"
+    s = ModelFile(text=text, format="lp", predicted="y_*")
+    np.testing.assert_array_equal(s.decide([[1.0, 3.0]], maximize=True), [[1.5, 2.5, 1]])

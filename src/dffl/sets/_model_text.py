@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from dffl.sets import _lp_text
+
 if TYPE_CHECKING:
     import highspy
 else:
@@ -80,11 +82,15 @@ def parse(model: ModelText) -> ReadModel:
     if refused:
         rest = "" if "MPS" in refused else "; only linear models, with whole numbers, can be used"
         raise ValueError(f"{model.name}: it has {refused}{rest}")
+    if model.format == "lp" and (wrong := _lp_text.misread(model.text)):
+        raise ValueError(f"{model.name}: it has {wrong}")
     highs = _loaded(model)
     lp = highs.getLp()
     if lp.num_col_ == 0:
         raise ValueError(f"{model.name}: it has no variables")
     columns = _names(lp.col_names_, lp.num_col_, "x")
+    if model.format == "lp":
+        _require_binary(model, dict(zip(columns, zip(lp.col_lower_, lp.col_upper_, strict=True), strict=True)))
     start, index, value = (np.asarray(a) for a in (lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_))
     by_columns = lp.a_matrix_.format_ == highspy.MatrixFormat.kColwise
     kind = sparse.csc_matrix if by_columns else sparse.csr_matrix
@@ -134,6 +140,13 @@ def _ignored(log: str) -> str | None:
     harmless = "switching to fixed format", "values summed"
     warnings = [" ".join(line.split()[1:]) for line in log.splitlines() if line.startswith("WARNING:")]
     return next((words for words in warnings if not any(some in words for some in harmless)), None)
+
+
+def _require_binary(model: ModelText, bounds: dict[str, tuple[float, float]]) -> None:
+    for name in _lp_text.sections(model.text).binaries:
+        low, high = bounds.get(name, (0.0, 1.0))
+        if low < 0 or high > 1:
+            raise ValueError(f"{model.name}: variable {name!r} is binary and has the bounds {low:g} and {high:g}; remove these")
 
 
 def _names(given: list[str], count: int, prefix: str) -> tuple[str, ...]:
