@@ -1,14 +1,17 @@
 """`dffl.advise` from end to end on small federations: direction, words, determinism, refusals."""
 
+import io
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import dffl
-from dffl.advice.advising import REGRETS, recommend
-from dffl.advice.words import reason
+from dffl.advice.advising import JOINT, REGRETS, recommend, settle
+from dffl.advice.display import AdviceShown
+from dffl.advice.words import reason, shared_model
 from tests.federations import client, mixed
 
 STOPS = {"finetune.epochs": (0, 5), "crossfit.epochs": (0, 5), "local-tuned.epochs": (5, 20, 100)}
@@ -35,8 +38,10 @@ def test_the_odd_one_out_is_told_to_stay_and_others_are_not(advice):
     # On test samples local-tuned, the shared model and crossfit lose 2.2, 12.1 and 10.4 % at the odd one. At the others
     # crossfit loses 3 % more than local-tuned on average, from 41 % less to 43 % more: nobody can tell from 30 samples.
     assert advice["odd"]["recommendation"] == "stay local"
-    assert advice["odd"]["use"] == "local-tuned"
-    assert "differently from the others" in advice["odd"]["reason"]
+    assert advice["odd"]["deploy"] == "local-tuned"
+    assert advice["odd"]["cause"] == "prices"
+    assert "your prices make the difference" in advice["odd"]["reason"]
+    assert "the shared model as it is would lose 14.17%, your own 3.32%" in advice["odd"]["shared_model"]
     others = advice.table.query("client != 'odd' and not nothing")
     assert len(others) >= 6
     assert (others["recommendation"] != "stay local").all()
@@ -50,7 +55,7 @@ def test_the_table_is_complete_and_ordered(advice, fleet):
     assert table["n"].tolist() == fleet.counts
     assert (table["gain_low"] < table["gain"]).all()
     assert (table["gain"] < table["gain_high"]).all()
-    assert set(table["use"]) <= {*REGRETS.values()}
+    assert set(table["deploy"]) <= {*REGRETS.values()}
     assert (table["crossfit_low"] < table["crossfit_gain"]).all()
     assert (table["crossfit_gain"] < table["crossfit_high"]).all()
     assert np.isfinite(table[[*REGRETS, *SIGNALS]]).all(axis=None)
@@ -73,7 +78,7 @@ def test_quick_trains_nothing_and_agrees_on_the_odd_one(fleet):
     assert found["odd"]["gain"] < 0
     assert found.table[["finetuned", "local_tuned", "crossfit", "crossfit_gain"]].isna().all(axis=None)
     assert not found.fits
-    assert set(found.table["use"]) <= {"mean-cost", "local", "fedavg"}
+    assert set(found.table["deploy"]) <= {"mean-cost", "local", "fedavg"}
     json.dumps(found.as_json(), allow_nan=False)
 
 
@@ -112,6 +117,47 @@ def test_what_is_recommended(shared, personal, nothing, recommended):
     assert recommend(shared, personal, nothing) == recommended
 
 
+@pytest.mark.parametrize(
+    ("verdict", "expected", "settled"),
+    [
+        ("stay local", {"local-tuned": 1.0, "crossfit": 1.2, "finetune": 1.1}, ("stay local", "local-tuned")),
+        ("stay local", {"local-tuned": 1.0, "crossfit": 1.2, "finetune": 0.9}, ("cannot tell", "finetune")),
+        ("stay local", {"local-tuned": 1.0, "mean-cost": 0.8, "finetune": 0.9}, ("stay local", "mean-cost")),
+        ("federate", {"local": 0.5, "fedavg": 0.8, "crossfit": 0.9}, ("federate", "fedavg")),
+        ("federate", {"local-tuned": 1.0, "fedavg": 0.8, "crossfit": 0.7}, ("federate", "crossfit")),
+        ("personalise", {"local-tuned": 1.0, "fedavg": 0.6, "crossfit": 0.7}, ("personalise", "crossfit")),
+        ("personalise", {"local-tuned": 1.0, "crossfit": 0.7, "mean-cost": 0.5}, ("personalise", "mean-cost")),
+        ("cannot tell", {"local-tuned": 1.0, "crossfit": 0.9, "fedavg": 0.8}, ("cannot tell", "fedavg")),
+    ],
+)
+def test_the_verdict_and_what_is_deployed_agree(verdict, expected, settled):
+    assert settle(verdict, expected) == settled
+
+
+def test_nobody_is_told_two_things(advice):
+    joint = advice.table["deploy"].isin(JOINT)
+    assert not joint[advice.table["recommendation"] == "stay local"].any()
+    assert (joint | (advice.table["deploy"] == "mean-cost"))[
+        advice.table["recommendation"].isin(["federate", "personalise"])
+    ].all()
+
+
+def test_what_the_shared_model_would_do():
+    assert shared_model(ROW | STAY) == "the shared model as it is would lose 20.00%, your own 10.00% (crossfit: 11.00%)"
+    quick = ROW | {"local_tuned": NAN, "crossfit": NAN}
+    assert shared_model(quick) == "the shared model as it is would lose 5.00%, your own 12.00%"
+    assert shared_model(ROW | {"federated": NAN}).startswith("the shared model as it is was not judged; your own")
+
+
+def test_no_gain_is_shown_as_minus_nothing(advice):
+    table = advice.table.assign(crossfit_gain=-0.001, crossfit_low=-0.004, crossfit_high=0.004, nothing=False)
+    console = Console(width=160, file=io.StringIO(), record=True)
+    AdviceShown(replace(advice, table=table), "a fleet").show(console)
+    shown = console.export_text()
+    assert "+0% (+0% to +0%)" in shown
+    assert "-0%" not in shown
+
+
 def test_models_are_those_of_the_methods(fleet, advice):
     settings = {name: value for name, value in TRAINED.items() if "." not in name}
     for method, epochs in (("crossfit", (0, 5)), ("local-tuned", (5, 20, 100))):
@@ -147,7 +193,9 @@ def test_fits_that_are_there_cost_nothing(fleet, advice, tmp_path, monkeypatch):
         kept = [advice.fits[method].out_of_fold(one.name)["regret"].mean() / one.z_star_size.mean() for one in fleet]
         np.testing.assert_allclose(table[name], kept, rtol=1e-5, atol=1e-9)
     assert set(table["recommendation"]) <= {"personalise", "stay local", "cannot tell"}
-    assert set(table["use"]) <= {"mean-cost", "local-tuned", "crossfit"}
+    assert set(table["cause"]) == {"not examined"}
+    assert "was not examined" in found["odd"]["reason"]
+    assert set(table["deploy"]) <= {"mean-cost", "local-tuned", "crossfit"}
     np.testing.assert_allclose(table["mean_cost"], advice.table["mean_cost"])
     json.dumps(found.as_json(), allow_nan=False)
 
@@ -173,10 +221,11 @@ ROW = {
     "n": 50, "recommendation": "federate", "nothing": False, "cost_p_value": 0.5, "local": 0.12, "local_tuned": 0.1,
     "pooled_cost_regret": 0.0, "decision_distance": 0.0, "probability": 0.9, "crossfit_gain": 0.4, "crossfit": 0.05,
     "crossfit_low": -0.1, "crossfit_high": 0.3,
-    "federated": 0.05, "finetuned": 0.05, "use": "fedavg", "gain_low": -0.2, "gain_high": 0.3, "mean_cost": 0.5,
-    "unknown": False,
+    "federated": 0.05, "finetuned": 0.05, "deploy": "fedavg", "gain_low": -0.2, "gain_high": 0.3, "mean_cost": 0.5,
+    "unknown": False, "tuning": False, "cause": "none", "constraint_share": NAN,
 }  # fmt: skip
-STAY = {"recommendation": "stay local", "use": "local-tuned", "federated": 0.2, "crossfit": 0.11}
+STAY = {"recommendation": "stay local", "deploy": "local-tuned", "federated": 0.2, "crossfit": 0.11}
+SEEN = {"cause": "not examined"}
 PRICES, CONSTRAINT = "your prices move differently from the others'", "your constraint asks for decisions unlike the others'"
 
 
@@ -184,28 +233,54 @@ PRICES, CONSTRAINT = "your prices move differently from the others'", "your cons
     ("change", "words"),
     [
         ({}, "few samples (50; the median is 100)"),
-        ({"decision_distance": 0.5}, "your constraint differs, but costs you nothing"),
+        ({"decision_distance": 0.5}, "your constraint differs, but that costs less than their data save"),
+        ({"decision_distance": 0.5, "local_tuned": NAN}, "your constraint differs, and what that costs, a quick answer cannot"),
         ({"cost_p_value": 0.01}, "somewhat differently from the others'"),
         ({"n": 100}, "the clients' own models lose 20% more"),
         (
-            {"use": "crossfit", "crossfit": 0.04},
-            "Then train it further (crossfit): on your held-out samples that loses 20% less",
+            {"deploy": "crossfit", "crossfit": 0.04},
+            "training the shared model further (crossfit) loses 20% less on your held-out samples",
         ),
-        ({"use": "finetune", "finetuned": 0.03}, "(finetune): on your held-out samples that loses 40% less"),
-        (STAY, "the shared model loses 20.00%, crossfit loses 11.00%, your own 10.00%"),
-        (STAY | {"crossfit": 0.09}, "your own 10.00%, but what you would deploy of your own is expected to do better"),
-        (STAY | {"federated": NAN}, "on your held-out samples crossfit loses 11.00%, your own 10.00%"),
-        (STAY | {"cost_p_value": 0.01}, PRICES),
-        (STAY | {"decision_distance": 0.6}, CONSTRAINT),
-        (STAY | {"decision_distance": 0.6, "cost_p_value": 0.01, "pooled_cost_regret": 0.05}, PRICES),
-        (STAY | {"n": 300}, "enough samples of your own (300"),
-        ({"recommendation": "cannot tell", "use": "fedavg"}, "from -10% to +30% allows both; 50 samples are too few"),
-        ({"recommendation": "personalise", "use": "crossfit"}, "is expected to lose 40% less than the best that you do alone"),
+        ({"deploy": "finetune", "finetuned": 0.03}, "(finetune) loses 40% less on your held-out samples"),
+        (STAY, "on your held-out samples the shared model and crossfit did no better than your own"),
         (
-            {"recommendation": "personalise", "use": "crossfit", "probability": 0.1, "cost_p_value": 0.01, "federated": 0.2},
-            f"the shared model as it is does not beat your own: {PRICES}; but crossfit",
+            STAY | {"crossfit": 0.09},
+            "crossfit did better, but what you would deploy of your own is expected to do better still",
         ),
-        ({"use": "mean-cost"}, "the mean of past costs decides better than any model"),
+        (STAY | {"federated": NAN}, "on your held-out samples crossfit did no better than your own"),
+        (STAY | SEEN, "whether your constraint or your prices make the difference was not examined"),
+        (STAY | SEEN | {"cost_p_value": 0.01}, PRICES),
+        (STAY | SEEN | {"decision_distance": 0.6}, CONSTRAINT),
+        (STAY | SEEN | {"decision_distance": 0.6, "cost_p_value": 0.01, "pooled_cost_regret": 0.05}, PRICES),
+        (
+            STAY | {"cause": "constraint", "constraint_share": 0.9},
+            "your constraint makes the difference: 90% of what the shared",
+        ),
+        (STAY | {"cause": "prices", "constraint_share": 0.1}, "your prices make the difference: 90% of what the shared model"),
+        (STAY | {"cause": "both", "constraint_share": 0.4}, "goes with the constraint, 60% with the prices"),
+        (STAY | {"cause": "neither"}, "the shared model suits the others no better"),
+        (STAY | {"cause": "unclear"}, "your samples do not tell whether your constraint or your prices"),
+        (STAY | {"cause": "unclear", "cost_p_value": 0.01}, f"what can be seen is that {PRICES}"),
+        (STAY | {"local_tuned": NAN, "decision_distance": 0.6}, "a quick answer cannot tell"),
+        (STAY | {"n": 300}, "enough samples of your own (300"),
+        ({"recommendation": "cannot tell", "deploy": "fedavg"}, "from -10% to +30% allows both; 50 samples are too few"),
+        (
+            {"recommendation": "personalise", "deploy": "crossfit"},
+            "is expected to lose 40% less than the best that you do alone",
+        ),
+        (
+            {"recommendation": "cannot tell", "deploy": "finetune", "tuning": True},
+            "neither the shared model as it is nor crossfit is likely to beat your own; but finetune may",
+        ),
+        (
+            {"recommendation": "cannot tell", "gain_low": -0.001, "crossfit_low": -0.001, "crossfit_high": 0.004},
+            "from +0% to +0% allows both",
+        ),
+        (
+            {"recommendation": "personalise", "probability": 0.1, "federated": 0.2, "cause": "prices", "constraint_share": 0.0},
+            "the shared model as it is does not beat your own: your prices make the difference: 100% of what",
+        ),
+        ({"deploy": "mean-cost"}, "no model beats the mean of past costs yet"),
         ({"nothing": True, "local_tuned": 0.0}, "your own model already loses nothing"),
         ({"nothing": True, "mean_cost": 0.0}, "the mean of past costs already loses nothing"),
         ({"unknown": True, "local_tuned": NAN}, "ask without quick"),
@@ -217,7 +292,7 @@ def test_reasons_are_given_in_words(change, words):
 
 def test_prices_that_cost_little_are_not_the_reason_of_a_site_with_another_constraint():
     # Every difference of prices is significant with enough samples.
-    row = ROW | STAY | {"cost_p_value": 0.01, "decision_distance": 0.6, "pooled_cost_regret": 0.02}
+    row = ROW | STAY | SEEN | {"cost_p_value": 0.01, "decision_distance": 0.6, "pooled_cost_regret": 0.02}
     assert PRICES not in reason(row, median=100, steep=0.2, distance=0.1)
     assert CONSTRAINT not in reason(row, median=100, steep=0.2, distance=0.5)  # all of them differ as much
     assert PRICES in reason(row, median=100, steep=0.2, distance=0.5)
@@ -248,7 +323,10 @@ def test_an_unknown_client_is_named(advice):
 def test_it_reads_as_sentences(advice):
     lines = str(advice).splitlines()
     assert len(lines) == 9
-    assert lines[-1].startswith("odd: stay local; ")
+    assert lines[-1].startswith(
+        "odd: deploy local-tuned (your own model); joining: stay local; your prices make the difference"
+    )
+    assert lines[-1].count("deploy") == 1
 
 
 def test_the_answer_does_not_depend_on_the_order_of_the_clients(fleet):

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 import pandas as pd
 
+from dffl.advice.causes import Cause, causes
 from dffl.advice.evidence import Evidence, check_fits, given
 from dffl.advice.folds import folds as held_out
 from dffl.advice.gains import CROSSFIT, FEDERATED, LOCAL, LOCAL_TUNED, Gains, estimate
 from dffl.advice.quick import regressed
 from dffl.advice.signals import Signals, signals
 from dffl.advice.trained import Plan, trained
-from dffl.advice.words import reason
+from dffl.advice.words import METHODS, reason, shared_model
 from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import Fit, require_federation
@@ -35,23 +36,32 @@ REGRETS = {
     "crossfit": "crossfit",
 }
 """The columns of held-out regrets, and the methods that they are of."""
+JOINT, PERSONAL = ("fedavg", "finetune", "crossfit"), ("finetune", "crossfit")
+"""The methods that need the others; and those of them that also train at the client."""
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
     """What `dffl.advise` found: ``table`` has one row per client.
 
-    The reference is `local-tuned`, the best that a client does alone. ``recommendation`` is *federate* if the shared model, as
-    it is, beats it; else *personalise* if `crossfit` does, which trains the shared model further at the client; *stay local* if
-    neither will; and *cannot tell* in between. ``gain`` is the share of the reference's regret that the shared model is
-    expected to save, with ``gain_low`` and ``gain_high`` the ends of the ``confidence`` interval and ``probability`` the
-    probability that it is positive; ``crossfit_gain``, ``crossfit_low``, ``crossfit_high`` and ``crossfit_probability`` are the
-    same for `crossfit`. ``mean_cost`` (the naive choice, the mean of past costs), ``local``, ``local_tuned``, ``federated``,
-    ``finetuned`` and ``crossfit`` are held-out relative regrets, ``use`` the method with the lowest expected one (if ``quick``,
-    what the recommendation says). ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are the signals behind
-    ``reason``. ``nothing`` is true where there is nothing to gain. What is not known is not a number: if ``quick``, the
-    reference is a closed-form model in ``local``; with fits that were handed in, only `crossfit` and `local-tuned` are
-    compared.
+    ``deploy`` is the answer: the method to use, with the lowest expected regret (if ``quick``, `fedavg` or `local`, as the
+    recommendation says). ``recommendation`` is the verdict on joining the others. Its reference is `local-tuned`, the best that
+    a client does alone: *federate* if the shared model, as it is, beats it; else *personalise* if `crossfit` does, which trains
+    the shared model further at the client; *stay local* if nothing that is trained with the others will; and *cannot tell* in
+    between. The two agree: who stays local deploys a model of its own, who federates or personalises one that the others helped
+    to train (or either of them the mean of past costs, where no model beats it). ``reason`` says why, and ``shared_model`` what
+    the shared model as it is would lose.
+
+    ``gain`` is the share of the reference's regret that the shared model is expected to save, with ``gain_low`` and
+    ``gain_high`` the ends of the ``confidence`` interval and ``probability`` the probability that it is positive;
+    ``crossfit_gain``, ``crossfit_low``, ``crossfit_high`` and ``crossfit_probability`` are the same for `crossfit`.
+    ``mean_cost`` (the naive choice, the mean of past costs), ``local``, ``local_tuned``, ``federated``, ``finetuned`` and
+    ``crossfit`` are held-out relative regrets. ``cause`` is what makes the shared model lose more than the own one: constraint,
+    prices, both, neither, unclear, none (it does not lose more) or not examined; ``constraint_share`` is the part that goes
+    with the constraint. ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are signals about the client's
+    prices and constraint. ``nothing`` is true where there is nothing to gain. What is not known is not a number: if ``quick``,
+    the reference is a closed-form model in ``local``; with fits that were handed in, only `crossfit` and `local-tuned` are
+    compared, and no cause is examined.
     """
 
     table: pd.DataFrame
@@ -72,7 +82,11 @@ class Advice:
         raise ValueError(f"no client {client!r} in this advice; it has {known}")
 
     def __str__(self) -> str:
-        return "\n".join(f"{row['client']}: {row['recommendation']}; {row['reason']}" for row in self.rows())
+        return "\n".join(
+            f"{row['client']}: deploy {row['deploy']} ({METHODS[row['deploy']]}); joining: {row['recommendation']}; "
+            f"{row['reason']}; {row['shared_model']}"
+            for row in self.rows()
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary per client."""
@@ -90,6 +104,7 @@ class Found(NamedTuple):
     evidence: list[Evidence]
     shared: Gains | None
     personal: Gains | None
+    causes: list[Cause]
 
     @property
     def main(self) -> Gains:
@@ -132,14 +147,16 @@ def advise(
     used: Mapping[str, Fit] = {}
     if quick:
         evidence = regressed(federation, plan.settings, folds, blocks)
-        found = Found(evidence, estimate(evidence, FEDERATED, LOCAL, quick=True, **how), None)
+        shared, personal = estimate(evidence, FEDERATED, LOCAL, quick=True, **how), None
     elif fits is not None:
         check_fits(federation, fits)
         evidence, used = given(federation, fits, held_out(federation, folds, plan.settings.seed, blocks)), fits
-        found = Found(evidence, None, estimate(evidence, CROSSFIT, **how))
+        shared, personal = None, estimate(evidence, CROSSFIT, **how)
     else:
         evidence, used = trained(federation, plan, folds, progress)
-        found = Found(evidence, estimate(evidence, FEDERATED, **how), estimate(evidence, CROSSFIT, **how))
+        shared, personal = estimate(evidence, FEDERATED, **how), estimate(evidence, CROSSFIT, **how)
+    why = causes(federation, evidence, "local" if quick else "local_tuned", blocks, plan.settings.seed)
+    found = Found(evidence, shared, personal, why)
     table = _table(found, signals(federation, plan.settings, blocks), confidence, folds, blocks)
     return Advice(table, confidence, folds, blocks, quick, dict(used))
 
@@ -166,18 +183,21 @@ def _table(found: Found, why: Signals, confidence: float, folds: int, blocks: bo
     )
     rows = []
     for place, one in enumerate(found.evidence):
-        row: dict[str, Any] = {"client": one.name, "n": one.n, "recommendation": ""}
+        row: dict[str, Any] = {"client": one.name, "n": one.n, "deploy": "", "recommendation": ""}
         row |= {name: values[place] for name, values in (shared | personal).items()}
         row |= {name: float(getattr(one, name).mean()) for name in REGRETS}
         row["nothing"] = bool(found.main.nothing[place])
         row |= {
+            "cause": found.causes[place].cause,
+            "constraint_share": found.causes[place].share,
             "pooled_cost_regret": why.pooled_cost_regret[place],
             "cost_p_value": why.cost_p_value[place],
             "decision_distance": why.decision_distance[place],
         }
-        row["recommendation"] = recommend(row["probability"], row["crossfit_probability"], row["nothing"])
-        row["use"] = _best(row, found, place, folds, blocks)
-        rows.append(row | {"reason": reason(row | {"unknown": bool(found.main.unknown[place])}, **context)})
+        verdict = recommend(row["probability"], row["crossfit_probability"], row["nothing"])
+        row["recommendation"], row["deploy"] = settle(verdict, _expected(row, verdict, found, place, folds, blocks))
+        more = {"unknown": bool(found.main.unknown[place]), "tuning": verdict != row["recommendation"]}
+        rows.append(row | {"reason": reason(row | more, **context), "shared_model": shared_model(row)})
     return pd.DataFrame(rows)
 
 
@@ -188,12 +208,26 @@ def _gain_columns(gains: Gains | None, prefix: str, confidence: float, clients: 
     return dict(zip(names, (gains.gain, *gains.interval(confidence), gains.probability), strict=True))
 
 
-def _best(row: dict[str, Any], found: Found, place: int, folds: int, blocks: bool) -> str:
-    """The method with the lowest expected regret, in units of what `local-tuned` is expected to lose."""
+def settle(verdict: str, expected: dict[str, float]) -> tuple[str, str]:
+    """The verdict on joining and the method to deploy, made to agree. ``expected`` are the regrets that methods will have.
+
+    Nobody is told to stay local while a method that needs the others is expected to lose less: that is undecided.
+    """
+    best = min(expected, key=lambda name: expected[name])
+    if verdict == "stay local" and best in JOINT:
+        return "cannot tell", best
+    allowed = {"federate": JOINT, "personalise": PERSONAL}.get(verdict)
+    if allowed is None or best == "mean-cost":
+        return verdict, best
+    return verdict, min((name for name in expected if name in allowed), key=lambda name: expected[name])
+
+
+def _expected(row: dict[str, Any], verdict: str, found: Found, place: int, folds: int, blocks: bool) -> dict[str, float]:
+    """The regret that each method is expected to have, in units of what `local-tuned` is expected to lose."""
     if found.personal is None:
-        return "fedavg" if row["recommendation"] == "federate" else "local"
+        return {"fedavg" if verdict == "federate" else "local": 1.0}
     if row["nothing"]:
-        return "local-tuned" if row["local_tuned"] <= row["mean_cost"] else "mean-cost"
+        return {"local-tuned": row["local_tuned"], "mean-cost": row["mean_cost"]}
     curve = found.personal.curve
     own = max(row["local_tuned"] * math.exp(-LOCAL_TUNED.fall(curve)), 1e-9)
     expected = {
@@ -207,4 +241,4 @@ def _best(row: dict[str, Any], found: Found, place: int, folds: int, blocks: boo
         if row["federated"] > 0:
             # Tuning is compared with the shared model, from which it starts; the ratio of own and shared has been shrunk.
             expected["finetune"] = expected["fedavg"] * row["finetuned"] / row["federated"]
-    return min(expected, key=lambda name: expected[name])
+    return expected

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dffl.advice.advising import RECOMMENDATIONS, Advice
+from dffl.advice.words import METHODS
 from dffl.harm import HARM_TOLERANCE
 
 STYLES = {"federate": "green", "personalise": "cyan", "stay local": "yellow", "cannot tell": "dim"}
@@ -25,18 +26,25 @@ class AdviceShown(NamedTuple):
         console.print(_table(self.advice, self.title))
         rows = self.advice.rows()
         counts = {name: sum(row["recommendation"] == name for row in rows) for name in RECOMMENDATIONS}
-        console.print("\n" + ", ".join(f"{name}: {count}" for name, count in counts.items() if count))
+        used = {name: sum(row["deploy"] == name for row in rows) for name in METHODS}
+        console.print("\nDeploy: " + ", ".join(f"{name} {count}" for name, count in used.items() if count))
+        console.print("Joining: " + ", ".join(f"{name} {count}" for name, count in counts.items() if count))
         if worse := [row["client"] for row in rows if loses_more(row)]:
             console.print(f"The shared model as it is loses over 1 % more than the own one, trained once: {', '.join(worse)}.")
         for warning in warnings(self.advice):
             console.print(warning, style="yellow")
         console.print("\nWhy", style="bold")
         for row in rows:
-            line = Text(f"{row['client']}: ").append(_recommendation(row))
-            console.print(line.append(f". {row['reason'][0].upper()}{row['reason'][1:]}."))
+            line = Text(f"{row['client']}: deploy ").append(row["deploy"], style="bold")
+            line.append(f" ({METHODS[row['deploy']]}). Joining: ").append(_recommendation(row))
+            console.print(line.append(f". {_sentence(row['reason'])} {_sentence(row['shared_model'])}"))
 
     def as_json(self) -> dict[str, Any]:
         return self.advice.as_json()
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def loses_more(row: dict[str, Any]) -> bool:
@@ -68,17 +76,17 @@ def _table(advice: Advice, title: str) -> Table:
     out = Table(title=f"Advice for {title} ({judged})", title_justify="left", caption=_caption(advice), caption_justify="left")
     out.add_column("client", overflow="fold", min_width=8)  # a long name takes several lines, and no room from the numbers
     out.add_column("n", justify="right", no_wrap=True)
-    out.add_column("advice", no_wrap=True)
+    out.add_column("deploy", no_wrap=True)
+    out.add_column("joining", no_wrap=True)
     gain = ("gain", "gain_") if advice.quick else ("crossfit_gain", "crossfit_")
     out.add_column(f"gain ({advice.confidence:.0%} interval)", justify="right", no_wrap=True)
     names = ["mean_cost", "local", "federated"] if advice.quick else ["mean_cost", "local_tuned", "federated", "crossfit"]
     names = [name for name in names if advice.table[name].notna().any()]
     for name in names:
         out.add_column(name.replace("_", " "), justify="right", no_wrap=True)
-    out.add_column("use", no_wrap=True)
     for row in advice.rows():
         regrets = (f"{100 * row[name]:.2f}" for name in names)
-        out.add_row(row["client"], str(row["n"]), _recommendation(row), _gain(row, *gain), *regrets, row["use"])
+        out.add_row(row["client"], str(row["n"]), row["deploy"], _recommendation(row), _gain(row, *gain), *regrets)
     return out
 
 
@@ -88,10 +96,12 @@ def _caption(advice: Advice) -> str:
         if advice.quick
         else "gain: the share of the regret of local-tuned, the best that a client does alone, that crossfit saves."
     )
+    deploy = "what the verdict on joining says" if advice.quick else "the method with the lowest expected regret"
     return (
-        f"{what} Regrets are held-out ones, in % of the best possible objective; mean cost is the naive choice. The gain also "
-        "accounts for what models of folds lack and for clients of the same size, so it may differ from the columns. Federate "
-        "(the shared model as it is), personalise (crossfit), stay local: at least 80 % sure."
+        f"deploy: {deploy}; joining: whether to train with the others. {what} Regrets are held-out ones, in % of the best "
+        "possible objective; mean cost is the naive choice. The gain also accounts for what models of folds lack and for "
+        "clients of the same size, so it may differ from the columns. Federate (the shared model as it is), personalise "
+        "(crossfit), stay local: at least 80 % sure."
     )
 
 
@@ -102,4 +112,4 @@ def _recommendation(row: dict[str, Any]) -> Text:
 def _gain(row: dict[str, Any], gain: str, ends: str) -> str:
     if row["nothing"]:
         return "nothing to gain"
-    return f"{row[gain]:+.0%} ({row[ends + 'low']:+.0%} to {row[ends + 'high']:+.0%})"
+    return f"{row[gain]:+z.0%} ({row[ends + 'low']:+z.0%} to {row[ends + 'high']:+z.0%})"

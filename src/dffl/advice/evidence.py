@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from dffl.advice.folds import Fold
 from dffl.federation import Client, Federation
 from dffl.fitting import Fit
 from dffl.judging import regrets_at_each
+from dffl.shapes import evenly_spaced
 
 Guess = Callable[[np.ndarray], np.ndarray]
 """From raw features (n, p) to raw costs (n, d)."""
@@ -24,8 +26,21 @@ FITTED = {"crossfit": "crossfit", "local-tuned": "local_tuned"}
 """The methods whose fits keep out-of-fold regrets, and what these are called in `Evidence`."""
 
 
+GUESSED = 100
+"""Samples of a client whose predictions are kept, at most."""
+
+
 def _unknown() -> np.ndarray:
     return np.full(1, np.nan)
+
+
+class Guesses(NamedTuple):
+    """The costs (k, d) of some samples as models predict them that have not seen these: what `causes` compares."""
+
+    rows: np.ndarray
+    """The samples' numbers (k,), spread evenly."""
+    costs: tuple[np.ndarray, np.ndarray, np.ndarray]
+    """By the mean of past costs, by a closed-form model of the client's own costs, and by the shared model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +67,8 @@ class Evidence:
     half_local: np.ndarray = field(default_factory=_unknown)
     """Under the own model of half the data, which shows how regret falls with data."""
     half_federated: np.ndarray = field(default_factory=_unknown)
+    guesses: Guesses | None = None
+    """What was predicted for some of the samples, where there is a shared model of each fold."""
 
 
 def judged(federation: Federation, parts: Sequence[Fold], models: Callable[[Fold], Candidates]) -> list[dict[str, np.ndarray]]:
@@ -68,6 +85,20 @@ def judged(federation: Federation, parts: Sequence[Fold], models: Callable[[Fold
     return regrets
 
 
+def guessed(federation: Federation, parts: Sequence[Fold], models: Callable[[Fold], Candidates]) -> list[Guesses]:
+    """What each client's models ``mean_cost``, ``closed_form`` and ``federated`` predict for some of its samples."""
+    names = ("mean_cost", "closed_form", "federated")
+    rows = [evenly_spaced(client.n, min(client.n, GUESSED)) for client in federation]
+    costs = [np.empty((len(names), len(some), federation.dim)) for some in rows]
+    for fold in parts:
+        for place, own in enumerate(models(fold)):
+            mine = np.isin(rows[place], fold.index[place])
+            x = federation[place].x[rows[place][mine]]
+            for kept, name in zip(costs[place], names, strict=True):
+                kept[mine] = own[name](x)
+    return [Guesses(some, (one[0], one[1], one[2])) for some, one in zip(rows, costs, strict=True)]
+
+
 def mean_costs(fold: Fold) -> list[Guess]:
     """Each client's mean of the costs that train."""
     return [_constant(client.c.mean(axis=0)) for client in fold.train]
@@ -79,7 +110,7 @@ def given(federation: Federation, fits: Mapping[str, Fit], parts: Sequence[Fold]
     found = []
     for client, regrets in zip(federation, naive, strict=True):
         known = {name: _relative(_kept(fits[method], client), client) for method, name in FITTED.items()}
-        found.append(Evidence(client.name, client.n, **regrets, **known))
+        found.append(Evidence(client.name, client.n, **regrets, **known, guesses=None))
     return found
 
 

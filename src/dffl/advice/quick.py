@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from dffl.advice.evidence import Candidates, Evidence, judged, mean_costs
+from dffl.advice.evidence import Candidates, Evidence, guessed, judged, mean_costs
 from dffl.advice.folds import Fold, folds, half_folds
 from dffl.federation import Federation
 from dffl.predictor import Normaliser
@@ -20,10 +20,16 @@ def regressed(federation: Federation, settings: Settings, count: int, blocks: bo
     whole = folds(federation, count, settings.seed, blocks)
     less = half_folds(federation, whole, settings.seed, blocks)
     full, half = (judged(federation, parts, partial(_models, settings)) for parts in (whole, less))
+    kept = guessed(federation, whole, partial(closed_forms, settings))
     return [
-        Evidence(client.name, client.n, **mine, half_local=short["local"], half_federated=short["federated"])
-        for client, mine, short in zip(federation, full, half, strict=True)
+        Evidence(client.name, client.n, **mine, half_local=short["local"], half_federated=short["federated"], guesses=seen)
+        for client, mine, short, seen in zip(federation, full, half, kept, strict=True)
     ]
+
+
+def closed_forms(settings: Settings, fold: Fold) -> Candidates:
+    """The models whose predictions `guessed` keeps."""
+    return [{**own, "closed_form": own["local"]} for own in _models(settings, fold)]
 
 
 def _models(settings: Settings, fold: Fold) -> Candidates:

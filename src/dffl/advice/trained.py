@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dffl.advice.evidence import FITTED, Candidates, Evidence, Guess, judged, mean_costs
+from dffl.advice.evidence import FITTED, Candidates, Evidence, Guess, guessed, judged, mean_costs
 from dffl.advice.folds import Fold, folds, half_folds
+from dffl.advice.quick import closed_forms
 from dffl.cache import keep_compiled_programs
 from dffl.federation import Federation
 from dffl.fitting import Fit, perform
@@ -113,8 +114,10 @@ def trained(federation: Federation, plan: Plan, count: int, progress: bool | Non
         fits = {one.request.method.name: perform(runs[one.settings], one.request) for one in kept}
     known = judged(federation, whole, partial(_candidates, full, naive=True))
     short = judged(federation, half, partial(_candidates, part))
+    kept_guesses = guessed(federation, whole, partial(_compared, plan.settings, full["federated"]))
     found = [
-        Evidence(client.name, client.n, **mine, **other) for client, mine, other in zip(federation, known, short, strict=True)
+        Evidence(client.name, client.n, **mine, **other, guesses=seen)
+        for client, mine, other, seen in zip(federation, known, short, kept_guesses, strict=True)
     ]
     return Trained(found, fits)
 
@@ -149,6 +152,13 @@ def _candidates(columns: dict[str, Models], fold: Fold, naive: bool = False) -> 
         for own, model in zip(made, models[fold.part], strict=True):
             own[name] = _guess(model)
     return made
+
+
+def _compared(settings: Settings, shared: Models, fold: Fold) -> Candidates:
+    """The shared model beside closed-form models of each client's own costs."""
+    return [
+        {**own, "federated": _guess(model)} for own, model in zip(closed_forms(settings, fold), shared[fold.part], strict=True)
+    ]
 
 
 def _guess(model: Predictor) -> Guess:

@@ -5,6 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dffl.advice.causes import NOT_EXAMINED
+
+METHODS = {
+    "mean-cost": "the mean of past costs",
+    "local": "your own model",
+    "local-tuned": "your own model",
+    "fedavg": "the shared model as it is",
+    "finetune": "the shared model, trained further on your samples",
+    "crossfit": "the shared model, trained further on your samples",
+}
+"""What a client deploys, in words."""
 FEW = 0.75
 """A client has few samples if it has less than this share of the fleet's median."""
 MUCH = 1.5
@@ -13,6 +24,7 @@ NOTABLE = 0.05
 """A change of regret, as a share of the own model's, that is worth mentioning."""
 FAR, FARTHER = 0.1, 1.5
 """A constraint is unlike the others' if its decisions are farther from theirs than this, and this many times the median."""
+UNSEEN = "and what that costs, a quick answer cannot tell: closed-form models know no constraint"
 PRICED = 0.25
 """Prices explain what a shared model loses more than the own one if they cost at least this share of it."""
 
@@ -31,10 +43,20 @@ def reason(row: dict[str, Any], median: float, steep: float, distance: float) ->
         return "a closed-form model predicts your costs so well that it is no evidence about networks: ask without quick"
     unlike = row["decision_distance"] > max(FAR, FARTHER * distance)
     if row["recommendation"] == "federate":
-        return _federate(row, median, steep) + _deployment(row)
-    if row["recommendation"] == "stay local":
-        return _stay(row, median, unlike) + _deployment(row)
-    return (_personalise(row, unlike) if row["recommendation"] == "personalise" else _unclear(row, median)) + _deployment(row)
+        words = _federate(row, median, steep)
+    elif row["recommendation"] == "stay local":
+        words = _stay(row, median, unlike)
+    else:
+        words = _personalise(row, unlike) if row["recommendation"] == "personalise" else _unclear(row, median, unlike)
+    return words + _deployment(row)
+
+
+def shared_model(row: dict[str, Any]) -> str:
+    """What the shared model as it is would do, beside the own one."""
+    if math.isnan(row["federated"]):
+        return f"the shared model as it is was not judged; your own would lose {row['local_tuned']:.2%}"
+    told = f"the shared model as it is would lose {row['federated']:.2%}, your own {_own(row):.2%}"
+    return told if math.isnan(row["crossfit"]) else f"{told} (crossfit: {row['crossfit']:.2%})"
 
 
 def _own(row: dict[str, Any]) -> float:
@@ -52,13 +74,41 @@ def _federate(row: dict[str, Any], median: float, steep: float) -> str:
         causes.append("your prices move like the others'")
     else:
         causes.append("your prices move somewhat differently from the others', but that costs less than their data save")
-    if row["decision_distance"] > FAR and row["pooled_cost_regret"] < 0.25 * _own(row):
-        causes.append("your constraint differs, but costs you nothing")
+    if row["decision_distance"] > FAR:
+        costs = UNSEEN if _quick(row) else "but that costs less than their data save"
+        causes.append(f"your constraint differs, {costs}")
     return "; ".join(causes)
 
 
+def _cause(row: dict[str, Any], unlike: bool) -> list[str]:
+    """What makes the shared model lose more than the own one, if it does."""
+    if row["cause"] == NOT_EXAMINED:
+        return [*_unsuited(row, unlike), "whether your constraint or your prices make the difference was not examined"]
+    share = row["constraint_share"]
+    rest = 1 - share
+    whole = "of what the shared model loses more at you than at the others"
+    told = {
+        "constraint": f"your constraint makes the difference: {share:.0%} {whole} goes with it, {rest:.0%} with your prices",
+        "prices": f"your prices make the difference: {rest:.0%} {whole} goes with them, {share:.0%} with your constraint",
+        "both": f"your constraint and your prices make the difference: {share:.0%} {whole} goes with the constraint, "
+        f"{rest:.0%} with the prices",
+        "neither": "it is not your constraint or your prices alone: the shared model suits the others no better",
+        "unclear": "your samples do not tell whether your constraint or your prices make the difference",
+    }
+    causes = [told[row["cause"]]] if row["cause"] in told else []
+    if row["cause"] in ("neither", "unclear"):
+        causes += [f"what can be seen is that {one}" for one in _unsuited(row, unlike)[:1]]
+    if unlike and _quick(row):
+        causes.append(f"your constraint asks for decisions unlike the others', {UNSEEN}")
+    return causes
+
+
+def _quick(row: dict[str, Any]) -> bool:
+    return math.isnan(row["local_tuned"])
+
+
 def _unsuited(row: dict[str, Any], unlike: bool) -> list[str]:
-    """Why the shared model as it is does not suit the client: its constraint, its prices, or both."""
+    """What the signals say of the client's constraint and prices, where exchanging them has not told."""
     causes = []
     if unlike:
         causes.append("your constraint asks for decisions unlike the others', for which a shared model is mostly trained")
@@ -70,16 +120,18 @@ def _unsuited(row: dict[str, Any], unlike: bool) -> list[str]:
 
 
 def _stay(row: dict[str, Any], median: float, unlike: bool) -> str:
-    causes = _unsuited(row, unlike)
+    causes = _cause(row, unlike)
     if row["n"] > MUCH * median:
         causes.append(f"you have enough samples of your own ({row['n']}; the median is {median:.0f})")
     others = {"the shared model": row["federated"], "crossfit": row["crossfit"]}
     known = {name: regret for name, regret in others.items() if not math.isnan(regret)}
-    told = ", ".join(f"{name} loses {regret:.2%}" for name, regret in known.items())
-    held_out = f"on your held-out samples {told}, your own {_own(row):.2%}"
-    if min(known.values()) < _own(row):
-        held_out += ", but what you would deploy of your own is expected to do better"
-    return "; ".join([*causes, held_out])
+    better = [name for name, regret in known.items() if regret < _own(row)]
+    if better:
+        won = f"on your held-out samples {' and '.join(better)} did better"
+        causes.append(f"{won}, but what you would deploy of your own is expected to do better still")
+    elif not causes:
+        causes.append(f"on your held-out samples {' and '.join(known)} did no better than your own")
+    return "; ".join(causes)
 
 
 def _personalise(row: dict[str, Any], unlike: bool) -> str:
@@ -87,26 +139,31 @@ def _personalise(row: dict[str, Any], unlike: bool) -> str:
     saved += " than the best that you do alone (local-tuned)"
     if math.isnan(row["probability"]) or row["probability"] > 0.5:
         return saved
-    causes = _unsuited(row, unlike)
-    alone = "the shared model as it is does not beat your own" + (f": {' and '.join(causes)}" if causes else "")
+    causes = _cause(row, unlike)
+    alone = "the shared model as it is does not beat your own" + (f": {'; '.join(causes)}" if causes else "")
     return f"{alone}; but {saved}"
 
 
-def _unclear(row: dict[str, Any], median: float) -> str:
+def _unclear(row: dict[str, Any], median: float, unlike: bool) -> str:
+    if row["tuning"]:
+        beaten = ["neither the shared model as it is nor crossfit is likely to beat your own", *_cause(row, unlike)]
+        return "; ".join([*beaten, f"but {row['deploy']} may: nothing tells how sure that is"])
     trained = not math.isnan(row["crossfit_gain"])  # a quick answer is uncertain for other reasons
     low, high = ("crossfit_low", "crossfit_high") if trained else ("gain_low", "gain_high")
-    wide = f"the interval from {row[low]:+.0%} to {row[high]:+.0%} allows both"
-    return f"{wide}; {row['n']} samples are too few to tell" if trained and row["n"] <= median else wide
+    wide = f"the interval from {row[low]:+z.0%} to {row[high]:+z.0%} allows both"
+    if trained and row["n"] <= median:
+        wide += f"; {row['n']} samples are too few to tell"
+    return "; ".join([wide, *_cause(row, unlike)]) if row["probability"] <= 0.5 else wide
 
 
 def _deployment(row: dict[str, Any]) -> str:
-    """What to deploy, where it differs from the recommendation."""
-    if row["use"] == "mean-cost":
-        return ". But the mean of past costs decides better than any model yet: use mean-cost"
+    """Why another method is deployed than the one that the verdict is about."""
+    if row["deploy"] == "mean-cost":
+        return "; but no model beats the mean of past costs yet"
     tuned = {"finetune": row["finetuned"], "crossfit": row["crossfit"]}
-    if row["recommendation"] != "federate" or row["use"] not in tuned or not row["federated"] > 0:
+    if row["recommendation"] != "federate" or row["deploy"] not in tuned or not row["federated"] > 0:
         return ""
-    saved = 1 - tuned[row["use"]] / row["federated"]
+    saved = 1 - tuned[row["deploy"]] / row["federated"]
     if saved < NOTABLE:
         return ""
-    return f". Then train it further ({row['use']}): on your held-out samples that loses {saved:.0%} less than the shared one"
+    return f"; training the shared model further ({row['deploy']}) loses {saved:.0%} less on your held-out samples"

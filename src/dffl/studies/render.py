@@ -113,7 +113,7 @@ def _difference(cell: Cell | None) -> str:
     if cell is None or cell.paper is None:
         return ""
     change = cell.ours.mean - cell.paper.mean
-    share = f" ({100 * change / abs(cell.paper.mean):+.0f} %)" if cell.paper.mean else ""
+    share = f" ({100 * change / abs(cell.paper.mean):+z.0f} %)" if cell.paper.mean else ""
     return f"{change:+.2f}{share}"
 
 

@@ -37,7 +37,7 @@ def rows() -> pd.DataFrame:
             "job": "j", "client": list("abcdef"), "n": [40, 40, 100, 100, 240, 240], "saturated": False, "problem": "knapsack",
             "recommendation": advised, "gain": 1 - fed, "gain_low": 0.4 - fed, "gain_high": [0.6, 0.0, 0.0, 0.0, 0.0, 0.0],
             "crossfit_gain": 0.1, "crossfit_low": 0.0, "crossfit_high": 0.35,
-            "use": ["fedavg", "finetune", "local-tuned", "crossfit", "finetune", "mean-cost"], "quick": "stay local",
+            "deploy": ["fedavg", "finetune", "local-tuned", "crossfit", "finetune", "mean-cost"], "quick": "stay local",
             "condition": True, "lambda": [1.0, 0.0, 1.0, 0.0, 0.5, 0.0], "test_mean-cost": 2.0, "test_local": 1.2 * local,
             "test_local-tuned": local, "test_fedavg": fed, "test_interp-spo": 0.9, "test_finetune": 0.8,
             "test_crossfit": [0.9, 0.9, 1.2, 0.9, 0.7, 0.9], "mean_cost": 2.0, "local": 1.3, "local_tuned": 1.1,
@@ -116,7 +116,8 @@ def test_a_client_is_advised_and_judged():
     assert {
         "recommendation",
         "gain_low",
-        "use",
+        "deploy",
+        "cause",
         "quick",
         "condition",
         "lambda",

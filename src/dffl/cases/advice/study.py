@@ -68,7 +68,7 @@ def judge(train: Federation, test: Federation, blocks: bool, **settings: Any) ->
     from dffl.advice import advise
     from dffl.comparing import fit_all, tabulate
 
-    why = ["reason", "pooled_cost_regret", "cost_p_value", "decision_distance"]
+    why = ["reason", "shared_model", "pooled_cost_regret", "cost_p_value", "decision_distance"]
     advice = advise(train, blocks=blocks, progress=False, **settings)
     quick = advise(train, blocks=blocks, quick=True, progress=False, **settings).table.set_index("client")
     mine = {name: value for name, value in settings.items() if name.partition(".")[0] in (*METHODS, name)}

@@ -156,11 +156,11 @@ def followed(judged: pd.DataFrame) -> dict[str, pd.Series]:
     def least(*names: str) -> pd.Series:
         return pd.concat([regret[name] for name in names], axis=1).min(axis=1)
 
-    advised, use = judged["recommendation"], judged["use"]
+    advised, deploy = judged["recommendation"], judged["deploy"]
     literal = (
         regret["crossfit"].mask(advised == "federate", regret["fedavg"]).mask(advised == "stay local", regret["local-tuned"])
     )
-    deployed = sum((regret[name].where(use == name, 0.0) for name in REGRETS.values()), start=0.0)
+    deployed = sum((regret[name].where(deploy == name, 0.0) for name in REGRETS.values()), start=0.0)
     return {
         "the mean of past costs": regret["mean-cost"],
         "always local": regret["local"],

@@ -53,7 +53,7 @@ class Verdict:
         return (
             f"{_small(METHOD)} loses {regret[METHOD]:.2f} US$ a day for each MW, where own models with the same care ({FAIR}) "
             f"lose {regret[FAIR]:.2f}: {_in_words(fair)}. {self.harm} Against own models as in the paper ({PAPERS}: "
-            f"{regret[PAPERS]:.2f}) it would be {papers.change:+.1f} %. The naive rule that the training days choose, "
+            f"{regret[PAPERS]:.2f}) it would be {papers.change:+z.1f} %. The naive rule that the training days choose, "
             f"{_small(rule)}, loses {regret[rule]:.2f}; against it the model has {_in_words(naive)}.{self._hindsight()}"
         )
 
@@ -69,16 +69,16 @@ class Verdict:
 def _in_words(found: Change) -> str:
     """A change with its interval: negative is a gain."""
     known = (
-        f"95 % interval: {found.low:+.1f} to {found.high:+.1f} %" if np.isfinite(found.low) else "no interval: too few seeds"
+        f"95 % interval: {found.low:+z.1f} to {found.high:+z.1f} %" if np.isfinite(found.low) else "no interval: too few seeds"
     )
-    return f"{found.change:+.1f} % ({known})"
+    return f"{found.change:+z.1f} % ({known})"
 
 
 def _harm(rows: pd.DataFrame) -> str:
     harmed, zones = harmed_zones(rows, FAIR).get(METHOD, np.nan), counted(rows["zone"].nunique(), "zone")
     seeds = by_seed(rows).groupby("method")[["harmed", "worst_harm"]].mean().loc[METHOD]
     told = f"It harms {harmed:.0f} of {zones} beyond luck" if np.isfinite(harmed) else f"Whom it harms of {zones} is unknown"
-    return f"{told}; {seeds['harmed']:.1f} are over 1 % worse in a seed, the worst by {seeds['worst_harm']:+.0f} %."
+    return f"{told}; {seeds['harmed']:.1f} are over 1 % worse in a seed, the worst by {seeds['worst_harm']:+z.0f} %."
 
 
 def _small(method: str) -> str:

@@ -92,7 +92,7 @@ def _harm(means: pd.Series, harmed: float) -> str:
 
 
 def _signed(change: float) -> str:
-    text = f"{change:+.0f}".replace("-", "\N{MINUS SIGN}")
+    text = f"{change:+z.0f}".replace("-", "\N{MINUS SIGN}")
     return "0" if text[1:] == "0" else text
 
 
