@@ -58,7 +58,7 @@ def text_of(value: Any) -> str:
     """A cell as a text. Whole numbers are written without a point: pandas makes fractions of them where cells are empty."""
     if isinstance(value, bool | np.bool_):
         return str(value).lower()
-    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(value) < 2**53:
+    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 2**53:
         return str(int(value))
     if isinstance(value, datetime) and value.time() == datetime.min.time():
         return value.date().isoformat()
@@ -68,16 +68,19 @@ def text_of(value: Any) -> str:
 def _plain(cells: pd.Series) -> bool:
     """Whether pandas has made the cells numbers, truth values or moments already."""
     kind = cells.dtype
-    return not (isinstance(kind, pd.CategoricalDtype) or kind == object or pd.api.types.is_string_dtype(kind))
+    return not (
+        isinstance(kind, pd.CategoricalDtype) or pd.api.types.is_object_dtype(kind) or pd.api.types.is_string_dtype(kind)
+    )
 
 
 def _each(cells: pd.Series, change: Callable[[Any], Any], kind: Any, empty: Any) -> np.ndarray:
     """Every cell changed; cells repeat, so each different one is looked at once."""
+    found: Sequence[Any] | pd.Index
     if cells.dtype == object:  # 1, 1.0 and True are equal, and no three texts
         seen: dict[Any, int] = {}
         filled = (None if _is_empty(value) else value for value in cells)
         codes = np.array([-1 if value is None else seen.setdefault(_key(value), len(seen)) for value in filled], int)
-        found: Sequence[Any] = [value for _, value in seen]
+        found = [value for _, value in seen]
     else:
         codes, found = pd.factorize(cells)
     made = np.empty(len(found) + 1, dtype=kind)
@@ -121,8 +124,8 @@ def _moment(value: Any) -> Any:
     match = MOMENT.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         return np.datetime64("NaT", "s")
-    year, _, month, day, *clock = match.groups()
+    year, month, day, hour, minute, second = (int(match[group] or 0) for group in (1, 3, 4, 5, 6, 7))
     try:
-        return np.datetime64(datetime(int(year), int(month), int(day), *(int(part or 0) for part in clock)), "s")
+        return np.datetime64(datetime(year, month, day, hour, minute, second), "s")
     except ValueError:  # the 30th of February
         return np.datetime64("NaT", "s")

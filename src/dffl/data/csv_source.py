@@ -1,4 +1,4 @@
-"""Tables in CSV, also compressed. Arrow reads them quickly; where a row stands is found in a second pass, if it is asked for."""
+"""Tables in CSV, also compressed. Arrow reads them quickly; where a row stands is found in a second pass, if asked for."""
 
 from __future__ import annotations
 
@@ -22,14 +22,23 @@ import pyarrow.csv as pacsv
 
 from dffl.data.cells import DECIMAL_COMMA, NUMBER
 from dffl.data.parquet_source import as_pandas
-from dffl.data.tables import EMPTY, UNREADABLE, _checked_names, _is_unnamed, first_true
+from dffl.data.tables import EMPTY, UNREADABLE, _checked_names, _is_unnamed
 
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 OPENERS: dict[str, Callable[[Path], Any]] = {
-    ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": lambda path: io.BufferedReader(pa.input_stream(str(path), compression="zstd")),
-}  # fmt: skip
-FOREIGN = {b"PK\x03\x04": "a zip or Excel file", b"\x1f\x8b": "compressed by gzip", b"PAR1": "Parquet", b"\xd0\xcf\x11\xe0": "an Excel file",
-           b"SQLite": "an SQLite database"}  # fmt: skip
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": lambda path: io.BufferedReader(pa.input_stream(str(path), compression="zstd")),
+}
+FOREIGN = {
+    b"PK\x03\x04": "a zip or Excel file",
+    b"\x1f\x8b": "compressed by gzip",
+    b"PAR1": "Parquet",
+    b"\xd0\xcf\x11\xe0": "an Excel file",
+    b"SQLite": "an SQLite database",
+}
+"""How files begin that are no CSV, whatever their names say."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 FIX = "write decimals with a point, texts with commas in quotes, and the names of all columns in the first line"
 UTF8_FIX = "cannot be read as CSV, as it is not text in UTF-8; save it as CSV in UTF-8"
@@ -61,13 +70,9 @@ class CsvSource:
         """The columns under the numbers of their places; those of ``texts`` with nothing but "" as an empty cell."""
         places = [str(self._position[name]) for name in columns if name not in texts]
         as_texts = [str(self._position[name]) for name in columns if name in texts]
-        table = self._arrow(places, EMPTY, {}, point) if places else None
-        if as_texts:
-            written = self._arrow(as_texts, [""], dict.fromkeys(as_texts, pa.string()), point)
-            for place in as_texts if table is not None else ():
-                table = table.append_column(place, written.column(place))
-            table = written if table is None else table
-        return table
+        parts = [self._arrow(places, EMPTY, {}, point)] if places else []
+        parts += [self._arrow(as_texts, [""], dict.fromkeys(as_texts, pa.string()), point)] if as_texts else []
+        return pa.table({place: part.column(place) for part in parts for place in part.column_names})
 
     def _arrow(self, places: list[str], empty: list[str], types: dict[str, Any], point: str) -> Any:
         reading = pacsv.ReadOptions(column_names=[str(place) for place in range(self._width)], skip_rows=1, block_size=CHUNK)

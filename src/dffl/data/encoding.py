@@ -260,7 +260,7 @@ def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray) -> No
     right = np.isfinite(numbers_of(cells)) if kind == "number" else ~np.isnat(dates_of(cells))
     wrong = np.flatnonzero(~(right | empty))
     if len(wrong):
-        text = text_of(table.texts(column).iloc[wrong[0]])
+        text = table.cell(int(wrong[0]), column)
         wanted = "a finite number" if kind == "number" else "a date such as 2021-01-31 or 2021-01-31 13:00"
         fix = "; write decimals with a point" if DECIMAL_COMMA.fullmatch(text) else ""
         more = f" (and {len(wrong) - 1} more such cells in this column)" if len(wrong) > 1 else ""

@@ -26,7 +26,7 @@ features = ["date", "weather", "temp_*", "wind", "load"]  # columns that are kno
 #                               Texts become 0/1 columns, dates become a calendar (day of the year, weekday).
 costs = "price_*"               # what is decided on: one column for each decision, matched by NAME at all sites.
 sense = "min"                   # costs are to be small; "max" for profits.
-order = "date"                  # the rows are a time series: the last 20 % of the days are the test, and stretches are held out.
+order = "date"                  # the rows are a time series: the last 20 % of the days are the test.
 missing = "mean"                # empty cells get the site's own mean and a 0/1 column that says so. Or: "refuse", "drop".
 unit = "EUR/MWh"                # the unit of the costs, for reports.
 seed = 0                        # fixes everything that is random.
@@ -59,7 +59,7 @@ def write_example(folder: str | Path) -> list[Path]:
     folder = Path(folder)
     tables = {site: _site(site) for site in SITES}
     days, new = slice(0, DAYS), slice(DAYS, DAYS + NEW_DAYS)
-    features = [name for name in tables["harbour"] if not name.startswith("price_")]
+    features = [name for name in tables["harbour"].columns if not name.startswith("price_")]
     texts = {
         "federation.toml": DESCRIPTION,
         "harbour.csv": tables["harbour"][days].to_csv(index=False, lineterminator="\n"),
@@ -81,7 +81,7 @@ def write_example(folder: str | Path) -> list[Path]:
 
 
 def _site(site: str) -> pd.DataFrame:
-    """Days of a site: weather of its own, and prices that follow the region's demand, wind and sun, in part unlike the others'."""
+    """Days of a site: weather that is partly its own, and prices that follow its demand, wind and sun, each site in its way."""
     count = DAYS + NEW_DAYS
     shared, own = stream(2023, Purpose.EXAMPLE, "region"), stream(2023, Purpose.EXAMPLE, site)
     dates = pd.date_range(START, periods=count, freq="D")

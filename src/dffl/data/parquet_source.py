@@ -30,12 +30,15 @@ class ParquetSource:
             kind = self._types[name]
             if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
                 raise ValueError(f"{self.path}: column {name!r} must hold one number, text or date per row, found {kind}")
-        return _tried(self.path, "Parquet", lambda: self._load(columns))
+        return _tried(self.path, "Parquet", lambda: self._load(columns, texts))
 
-    def _load(self, columns: Sequence[str]) -> pd.DataFrame:
+    def _load(self, columns: Sequence[str], texts: Collection[str]) -> pd.DataFrame:
+        made = {}
         with pq.ParquetFile(self.path) as file:
-            # One column after another: else a large table is in memory twice, as it is read and as it is used.
-            made = {name: as_pandas(file.read(columns=[self._raw[name]]).column(0)) for name in columns}
+            for name in columns:  # one by one: else a large table is in memory twice, as it is read and as it is used
+                column = file.read(columns=[self._raw[name]]).column(0)
+                as_text = name in texts and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type))
+                made[name] = as_pandas(column.cast(pa.string()) if as_text else column)
         return pd.DataFrame(made, copy=False)
 
     def place(self, row: int) -> str:

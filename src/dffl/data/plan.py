@@ -209,5 +209,8 @@ def _are_categories(value: Any) -> bool:
 
 
 def _is_category(value: Any) -> bool:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return whole or (isinstance(value, str) and bool(value.strip()) and value.isprintable())
+    return _is_name(value) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dffl.data.cells import dates_of, missing_in, numbers_of, texts_of
-from dffl.data.encoding import Missing, require_kind
+from dffl.data.cells import dates_of, missing_in, numbers_of, text_of, texts_of
+from dffl.data.encoding import require_kind
+from dffl.data.plan import Plan
 from dffl.data.problems import Problems
 from dffl.data.sources import Table
-from dffl.data.tables import first_true, listed
+from dffl.data.tables import first_true
 from dffl.federation import held_out
 from dffl.randomness import Purpose, stream
 
@@ -31,12 +32,17 @@ class Rows:
         """Some of the rows."""
         return Rows(self.table.take(index), self.costs[index], None if self.order is None else self.order[index])
 
+    def with_table(self, table: Table) -> Rows:
+        """The same with another table of the same rows."""
+        return self if table is self.table else Rows(table, self.costs, self.order)
+
 
 def checked_rows(
-    table: Table, features: Sequence[str], costs: Sequence[str], order: str | None, missing: Missing, problems: Problems
+    table: Table, features: Sequence[str], costs: Sequence[str], plan: Plan, problems: Problems
 ) -> tuple[Rows | None, int]:
     """The rows that can be used, and how many were left out; nothing, and problems, where a cell is wrong."""
-    before, found = len(problems), []
+    before, missing, order = len(problems), plan.missing, plan.order
+    found = []
     drop = np.zeros(len(table), bool)
     for name in costs:
         with problems.catching():
@@ -49,7 +55,7 @@ def checked_rows(
             drop |= empty
             found.append(numbers_of(cells))
     for name in features if missing != "mean" else ():
-        empty = missing_in(table.frame[name])
+        empty = missing_in(table.frame[name], [text_of(text) for text in plan.categories.get(name, ())])
         if missing == "refuse" and (row := first_true(empty)) is not None:
             fix = 'fill it, or write missing = "mean" or missing = "drop"'
             problems.add(f"{table.at(row, name)}: is empty{_more(empty)}; {fix}")
@@ -117,8 +123,3 @@ def divided(rows: Rows, name: str, fraction: float, seed: int) -> tuple[Rows, Ro
 def _more(mask: np.ndarray) -> str:
     more = int(mask.sum()) - 1
     return f" (and {more} more such cells in this column)" if more else ""
-
-
-def shown(names: Sequence[str]) -> str:
-    """Names for a message."""
-    return listed(map(repr, names), 8)

@@ -18,9 +18,23 @@ from dffl.data.sources import load, open_source, require_columns
 from dffl.data.tables import first_true
 from dffl.named import nearest
 from dffl.sets import (
-    Assignment, Ball, Battery, Box, ConsecutiveHours, Ellipsoid, EntropySimplex, FeasibleSet, FractionalKnapsack, MixedInteger,
-    ModelFile, Polytope, ShortestPath, Simplex, TopK, ZeroOneKnapsack,
-)  # fmt: skip
+    Assignment,
+    Ball,
+    Battery,
+    Box,
+    ConsecutiveHours,
+    Ellipsoid,
+    EntropySimplex,
+    FeasibleSet,
+    FractionalKnapsack,
+    MixedInteger,
+    ModelFile,
+    Polytope,
+    ShortestPath,
+    Simplex,
+    TopK,
+    ZeroOneKnapsack,
+)
 
 NUMBER, WHOLE, FLAG, TEXT = "a number", "a whole number", "true or false", "a text"
 VECTOR, MATRIX = "a number or a list of numbers", "a list of rows of numbers"
@@ -106,58 +120,61 @@ SETS: dict[str, Family] = {
 """Every family of sets by its name in a federation's file."""
 
 
-def make_set(description: Any, costs: Sequence[str], folder: Path, where: str) -> FeasibleSet:
-    """The set that a table such as ``{ type = "top-k", k = 6 }`` describes, for these cost columns.
-
-    ``where`` is the file and key for messages; a relative path is one from ``folder``. All that is wrong is raised at once.
-    """
-    problems = Problems()
+def check_set(description: Any, where: str) -> Family:
+    """The family of a description whose type and parameters are known; else all that is wrong with them is raised."""
     if not isinstance(description, Mapping):
         raise ValueError(f'{where}: must be a table such as {{ type = "top-k", k = 6 }}, found {description!r:.60}')
     kind = description.get("type")
     if not isinstance(kind, str) or kind not in SETS:
-        what = "has no type" if kind is None else f"unknown type {kind!r:.60}{nearest(kind, SETS)}"
+        what = "is missing" if kind is None else f"unknown type {kind!r:.60}{nearest(kind, SETS)}"
         raise ValueError(f"{where}.type: {what} (allowed: {', '.join(SETS)})")
-    family, given = SETS[kind], {}
+    family, problems = SETS[kind], Problems()
     for name in description:
         if name != "type" and name not in family.kinds:
             own = ", ".join(family.kinds) or "none"
             problems.add(f"{where}.{name}: {kind} has no such parameter{nearest(name, family.kinds)} (parameters: {own})")
     for name in family.required:
         if name not in description:
-            problems.add(f"{where}.{name}: {kind} needs it, {family.kinds[name]}")
+            problems.add(f"{where}.{name}: is missing; {kind} needs {family.kinds[name]}")
     for name, wanted in family.kinds.items():
-        if name in description:
-            with problems.catching():
-                given[name] = _parameter(description[name], wanted, name in family.each, costs, folder, f"{where}.{name}")
+        value = description.get(name)
+        from_file = isinstance(value, Mapping) and wanted in FROM_FILE
+        if name in description and not from_file and not _is(value, wanted):
+            found = "a table" if isinstance(value, Mapping) else f"{value!r:.60}"
+            problems.add(f"{where}.{name}: must be {wanted}, found {found}")
     problems.stop()
-    return _built(kind, family, given, costs, folder, where)
+    return family
 
 
-def _built(kind: str, family: Family, given: dict[str, Any], costs: Sequence[str], folder: Path, where: str) -> FeasibleSet:
-    d = len(costs)
+def make_set(description: Any, costs: Sequence[str], folder: Path, where: str) -> FeasibleSet:
+    """The set that a table such as ``{ type = "top-k", k = 6 }`` describes, for these cost columns.
+
+    ``where`` is the file and key for messages; a relative path is one from ``folder``. All that is wrong is raised at once.
+    """
+    family, problems, d = check_set(description, where), Problems(), len(costs)
+    given = {}
+    for name, value in description.items():
+        if name != "type":
+            with problems.catching():
+                given[name] = _parameter(value, family.kinds[name], name in family.each, costs, folder, f"{where}.{name}")
+    problems.stop()
     if (implied := family.fits(given)) not in (None, d):
         raise ValueError(f"{where}: has {implied} decisions, where there are {d} cost columns")
     if "path" in given:
         given["path"] = folder / given["path"]
     try:
         made = family.make(**family.sized(d), **given)
-    except (ValueError, TypeError, OverflowError, OSError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
+    except (ValueError, TypeError, OverflowError, OSError, ArithmeticError, MemoryError) as error:
         name = next((name for name in given if f": {name} " in str(error)), None)
         raise ValueError(f"{where}{'' if name is None else '.' + name}: {error}") from None
     if made.dim != d:
-        raise ValueError(f"{where}: {kind} has {made.dim} decisions, where there are {d} cost columns")
+        raise ValueError(f"{where}: has {made.dim} decisions, where there are {d} cost columns")
     return made
 
 
 def _parameter(value: Any, wanted: str, each: bool, costs: Sequence[str], folder: Path, where: str) -> Any:
     """A parameter of the kind that is wanted, from its value or from the file that it names."""
-    if isinstance(value, Mapping):
-        if wanted not in FROM_FILE:
-            raise ValueError(f"{where}: must be {wanted}, found a table")
-        value = _from_file(value, wanted, costs, folder, where)
-    elif not _is(value, wanted):
-        raise ValueError(f"{where}: must be {wanted}, found {value!r:.60}")
+    value = _from_file(value, wanted, costs, folder, where) if isinstance(value, Mapping) else value
     if each and not isinstance(value, list):
         return [value] * len(costs)
     if each and len(value) != len(costs):
@@ -166,26 +183,24 @@ def _parameter(value: Any, wanted: str, each: bool, costs: Sequence[str], folder
 
 
 def _is(value: Any, wanted: str) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    numbers = isinstance(value, list) and bool(value) and all(_is(one, NUMBER) for one in value)
-    return {
-        NUMBER: number and abs(value) < 1e300,
-        WHOLE: number and isinstance(value, int) and abs(value) < 2**53,
-        FLAG: isinstance(value, bool),
-        TEXT: isinstance(value, str),
-        VECTOR: numbers or (number and abs(value) < 1e300),
-        MATRIX: isinstance(value, list) and bool(value) and all(isinstance(row, list) and _is(row, VECTOR) for row in value)
-        and len({len(row) for row in value}) == 1,
-        WHICH: isinstance(value, bool)
-        or (isinstance(value, list) and bool(value) and all(isinstance(one, bool) or _is(one, WHOLE) for one in value)),
-        NAMES: isinstance(value, str) or (isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)),
-        COUNT: _is_count(value),
-    }[wanted]  # fmt: skip
+    """Whether a value of the file is of the kind that is wanted."""
+    if wanted == MATRIX:
+        rows = isinstance(value, list) and all(isinstance(row, list) and _is(row, VECTOR) for row in value)
+        return rows and len({len(row) for row in value}) == 1
+    if wanted in (VECTOR, WHICH, NAMES, COUNT) and isinstance(value, list):
+        return bool(value) and all(_is_one(entry, wanted) for entry in value)
+    return _is_one(value, wanted) and not (wanted == WHICH and not isinstance(value, bool))
 
 
-def _is_count(value: Any) -> bool:
-    whole = [value] if not isinstance(value, list) else value
-    return bool(whole) and all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**53 for one in whole)
+def _is_one(value: Any, wanted: str) -> bool:
+    if isinstance(value, bool):
+        return wanted in (FLAG, WHICH)
+    if isinstance(value, str):
+        return wanted in (TEXT, NAMES) and bool(value)
+    if not isinstance(value, int | float) or not abs(value) < 1e300:
+        return False
+    whole = isinstance(value, int) and abs(value) < 2**53
+    return wanted in (NUMBER, VECTOR) or (whole and (wanted == WHOLE or (wanted in (WHICH, COUNT) and value >= 0)))
 
 
 def _from_file(value: Mapping[str, Any], wanted: str, costs: Sequence[str], folder: Path, where: str) -> list[Any]:
@@ -215,7 +230,7 @@ def _from_file(value: Mapping[str, Any], wanted: str, costs: Sequence[str], fold
         cells = table.frame[name]
         numbers = numbers_of(cells)
         if (row := first_true(~np.isfinite(numbers))) is not None:
-            text = "nothing" if missing_in(cells)[row] else repr(str(table.texts(name).iloc[row]))
+            text = "nothing" if missing_in(cells)[row] else repr(table.cell(row, name))
             raise ValueError(f"{table.at(row, name)}: must be a finite number, found {text}")
         found.append(numbers)
     order = np.arange(len(table)) if by is None else _by_name(table, by, costs)

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from dffl.data.cells import missing_in
+from dffl.data.cells import missing_in, text_of
 from dffl.data.tables import listed
 from dffl.named import nearest
 
@@ -68,13 +68,16 @@ class Table:
         """Some of the rows, by their positions."""
         return Table(self.source, self.frame.iloc[index].reset_index(drop=True), self.rows[index])
 
-    def texts(self, column: str) -> pd.Series:
-        """A column as it is written in its file: pandas may have made 7 of 007."""
-        cells = self.frame[column]
-        if pd.api.types.is_string_dtype(cells.dtype) or not hasattr(self.source, "delimiter"):
-            return cells
-        written = self.source.load([column], [column])[column]
-        return written.iloc[self.rows].reset_index(drop=True)
+    def cell(self, row: int, column: str) -> str:
+        """A cell as it is written in its file, for a message."""
+        return text_of(self.source.load([column], [column])[column].iloc[int(self.rows[row])])
+
+    def as_written(self, column: str) -> Table:
+        """The same with a column as texts: pandas may have made 7 of 007."""
+        if pd.api.types.is_string_dtype(self.frame[column].dtype):
+            return self
+        cells = self.source.load([column], [column])[column].iloc[self.rows].reset_index(drop=True)
+        return Table(self.source, self.frame.assign(**{column: cells}), self.rows)
 
 
 def open_source(path: Path) -> Source:

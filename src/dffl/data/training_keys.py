@@ -52,8 +52,8 @@ def _setting(keys: Keys, key: str, value: Any, settings: dict[str, Any]) -> None
             raise ValueError(f"{key} must be true or false, found {value!r:.60}")
         if key in NAMED_SETTINGS and isinstance(value, Mapping):  # such as loss = { name = "rspo+", ... }
             value = rebuilt({**value, "kind": NAMED_SETTINGS[key].what})
-        settings[key] = getattr(Settings.of(**{key: value}), key) if key in NAMED_SETTINGS else value
         Settings.of(**{key: value})
+        settings[key] = value
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         keys.refuse(key, str(error))
 
