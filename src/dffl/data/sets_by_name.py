@@ -244,9 +244,8 @@ def _by_name(table: Any, by: str, costs: Sequence[str]) -> np.ndarray:
     names = texts_of(table.frame[by]).tolist()
     for row, name in enumerate(names):
         if name not in costs:
-            raise ValueError(
-                f"{table.at(row, by)}: must be the name of a cost column{nearest(name, costs)}, found {name!r:.60}"
-            )
+            what = f"must be the name of a cost column, found {name!r:.60}{nearest(name, costs)}"
+            raise ValueError(f"{table.at(row, by)}: {what}")
         if names.index(name) < row:
             raise ValueError(f"{table.at(row, by)}: a second row for {name!r}; keep one")
     if lacking := [name for name in costs if name not in names]:
