@@ -65,7 +65,7 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "a table where a text belongs": (
         whole("federation.toml", "federation = 3\nclient = 4\n"),
-        ["federation.toml.federation: must be a table", "federation.toml.client: must be tables"],
+        ["federation.toml: federation: must be a table", "federation.toml: client: must be tables"],
     ),
     "clients in single brackets": (
         lambda contents: contents.update(
@@ -75,7 +75,7 @@ BAD: dict[str, tuple[Change, list[str]]] = {
                 .replace("[[client]]", "[client]")
             }
         ),
-        ["federation.toml.client: must be tables: write [[client]]"],
+        ["federation.toml: client: must be tables: write [[client]]"],
     ),
     "an unknown part": (
         toml("[training]", "[trainings]"),
@@ -295,9 +295,12 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "a model of another sense": (
         toml(f"set = {FILE}", f'sense = "max"\nset = {FILE}'),
-        [f"{named('east')}.set", "minimises known costs"],
+        [f"{named('east')}.set", 'minimises known costs; write sense = "min" for the client, or say by sense in its set'],
     ),
-    "a file of weights that is missing": (gone("items.csv"), ["items.csv: there is no such file"]),
+    "a file of weights that is missing": (
+        gone("items.csv"),
+        [f"{named('south')}.set.weights.file: items.csv: there is no such file"],
+    ),
     "a column of weights that is missing": (
         toml('column = "weight"', 'column = "wieght"'),
         ["items.csv: lacks the column 'wieght'; did you mean 'weight'?"],

@@ -11,7 +11,7 @@ import numpy as np
 from dffl.data.cells import texts_of
 from dffl.data.encoding import Column, Encoding, agreed, require_kind, summary
 from dffl.data.plan import ClientPlan, Plan
-from dffl.data.problems import Problems
+from dffl.data.problems import Problems, named_at
 from dffl.data.query_source import QuerySource
 from dffl.data.rows import Rows, checked_rows, divided, unit_of
 from dffl.data.same_columns import SameColumns, shown
@@ -20,6 +20,14 @@ from dffl.data.sources import Source, Table, load, open_source, require_columns,
 from dffl.data.tables import UNPRINTABLE, first_true
 from dffl.federation import Client, Federation
 from dffl.sets import FeasibleSet
+
+IN_FILES = {
+    "make the client with maximize=True": 'write sense = "max" for the client',
+    "make the client with maximize=False": 'write sense = "min" for the client',
+    "ModelFile(sense=...)": "sense in its set",
+    ", or hand in arrays in the order of the file": ", or list predicted in the order of the costs",
+}
+"""What messages for Python say, in the words of a federation's file."""
 
 
 class Parts(NamedTuple):
@@ -148,7 +156,7 @@ class Assembly:
             path = self.plan.folder / given[kind]
         else:
             kind, path = "", self.plan.folder / given
-        with _named(where):
+        with named_at(where):
             require_file(path)
         return QuerySource(kind, path, given["query"]) if kind else open_source(path)
 
@@ -176,7 +184,7 @@ class Assembly:
                 check_set(client.set, client.set_where)  # without the costs, at least its keys
                 return
             made = make_set(client.set, costs, self.plan.folder, client.set_where)
-            with _named(client.set_where):
+            with named_at(client.set_where, IN_FILES):
                 made = made.matched(costs)
                 made.require_sense(client.sense == "max")
             site.set = made
@@ -247,27 +255,13 @@ class Assembly:
             self.notes.append(f"{rows.table.source.name}, column {name!r}: {what}; all their features are 0")
         with self.problems.catching():
             x = encoding.encode(rows.table, site.plan.name)
-            with _named(site.plan.where):
+            with named_at(site.plan.where):
                 made = Client(
                     site.plan.name, x, rows.costs, site.set, maximize=site.plan.sense == "max",
                     feature_names=encoding.feature_names, cost_names=tuple(self.costs.names),
                 )  # fmt: skip
                 return [made]
         return []
-
-
-class _named:
-    """What is refused inside is refused with where it stands in front."""
-
-    def __init__(self, where: str):
-        self.where = where
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, ValueError):
-            raise ValueError(f"{self.where}: {error}") from None
 
 
 def _training(site: Site) -> Table:

@@ -85,12 +85,12 @@ def _site(site: str) -> pd.DataFrame:
     count = DAYS + NEW_DAYS
     shared, own = stream(2023, Purpose.EXAMPLE, "region"), stream(2023, Purpose.EXAMPLE, site)
     dates = pd.date_range(START, periods=count, freq="D")
-    season = np.cos(2 * np.pi * (dates.dayofyear.to_numpy() - 20) / 365.25)  # 1 in winter
+    season = np.cos(2 * np.pi * (dates.day_of_year.to_numpy() - 20) / 365.25)  # 1 in winter
     wind = np.clip(6 + 2 * season + _slow(shared, count, 2.5) + own.normal(0, 1, count), 0.2, None)
     cover = np.clip(0.5 + 0.15 * season + _slow(shared, count, 0.25) + own.normal(0, 0.1, count), 0, 1)
     temp = 11 - 9 * season + _slow(shared, count, 2.0) + own.normal(0, 1, count)
     spread = 4 + 5 * (1 - cover)
-    weekend = dates.dayofweek.to_numpy() >= 5
+    weekend = dates.day_of_week.to_numpy() >= 5
     load = 50 + 0.9 * np.abs(temp - 17) - 8 * weekend + own.normal(0, 1.5, count)
     slots = np.arange(HOURS)
     morning, evening = np.exp(-(((slots - 4) / 1.3) ** 2)), np.exp(-(((slots - 9) / 1.4) ** 2))

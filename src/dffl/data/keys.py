@@ -10,7 +10,7 @@ from dffl.named import nearest
 
 
 class Keys:
-    """One table of the file; ``where`` is its file and name, for messages."""
+    """One table of the file; ``where`` is the beginning of messages: its file and name, and the sign before a key."""
 
     def __init__(self, table: Mapping[str, Any], where: str, problems: Problems):
         self.table, self.where, self.problems = table, where, problems
@@ -29,7 +29,7 @@ class Keys:
 
     def refuse(self, key: str, why: str) -> None:
         """Add a problem of a key."""
-        self.problems.add(f"{self.where}.{key}: {why}")
+        self.problems.add(f"{self.where}{key}: {why}")
 
     def text(self, key: str) -> str | None:
         """A text that is not empty."""

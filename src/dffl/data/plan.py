@@ -74,7 +74,7 @@ class Plan:
 
 def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Plan:
     """The keys of a file; what is wrong with them is added to the problems."""
-    top = Keys(content, str(path), problems)
+    top = Keys(content, f"{path}: ", problems)
     sections = {}
     for name in ("federation", "training"):
         sections[name] = top.take(name, f"a table: write [{name}] above its keys", lambda value: isinstance(value, Mapping), {})
@@ -87,8 +87,8 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
     if "federation" not in content:
         problems.add(f"{path}: federation: is missing; write [federation] with features and costs")
     else:
-        _read_federation(plan, Keys(sections["federation"], f"{path}: federation", problems))
-    plan.method, plan.options, plan.settings = read_training(Keys(sections["training"], f"{path}: training", problems))
+        _read_federation(plan, Keys(sections["federation"], f"{path}: federation.", problems))
+    plan.method, plan.options, plan.settings = read_training(Keys(sections["training"], f"{path}: training.", problems))
     plan.settings.setdefault("seed", plan.seed)
     if plan.order is not None:
         plan.settings.setdefault("validation_blocks", True)  # neighbours in time are alike: hold out stretches
@@ -133,7 +133,7 @@ def _read_client(plan: Plan, member: Mapping[str, Any], number: int, problems: P
     named = member.get("name")
     shown = f" {named!r}" if isinstance(named, str) and named.strip() and len(named) < 60 else ""
     where = f"{plan.path}: client{shown or f' number {number}'}"
-    keys = Keys(member, where, problems)
+    keys = Keys(member, f"{where}.", problems)
     name = keys.take(
         "name",
         "a text that can be printed",

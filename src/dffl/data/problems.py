@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 
 class DescriptionError(ValueError):
@@ -45,3 +46,15 @@ class Problems:
         """Raise what was found, if anything was."""
         if self.lines:
             raise DescriptionError(self.lines)
+
+
+@contextmanager
+def named_at(where: str, words: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+    """What is refused inside is refused with where it stands in front, and with some words put in place of others."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        for old, new in words.items():
+            text = text.replace(old, new)
+        raise ValueError(f"{where}: {text}") from None

@@ -13,8 +13,8 @@ import numpy as np
 
 from dffl.data.cells import missing_in, numbers_of, texts_of
 from dffl.data.matching import matching
-from dffl.data.problems import Problems
-from dffl.data.sources import load, open_source, require_columns
+from dffl.data.problems import Problems, named_at
+from dffl.data.sources import load, open_source, require_columns, require_file
 from dffl.data.tables import first_true
 from dffl.named import nearest
 from dffl.sets import (
@@ -162,6 +162,8 @@ def make_set(description: Any, costs: Sequence[str], folder: Path, where: str) -
         raise ValueError(f"{where}: has {implied} decisions, where there are {d} cost columns")
     if "path" in given:
         given["path"] = folder / given["path"]
+        with named_at(f"{where}.path"):
+            require_file(given["path"])
     try:
         made = family.make(**family.sized(d), **given)
     except (ValueError, TypeError, OverflowError, OSError, ArithmeticError, MemoryError) as error:
@@ -216,6 +218,8 @@ def _from_file(value: Mapping[str, Any], wanted: str, costs: Sequence[str], fold
             raise ValueError(
                 f'{where}: must be such as {{ file = "items.csv", {choice} = "weight" }}, found {dict(value)!r:.60}'
             )
+    with named_at(f"{where}.file"):
+        require_file(folder / value["file"])
     source = open_source(folder / value["file"])
     names = matching(value[choice], source.columns) if wanted == MATRIX else [value[choice]]
     if not names:

@@ -51,6 +51,8 @@ def _setting(keys: Keys, key: str, value: Any, settings: dict[str, Any]) -> None
         if key in FLAGS and not isinstance(value, bool):
             raise ValueError(f"{key} must be true or false, found {value!r:.60}")
         if key in NAMED_SETTINGS and isinstance(value, Mapping):  # such as loss = { name = "rspo+", ... }
+            if not isinstance(value.get("name"), str):
+                raise ValueError(f"must be a name, or a table with a name, found {dict(value)!r:.60}")
             value = rebuilt({**value, "kind": NAMED_SETTINGS[key].what})
         Settings.of(**{key: value})
         settings[key] = value
