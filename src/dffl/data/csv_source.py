@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from dffl.data.cells import DECIMAL_COMMA, NUMBER
-from dffl.data.parquet_source import as_pandas
+from dffl.data.parquet_source import prepared
 from dffl.data.tables import EMPTY, UNREADABLE, _checked_names, _is_unnamed
 
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -61,7 +61,9 @@ class CsvSource:
         table = self._read(columns, texts)
         if self.delimiter != "," and self._has_decimal_commas(table, columns, texts):
             table = self._read(columns, texts, ",")
-        return pd.DataFrame({name: as_pandas(table.column(str(self._position[name]))) for name in columns}, copy=False)
+        made = pa.table({name: prepared(table.column(str(self._position[name]))) for name in columns})
+        frame: pd.DataFrame = made.to_pandas()  # at once: one by one is slow where there are thousands of columns
+        return frame
 
     def place(self, row: int) -> str:
         return f"line {self._lines[row]}"
@@ -168,7 +170,10 @@ class CsvSource:
 
     def _first_cells(self, sign: str) -> list[str]:
         with self._text() as file:
-            return next(csv.reader(file, delimiter=sign), [])
+            try:
+                return next(csv.reader(file, delimiter=sign), [])
+            except csv.Error:  # one cell of a very long line: not what stands between the columns
+                return []
 
     @cached_property
     def _lines(self) -> np.ndarray:

@@ -38,7 +38,7 @@ rounds = 20                     # federated rounds; more take longer and may gai
 [[client]]
 name = "harbour"                # a cold store: it runs its compressors in the 4 cheapest of 12 two-hour slots.
 table = "harbour.csv"           # paths are relative to this file.
-set = { type = "top-k", k = 4 }
+set = { type = "top-k", k = 4 } # its constraint: a set by its name, with parameters.
 
 [[client]]
 name = "bakery"                 # ovens that can do without some slots, and get paid for it: the reward is the price.
@@ -49,7 +49,7 @@ set = { type = "zero-one-knapsack", weights = { file = "bakery_slots.csv", colum
 
 [[client]]
 name = "plant"                  # a plant with start-up costs: its constraints are a model file, as solvers read and write it.
-table = "plant.csv"
+table = "plant.csv"             # its prices have the same names, in any order.
 set = { type = "file", path = "plant.mps", predicted = "x_*" }   # x_3 belongs to price_3; on_3 and start_3 are helpers.
 """
 

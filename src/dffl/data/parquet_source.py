@@ -38,26 +38,26 @@ class ParquetSource:
             for name in columns:  # one by one: else a large table is in memory twice, as it is read and as it is used
                 column = file.read(columns=[self._raw[name]]).column(0)
                 as_text = name in texts and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type))
-                made[name] = as_pandas(column.cast(pa.string()) if as_text else column)
+                made[name] = prepared(column.cast(pa.string()) if as_text else column).to_pandas()
         return pd.DataFrame(made, copy=False)
 
     def place(self, row: int) -> str:
         return f"row {row + 1}"
 
 
-def as_pandas(column: Any) -> pd.Series:
-    """A column of Arrow as pandas has it: numbers, moments or texts; blanks around texts are removed."""
+def prepared(column: Any) -> Any:
+    """A column of Arrow of which pandas makes numbers, moments or texts; blanks around texts are removed."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        column = pc.utf8_trim_whitespace(column)
-    elif pa.types.is_boolean(kind):
-        column = column.cast(pa.int8()).cast(pa.float64())
-    elif pa.types.is_null(kind) or pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
-    elif pa.types.is_time(kind) or pa.types.is_duration(kind):
-        column = column.cast(pa.int64() if pa.types.is_duration(kind) else pa.string())
-    elif pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("s"))
-    return column.to_pandas()
+        return pc.utf8_trim_whitespace(column)
+    if pa.types.is_boolean(kind):
+        return column.cast(pa.int8()).cast(pa.float64())
+    if pa.types.is_null(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_time(kind):
+        return column.cast(pa.string())
+    if pa.types.is_duration(kind):
+        return column.cast(pa.int64())
+    return column.cast(pa.timestamp("s")) if pa.types.is_date(kind) else column

@@ -61,7 +61,7 @@ def _duckdb(path: Path, query: str) -> pd.DataFrame:
         import duckdb  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise ValueError(f"{path}: reading DuckDB needs its package: pip install 'dffl[duckdb]'") from None
-    from dffl.data.parquet_source import as_pandas
+    from dffl.data.parquet_source import prepared
 
     try:
         # No access to other files: a description may come from someone else.
@@ -69,5 +69,5 @@ def _duckdb(path: Path, query: str) -> pd.DataFrame:
             table = base.execute(query).fetch_arrow_table()
     except duckdb.Error as error:
         raise ValueError(f"{path}: the query fails ({str(error).splitlines()[0]}): {query!r:.80}") from None
-    columns = {place: as_pandas(table.column(place)) for place in range(table.num_columns)}
+    columns = {place: prepared(table.column(place)).to_pandas() for place in range(table.num_columns)}
     return pd.DataFrame(columns, copy=False).set_axis(table.column_names, axis=1)

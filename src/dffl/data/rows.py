@@ -28,7 +28,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.table)
 
-    def take(self, index: np.ndarray) -> Rows:
+    def take(self, index: np.ndarray | slice) -> Rows:
         """Some of the rows."""
         return Rows(self.table.take(index), self.costs[index], None if self.order is None else self.order[index])
 
@@ -69,7 +69,7 @@ def checked_rows(
     if drop.all():
         problems.add(f"{table.source.name}: every row has an empty cell among the features and costs, so that none is left")
         return None, 0
-    rows = Rows(table, np.stack(found, axis=1), moments)
+    rows = Rows(table.only(features), np.stack(found, axis=1), moments)
     if drop.any():
         rows = rows.take(np.flatnonzero(~drop))
     if rows.order is not None:
@@ -107,13 +107,16 @@ def divided(rows: Rows, name: str, fraction: float, seed: int) -> tuple[Rows, Ro
     Rows of one moment stay together: the test begins with the first row of its moment.
     """
     n, out = len(rows), held_out(len(rows), fraction)
+    train: np.ndarray | slice
+    test: np.ndarray | slice
     if rows.order is None:
-        mixed = stream(seed, Purpose.TEST_ROWS, name).permutation(n)
-        train, test = np.sort(mixed[out:]), np.sort(mixed[:out])
+        held = np.zeros(n, bool)
+        held[stream(seed, Purpose.TEST_ROWS, name).permutation(n)[:out]] = True
+        count, train, test = out, np.flatnonzero(~held), np.flatnonzero(held)
     else:
         border = int(np.searchsorted(rows.order, rows.order[n - out])) if out else n
-        train, test = np.arange(border), np.arange(border, n)
-    if not len(train) or not len(test):
+        count, train, test = n - border, slice(0, border), slice(border, n)
+    if not 0 < count < n:
         alike = " of one moment" if rows.order is not None and n > 2 else ""
         what = f"has {n} {'row' if n == 1 else 'rows'}{alike}, too few to hold out {fraction:.0%} of them for a test"
         raise ValueError(f"{rows.table.source.name}: client {name!r} {what}; give more rows, or a table under test")

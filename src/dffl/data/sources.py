@@ -64,9 +64,13 @@ class Table:
         where = f"{self.source.name}, {self.source.place(int(self.rows[row]))}"
         return where if column is None else f"{where}, column {column!r}"
 
-    def take(self, index: np.ndarray) -> Table:
+    def take(self, index: np.ndarray | slice) -> Table:
         """Some of the rows, by their positions."""
         return Table(self.source, self.frame.iloc[index].reset_index(drop=True), self.rows[index])
+
+    def only(self, columns: Sequence[str]) -> Table:
+        """The rows with some of the columns: what is not used need not be copied."""
+        return Table(self.source, self.frame[list(columns)], self.rows)
 
     def cell(self, row: int, column: str) -> str:
         """A cell as it is written in its file, for a message."""
