@@ -150,7 +150,7 @@ class CsvSource:
                 raise ValueError(f"{self.path}: {UTF8_FIX}")
             found = {sign: self._first_cells(sign) for sign in SIGNS}
         except UnicodeDecodeError:
-            raise ValueError(f"{self.path}: {UTF8_FIX}") from None
+            raise ValueError(f"{self.path}{self._not_utf8()}: {UTF8_FIX}") from None
         except (*UNREADABLE, csv.Error) as error:
             if type(error) is ValueError:
                 raise

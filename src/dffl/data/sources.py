@@ -110,7 +110,7 @@ def require_file(path: Path) -> None:
 
 
 def load(source: Source, columns: Sequence[str], texts: Collection[str] = ()) -> Table:
-    """The rows of a source with these columns; rows in which all of them are empty are left out."""
+    """The rows of a source with these columns; rows that are empty in all columns of the source are left out."""
     require_columns(source, columns)
     columns = list(dict.fromkeys(columns))
     frame = source.load(columns, texts)
@@ -121,12 +121,23 @@ def load(source: Source, columns: Sequence[str], texts: Collection[str] = ()) ->
         blank &= np.asarray(frame[name].isna(), bool)
         if not blank.any():
             return Table(source, frame, np.arange(len(frame)))
-    for name in columns:
-        blank &= missing_in(frame[name])
-    rows = np.flatnonzero(~blank)
+    rows = np.flatnonzero(~_blank(source, frame, blank))
     if not len(rows):
         raise ValueError(f"{source.name}: must have at least one row below its header, found only empty ones")
     return Table(source, frame.iloc[rows].reset_index(drop=True), rows)
+
+
+def _blank(source: Source, frame: pd.DataFrame, maybe: np.ndarray) -> np.ndarray:
+    """Which of these rows are empty, also in the columns that are not needed: a row with a name is no empty row."""
+    others = [name for name in source.columns if name not in frame]
+    try:
+        whole = [frame, source.load(others)] if others else [frame]
+    except ValueError:  # a column of a kind that cannot be read: then nothing is left out
+        return np.zeros(len(frame), bool)
+    for part in whole:
+        for name in part:
+            maybe &= missing_in(part[name])
+    return maybe
 
 
 def require_columns(source: Source, columns: Sequence[str]) -> None:
