@@ -34,6 +34,7 @@ class Purpose(IntEnum):
     TREES = 14
     FIRST_CLUSTER = 15
     SOME_ROWS = 16
+    TEST_ROWS = 17
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:

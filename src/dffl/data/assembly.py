@@ -1,0 +1,289 @@
+"""Reads the tables of a federation's file and makes its clients; a client with a problem does not keep the others from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dffl.data.cells import texts_of
+from dffl.data.encoding import Column, Encoding, agreed, require_kind, summary
+from dffl.data.plan import ClientPlan, Plan
+from dffl.data.problems import Problems
+from dffl.data.query_source import QuerySource
+from dffl.data.rows import Rows, checked_rows, divided, unit_of
+from dffl.data.same_columns import SameColumns, shown
+from dffl.data.sets_by_name import check_set, make_set
+from dffl.data.sources import Source, Table, load, open_source, require_columns, require_file
+from dffl.data.tables import UNPRINTABLE, first_true
+from dffl.federation import Client, Federation
+from dffl.sets import FeasibleSet
+
+
+class Parts(NamedTuple):
+    """What the tables of a file give."""
+
+    train: Federation
+    test: Federation
+    encoding: Encoding
+    units: dict[str, str]
+    notes: list[str]
+
+
+@dataclass
+class Site:
+    """A client while its parts are found."""
+
+    plan: ClientPlan
+    rows: Rows | None = None
+    """All rows of its table."""
+    train: Rows | None = None
+    test: Rows | None = None
+    set: FeasibleSet | None = None
+    unit: str | None = None
+
+
+class Assembly:
+    """The clients of a plan. What is wrong is added to the problems, and reading goes on."""
+
+    def __init__(self, plan: Plan, problems: Problems):
+        self.plan, self.problems = plan, problems
+        self.notes: list[str] = []
+        self.costs = SameColumns("costs", plan.costs)
+        self.features = SameColumns("features", plan.features)
+
+    def parts(self) -> Parts | None:
+        """The federations, or nothing where there are problems."""
+        sites = self._sites_of_one_table() if self.plan.client_column is not None else self._sites_of_their_own()
+        for site in sites:
+            if site.rows is not None and site.train is None:
+                with self.problems.catching():
+                    site.train, site.test = divided(site.rows, site.plan.name, self.plan.test_fraction, self.plan.seed)
+            self._build_set(site)
+        encoding = self._encoding(sites)
+        if encoding is None or len(self.problems):
+            return None
+        self._compare_order(sites)
+        train = [client for site in sites for client in self._client(site, site.train, encoding)]
+        test = [client for site in sites for client in self._client(site, site.test, encoding, testing=True)]
+        units = {site.plan.name: site.unit for site in sites if site.unit is not None}
+        if len(self.problems):
+            return None
+        return Parts(Federation(train), Federation(test), encoding, units, self.notes)
+
+    def _sites_of_their_own(self) -> list[Site]:
+        """Clients that have a table each."""
+        sites = [Site(client, unit=client.unit) for client in self.plan.clients]
+        for site in sites:
+            for key in ("table", "test"):
+                if getattr(site.plan, key) is not None:
+                    with self.problems.catching():
+                        table = self._table(getattr(site.plan, key), f"{site.plan.where}.{key}")
+                        self._give(site, key, table)
+        return sites
+
+    def _sites_of_one_table(self) -> list[Site]:
+        """The clients of one table for all, which a column tells apart."""
+        plan, column = self.plan, str(self.plan.client_column)
+        sites = {client.name: Site(client, unit=client.unit) for client in plan.clients}
+        for key in ("table", "test"):
+            if getattr(plan, key) is not None:
+                with self.problems.catching():
+                    whole = self._table(getattr(plan, key), f"{plan.path}: federation.{key}")
+                    if whole is not None:
+                        self._share_out(whole, key, column, sites)
+        return list(sites.values())
+
+    def _share_out(self, whole: Table, key: str, column: str, sites: dict[str, Site]) -> None:
+        """Give every client its rows of one table; clients that the file does not list have the federation's set."""
+        parts = _by_client(whole, column)
+        for name, index in parts.items():
+            if name not in sites and key == "test":
+                self.notes.append(f"{whole.source.name}: rows of {name!r} are not used: it is no client of training")
+            elif name not in sites and self.plan.set is None:
+                where, fix = whole.at(int(index[0]), column), "write one, or federation.set for all that have none"
+                self.problems.add(f"{where}: there is no [[client]] with the name {name!r:.60}; {fix}")
+            else:
+                site = sites.setdefault(name, Site(self.plan.joined(name), unit=self.plan.unit))
+                self._give(site, key, whole.take(index))
+        for name, site in sites.items():
+            if name not in parts:
+                what = f"{whole.source.name} has no row with {name!r} in column {column!r}"
+                self.problems.add(f"{site.plan.where}.name: {what}")
+
+    def _give(self, site: Site, key: str, table: Table | None) -> None:
+        """Add a table's rows to a client."""
+        rows = None if table is None else self._rows(site, table)
+        if key == "table":
+            site.rows = rows
+        else:
+            site.train, site.test = site.rows, rows
+
+    def _table(self, given: Any, where: str) -> Table | None:
+        """A table with the columns that are needed, of which the names are the same in all tables."""
+        plan, before = self.plan, len(self.problems)
+        source = self._source(given, where)
+        more = [name for name in (plan.order, plan.client_column, plan.unit_column) if name is not None]
+        costs: list[str] = []
+        features: list[str] = []
+        with self.problems.catching():
+            require_columns(source, more)
+        with self.problems.catching():
+            costs = self.costs.of(source, more)
+        with self.problems.catching():
+            features = self.features.of(source, [*more, *costs])
+            if both := [name for name in features if name in costs]:
+                what = f"{shown(both)} stands in costs too; costs are not known beforehand"
+                raise ValueError(f"{plan.path}: federation.features: {what}")
+        if len(self.problems) > before or not costs or not features:
+            return None
+        texts = [name for name in (plan.client_column, plan.unit_column, *plan.categories) if name in {*features, *more}]
+        return load(source, [*features, *costs, *more], texts)
+
+    def _source(self, given: Any, where: str) -> Source:
+        if isinstance(given, Mapping):
+            kind = next(kind for kind in given if kind != "query")
+            path = self.plan.folder / given[kind]
+        else:
+            kind, path = "", self.plan.folder / given
+        with _named(where):
+            require_file(path)
+        return QuerySource(kind, path, given["query"]) if kind else open_source(path)
+
+    def _rows(self, site: Site, table: Table) -> Rows | None:
+        plan = self.plan
+        if plan.unit_column is not None:
+            with self.problems.catching():
+                unit = unit_of(table, plan.unit_column)
+                if site.unit not in (None, unit):
+                    what = f"must be {site.unit!r} as in training, found {unit!r:.60}"
+                    raise ValueError(f"{table.at(0, plan.unit_column)}: {what}")
+                site.unit = unit
+        rows, dropped = checked_rows(table, self.features.names, self.costs.names, plan, self.problems)
+        if dropped:
+            what = f"client {site.plan.name!r}: {dropped} of {len(table)} rows have empty cells and are left out"
+            self.notes.append(f"{table.source.name}: {what}")
+        return rows
+
+    def _build_set(self, site: Site) -> None:
+        client, costs = site.plan, self.costs.names or self.costs.if_plain
+        with self.problems.catching():
+            if client.set is None:
+                return  # a problem that is known
+            if not costs:
+                check_set(client.set, client.set_where)  # without the costs, at least its keys
+                return
+            made = make_set(client.set, costs, self.plan.folder, client.set_where)
+            with _named(client.set_where):
+                made = made.matched(costs)
+                made.require_sense(client.sense == "max")
+            site.set = made
+
+    def _encoding(self, sites: Sequence[Site]) -> Encoding | None:
+        """What the columns are, from the training rows of all sites; and each site's own fill values."""
+        plan, problems = self.plan, self.problems
+        trained = [site for site in sites if site.train is not None]
+        for name in plan.categories if self.features.names else ():
+            if name not in self.features.names:
+                what = f"is no feature (features: {shown(self.features.names)})"
+                problems.add(f"{plan.path}: federation.categories.{name}: {what}")
+        if not trained:
+            return None
+        columns = []
+        for name in self.features.names:
+            with problems.catching(f"{plan.path}: federation.features: column {name!r}"):
+                texts = plan.categories.get(name)
+                column = agreed(name, (summary(_training(site).frame[name], texts or ()) for site in trained), texts)
+                for site in trained:
+                    self._check_cells(site, column, texts is not None)
+                columns.append(column)
+        made = Encoding(tuple(columns), plan.missing)
+        if len(columns) < len(self.features.names) or len(problems):
+            return None
+        with problems.catching(str(plan.path)):
+            names = made.feature_names
+            if len(set(names)) < len(names):
+                twice = next(name for place, name in enumerate(names) if name in names[:place])
+                raise ValueError(f"federation.features: two features would be named {twice!r}; rename a column")
+        with problems.catching():
+            return made.with_fills({site.plan.name: _training(site) for site in trained})
+        return None
+
+    def _check_cells(self, site: Site, column: Column, listed: bool) -> None:
+        """Refuse cells of another kind, also in test rows; and in training rows texts that are not among those listed."""
+        for rows in (site.rows, site.test if site.test is not None and site.train is site.rows else None):
+            if rows is not None:
+                with self.problems.catching():
+                    require_kind(rows.table, column.name, column.kind, column.empty(rows.table.frame[column.name]))
+        if listed:
+            table = _training(site)
+            texts = texts_of(table.frame[column.name])
+            wrong = ~column.empty(table.frame[column.name]) & ~np.isin(texts.astype(str), column.categories)
+            if (row := first_true(wrong)) is not None:
+                what = f"{texts[row]!r:.60} is not among federation.categories.{column.name}"
+                self.problems.add(f"{table.at(row, column.name)}: {what}; add it there, or correct the cell")
+        elif column.kind == "category":  # numbers at this site, texts at another one: 007 must stay 007
+            site.train, site.test = (
+                rows if rows is None else rows.with_table(rows.table.as_written(column.name))
+                for rows in (site.train, site.test)
+            )
+
+    def _compare_order(self, sites: Sequence[Site]) -> None:
+        """Say so where the sites' training rows are not of the same moments: held-out stretches go by position."""
+        orders = [site.train.order for site in sites if site.train is not None and site.train.order is not None]
+        if any(len(order) != len(orders[0]) or (order != orders[0]).any() for order in orders):
+            what = f"the training rows of the sites differ in {self.plan.order!r}; stretches and tests are held out by position"
+            self.notes.append(
+                f"{self.plan.path}: federation.order: {what}, so one site may have trained on another's test days"
+            )
+
+    def _client(self, site: Site, rows: Rows | None, encoding: Encoding, testing: bool = False) -> list[Client]:
+        assert rows is not None, "without a problem every site has rows"
+        assert site.set is not None, "and a set"
+        for name, texts in encoding.unseen(rows.table).items() if testing else ():
+            what = f"{sum(texts.values())} test rows hold texts that training never saw, such as {next(iter(texts))!r}"
+            self.notes.append(f"{rows.table.source.name}, column {name!r}: {what}; all their features are 0")
+        with self.problems.catching():
+            x = encoding.encode(rows.table, site.plan.name)
+            with _named(site.plan.where):
+                made = Client(
+                    site.plan.name, x, rows.costs, site.set, maximize=site.plan.sense == "max",
+                    feature_names=encoding.feature_names, cost_names=tuple(self.costs.names),
+                )  # fmt: skip
+                return [made]
+        return []
+
+
+class _named:
+    """What is refused inside is refused with where it stands in front."""
+
+    def __init__(self, where: str):
+        self.where = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, ValueError):
+            raise ValueError(f"{self.where}: {error}") from None
+
+
+def _training(site: Site) -> Table:
+    assert site.train is not None
+    return site.train.table
+
+
+def _by_client(table: Table, column: str) -> dict[str, np.ndarray]:
+    """The positions of each client's rows, in the order in which the clients appear."""
+    names = texts_of(table.frame[column])
+    if (row := first_true(names == "")) is not None:
+        raise ValueError(f"{table.at(row, column)}: is empty; name the client, or remove the line")
+    parts: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        parts.setdefault(str(name), []).append(row)
+    for name, index in parts.items():
+        if not name.isprintable():
+            raise ValueError(f"{table.at(index[0], column)}: {name!r} {UNPRINTABLE}")
+    return {name: np.array(index) for name, index in parts.items()}

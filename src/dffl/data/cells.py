@@ -1,0 +1,131 @@
+"""What the cells of a column are: numbers, dates or texts. Columns come from CSV, Parquet, databases or data frames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dffl.data.tables import EMPTY
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+([eE][+-]?\d+)?")
+MOMENT = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)(?:[T ](\d\d?):(\d\d)(?::(\d\d)(?:\.\d+)?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?")
+"""A day, or a day and a time. The clock is taken as it is written: an offset from UTC is ignored."""
+TRUTH = {"true": 1.0, "false": 0.0}
+BLANK = frozenset(EMPTY)
+
+
+def missing_in(cells: pd.Series, known: Collection[str] = ()) -> np.ndarray:
+    """Which cells are empty. A word such as None is not, where it is ``known``: a category may be called so."""
+    empty = np.asarray(cells.isna(), bool)
+    if _plain(cells):
+        return empty
+    words = BLANK.difference(known)
+    return empty | _each(cells, lambda value: isinstance(value, str) and value.strip() in words, bool, False)
+
+
+def numbers_of(cells: pd.Series) -> np.ndarray:
+    """The cells as numbers, NaN where a cell is none; true and false are 1 and 0."""
+    if pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells):
+        return np.full(len(cells), np.nan)
+    if _plain(cells):
+        return cells.to_numpy(np.float64, na_value=np.nan)
+    return _each(cells, _number, np.float64, np.nan)
+
+
+def dates_of(cells: pd.Series) -> np.ndarray:
+    """The cells as moments of a clock, in seconds; NaT where a cell is no date."""
+    nat = np.datetime64("NaT", "s")
+    if pd.api.types.is_datetime64_any_dtype(cells):
+        clock = cells.dt.tz_localize(None) if getattr(cells.dtype, "tz", None) is not None else cells
+        return clock.to_numpy().astype("datetime64[s]")
+    if _plain(cells):
+        return np.full(len(cells), nat)
+    return _each(cells, _moment, "datetime64[s]", nat)
+
+
+def texts_of(cells: pd.Series) -> np.ndarray:
+    """The cells as texts without blanks around them, "" where a cell is empty."""
+    return _each(cells, text_of, object, "")
+
+
+def text_of(value: Any) -> str:
+    """A cell as a text. Whole numbers are written without a point: pandas makes fractions of them where cells are empty."""
+    if isinstance(value, bool | np.bool_):
+        return str(value).lower()
+    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 2**53:
+        return str(int(value))
+    if isinstance(value, datetime) and value.time() == datetime.min.time():
+        return value.date().isoformat()
+    return str(value).strip()
+
+
+def _plain(cells: pd.Series) -> bool:
+    """Whether pandas has made the cells numbers, truth values or moments already."""
+    kind = cells.dtype
+    return not (
+        isinstance(kind, pd.CategoricalDtype) or pd.api.types.is_object_dtype(kind) or pd.api.types.is_string_dtype(kind)
+    )
+
+
+def _each(cells: pd.Series, change: Callable[[Any], Any], kind: Any, empty: Any) -> np.ndarray:
+    """Every cell changed; cells repeat, so each different one is looked at once."""
+    found: Sequence[Any] | pd.Index
+    if cells.dtype == object:  # 1, 1.0 and True are equal, and no three texts
+        seen: dict[Any, int] = {}
+        filled = (None if _is_empty(value) else value for value in cells)
+        codes = np.array([-1 if value is None else seen.setdefault(_key(value), len(seen)) for value in filled], int)
+        found = [value for _, value in seen]
+    else:
+        codes, found = pd.factorize(cells)
+    made = np.empty(len(found) + 1, dtype=kind)
+    for place, value in enumerate(found):
+        made[place] = change(value)
+    made[-1] = empty  # a cell without a value has the code -1
+    return made[codes]
+
+
+def _key(value: Any) -> tuple[type, Any]:
+    try:
+        hash(value)
+    except TypeError:  # a list in a data frame
+        return str, str(value)
+    return type(value), value
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and value != value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str):
+        text = value.strip()
+        return float(text) if NUMBER.fullmatch(text) else TRUTH.get(text.lower(), np.nan)
+    if isinstance(value, datetime | date | bytes):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf  # a whole number of hundreds of digits: refused as not finite
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def _moment(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return np.datetime64(value.replace(tzinfo=None), "s")
+    if isinstance(value, date):
+        return np.datetime64(value, "s")
+    match = MOMENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        return np.datetime64("NaT", "s")
+    year, month, day, hour, minute, second = (int(match[group] or 0) for group in (1, 3, 4, 5, 6, 7))
+    try:
+        return np.datetime64(datetime(year, month, day, hour, minute, second), "s")
+    except ValueError:  # the 30th of February
+        return np.datetime64("NaT", "s")

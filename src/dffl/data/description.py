@@ -1,0 +1,92 @@
+"""A federation from one file, `federation.toml`: tables, constraints and training, checked as a whole."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dffl.data.assembly import Assembly
+from dffl.data.encoding import Encoding
+from dffl.data.plan import read_plan
+from dffl.data.problems import DescriptionError, Problems
+from dffl.federation import Federation
+
+__all__ = ["Description", "DescriptionError", "read"]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a federation's file says, with its tables read."""
+
+    path: Path
+    train: Federation
+    test: Federation
+    """The last rows of each client, some at random, or a table of its own."""
+    method: str
+    options: dict[str, Any]
+    """The options of the method."""
+    settings: dict[str, Any]
+    """The settings of training: what the file gives, and what follows from it."""
+    encoding: Encoding
+    """How columns become features; it is to be saved with a fit."""
+    units: dict[str, str]
+    """The unit of the costs of each client that has one."""
+    costs: tuple[str, ...]
+    """The names of the cost columns."""
+    order: str | None = None
+    """The column by which the rows are a time series."""
+    notes: list[str] = field(default_factory=list)
+    """What a user should know, such as rows that were left out; one line each."""
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """All keywords for ``dffl.fit(description.train, description.method, **description.keywords)``."""
+        return {**self.settings, **self.options}
+
+
+def read(path: str | PathLike[str]) -> Description:
+    """Read a federation's file and its tables. All problems are raised at once, as a `DescriptionError`."""
+    path = Path(path)
+    problems = Problems()
+    content: dict[str, Any] = {}
+    with problems.catching():
+        content = parse(path)
+    problems.stop()
+    plan = read_plan(path, content, problems)
+    made = Assembly(plan, problems).parts()
+    problems.stop()
+    assert made is not None, "without a problem there are clients"
+    return Description(
+        path=path,
+        train=made.train,
+        test=made.test,
+        method=plan.method,
+        options=plan.options,
+        settings=plan.settings,
+        encoding=made.encoding,
+        units=made.units,
+        costs=tuple(made.train.cost_names or ()),
+        order=plan.order,
+        notes=made.notes,
+    )
+
+
+def parse(path: Path) -> dict[str, Any]:
+    """The content of a TOML file; an error names its line."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no such file; `dffl init DIR` writes an example") from None
+    except (OSError, RecursionError) as error:
+        raise ValueError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or 'nested too deeply'})") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ValueError(f"{path}, line {line}: is not text in UTF-8; save it as UTF-8") from None
+    except ValueError as error:
+        if match := re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL):
+            raise ValueError(f"{path}, line {match[2]}, column {match[3]}: {match[1]}") from None
+        raise ValueError(f"{path}: cannot be read as TOML ({error!s:.200})") from None

@@ -1,0 +1,47 @@
+"""All that is wrong with a description, collected and told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class DescriptionError(ValueError):
+    """What is wrong with a federation that a file describes: one line for each problem."""
+
+    def __init__(self, problems: list[str]):
+        super().__init__("\n".join(problems))
+        self.problems = problems
+        """The lines, each with its file and key, or its file, line and column."""
+
+
+class Problems:
+    """The problems found so far; a reader adds to them and goes on, so that a user can mend all in one go."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def add(self, line: str) -> None:
+        """Add one problem; a message of several lines becomes one."""
+        line = " ".join(line.split("\n")).strip()
+        if line not in self.lines:  # two clients of one table may meet the same cell
+            self.lines.append(line)
+
+    @contextmanager
+    def catching(self, where: str = "") -> Iterator[None]:
+        """Add what is refused inside as a problem, with where it stands in front, and go on behind the block."""
+        try:
+            yield
+        except DescriptionError as error:
+            for line in error.problems:
+                self.add(line)
+        except ValueError as error:
+            self.add(f"{where}: {error}" if where else str(error))
+
+    def stop(self) -> None:
+        """Raise what was found, if anything was."""
+        if self.lines:
+            raise DescriptionError(self.lines)
