@@ -12,6 +12,7 @@ from dffl.cases.advice.command import advice_study
 from dffl.cases.energy.command import energy
 from dffl.cases.leaderboard.command import leaderboard
 from dffl.cases.paper.command import paper
+from dffl.cli.own import register
 from dffl.interrupts import interruptible
 from dffl.terminal import Exit, Json, Quiet, Seed, Without, answer, answering, leave, require_picture, shown_progress
 
@@ -28,7 +29,7 @@ SourceName = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="demo, knapsack, portfolio, shortest-path, or the panel of an electricity market (see dffl energy).",
+        help="A federation.toml, or demo, knapsack, portfolio, shortest-path, or the panel of an electricity market.",
     ),
 ]
 Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer are faster but less accurate.")]
@@ -145,6 +146,7 @@ def bench(
         answer(run(measurements(quick), only=only, progress=shown_progress(quiet)), json_)
 
 
+register(app)
 app.command()(paper)
 app.command()(leaderboard)
 app.command("advice-study")(advice_study)

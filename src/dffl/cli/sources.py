@@ -32,8 +32,14 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
     if source == "shortest-path":
         return Source(synthetic.shortest_path(seed), "20 shortest paths", False)
     path = Path(source)
+    if path.suffix == ".toml":
+        from dffl.data.description import read
+
+        made = read(path)
+        return Source(made.train, f"{len(made.train)} clients of {path}", made.order is not None)
     if not path.exists():
-        raise ValueError(f"SOURCE must be {', '.join(NAMED)}, or a market's panel (see dffl energy), found {source!r}")
+        known = f"{', '.join(NAMED)}, a federation.toml, or a market's panel (see dffl energy)"
+        raise ValueError(f"SOURCE must be {known}, found {source!r}")
     from dffl.cases.energy import data as energy
 
     federation = energy.federation(energy.open_panel(path, without))

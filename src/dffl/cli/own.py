@@ -1,0 +1,140 @@
+"""Commands for users' own data: `init`, `fit`, `compare`, `decide` and `export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dffl.terminal import Json, Quiet, answer, answering, command_name, shown_progress
+
+FederationFile = Annotated[
+    Path, typer.Argument(metavar="FEDERATION", help="The file that describes the federation, such as federation.toml.")
+]
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `dffl fit` wrote.")]
+Starts = Annotated[int, typer.Option(help="Trainings from so many starts; three tell harm from luck.")]
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write into; it is made if there is none.")],
+    json_: Json = False,
+) -> None:
+    """Write a small example of a federation of one's own: three sites, three kinds of constraints.
+
+    Example: dffl init my-federation
+    """
+    with answering():
+        from dffl.data.example import write_example
+
+        written = write_example(folder)
+        if json_:
+            import json
+
+            typer.echo(json.dumps({"files": [str(path) for path in written]}))
+            return
+        dffl = command_name()
+        typer.echo("\n".join(f"wrote {path}" for path in written))
+        typer.echo(f"\nNext, read {folder / 'federation.toml'}, then type:\n")
+        typer.echo(f"  {dffl} fit {folder / 'federation.toml'} -o {folder / 'model.dffl'}")
+
+
+def fit(
+    federation: FederationFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the model.")],
+    starts: Starts = 1,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train the method of a federation's file, judge it on the test rows beside simpler choices, and save the model.
+
+    Ctrl-C keeps the last finished round: the same command goes on from there.
+
+    Example: dffl fit federation.toml -o model.dffl
+    """
+    with answering():
+        if out.is_dir() or not out.parent.is_dir():
+            raise ValueError(f"--out must name a file in a folder that exists, found {str(out)!r}")
+        from dataclasses import replace
+
+        from dffl.data.description import read
+        from dffl.own.training import train
+
+        part = out.with_name(out.name + ".part")
+        try:
+            made = train(read(federation), shown_progress(quiet), part, starts)
+        except KeyboardInterrupt:
+            kept = (
+                f"the last finished round is in {part}; the same command goes on from there"
+                if part.exists()
+                else "nothing is kept"
+            )
+            raise KeyboardInterrupt(f"interrupted: {kept}") from None
+        made.fit.save(out)
+        answer(replace(made, path=out), json_)
+
+
+def compare(
+    federation: FederationFile,
+    method: Annotated[list[str] | None, typer.Option(help="A method to compare; may be repeated.")] = None,
+    starts: Starts = 3,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare methods on a federation of one's own, client by client, from several starts; nothing is saved.
+
+    Example: dffl compare federation.toml --method finetune --method crossfit
+    """
+    with answering():
+        from dffl.data.description import read
+        from dffl.own.comparison import compare as compare_methods
+
+        answer(compare_methods(read(federation), method, starts, shown_progress(quiet)), json_)
+
+
+def decide(
+    model: ModelPath,
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The rows to decide for: CSV or Parquet.")],
+    client: Annotated[str, typer.Option("--client", "-c", help="The client that decides.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the decisions, as CSV.")] = None,
+    json_: Json = False,
+) -> None:
+    """Decide for new rows of a client: all variables by their names, and what such decisions have cost so far.
+
+    Example: dffl decide model.dffl --client north new.csv -o decisions.csv
+    """
+    with answering():
+        if out is not None and (out.is_dir() or not out.parent.is_dir()):
+            raise ValueError(f"--out must name a file in a folder that exists, found {str(out)!r}")
+        from dffl.own.decisions import decide as decide_rows
+        from dffl.own.model import OwnModel
+
+        answer(decide_rows(OwnModel.load(model), client, table, out), json_)
+
+
+def export(
+    model: ModelPath,
+    client: Annotated[str, typer.Option("--client", "-c", help="The client whose model is written.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write it.")],
+    json_: Json = False,
+) -> None:
+    """Write what one client needs to decide on its own, and nothing of the others.
+
+    Example: dffl export model.dffl --client north -o north.dffl
+    """
+    with answering():
+        from dffl.own.model import OwnModel
+
+        OwnModel.load(model).only(client).fit.save(out)
+        if json_:
+            import json
+
+            typer.echo(json.dumps({"client": client, "model": str(out)}))
+        else:
+            typer.echo(f"wrote {out}: the model of {client}, and nothing of the others")
+
+
+def register(app: Any) -> None:
+    """Add the commands."""
+    for command in (init, fit, compare, decide, export):
+        app.command()(command)

@@ -1,0 +1,58 @@
+"""What a model of users' own data carries besides its predictors: how columns become features, units, and cost ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from dffl.data.encoding import Encoding
+from dffl.federation import Client
+from dffl.fitting import Fit
+from dffl.storage import load
+
+ABOUT = "own_data"
+LOW, HIGH = 0.1, 0.9
+"""The shares of held-out rows below the two ends of a range."""
+
+
+@dataclass(frozen=True)
+class OwnModel:
+    """A fit of users' own data."""
+
+    fit: Fit
+    encoding: Encoding
+    about: dict[str, Any]
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> OwnModel:
+        """Read what `dffl fit` wrote."""
+        fit = load(path)
+        about = fit.about.get(ABOUT)
+        if not isinstance(about, dict) or about.get("version") != 1:
+            raise ValueError(f"{path}: is no model of `dffl fit` of this version; train it again with dffl fit federation.toml")
+        return cls(fit, Encoding.from_json(about["encoding"]), about)
+
+    def only(self, client: str) -> OwnModel:
+        """What one client needs, and nothing of the others."""
+        member = self.fit._member(client)
+        own = {
+            "encoding": self.encoding.only(client).as_json(),
+            "units": {name: unit for name, unit in self.about["units"].items() if name == client},
+            "evaluation": [row for row in self.about["evaluation"] if row["client"] == client],
+            "ranges": {name: one for name, one in self.about["ranges"].items() if name == client},
+        }
+        about = {**self.about, **own}
+        history = self.fit.history[self.fit.history["client"] == client].reset_index(drop=True)
+        fit = replace(self.fit, members={client: member}, shared=None, history=history, about={**self.fit.about, ABOUT: about})
+        return OwnModel(fit, self.encoding.only(client), about)
+
+
+def ranges(fit: Fit, client: Client) -> dict[str, Any]:
+    """What the decisions of a client cost, or earn, on held-out rows: the ends of the middle 80 %, and the median."""
+    lost = fit.regrets(client)
+    objective = client.best_objective + client.sense * lost
+    low, middle, high = (float(np.quantile(objective, share)) for share in (LOW, 0.5, HIGH))
+    return {"rows": client.n, "low": low, "median": middle, "high": high}

@@ -1,0 +1,152 @@
+"""Trains what a federation's file asks for, and judges it beside what a careful person would try first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from dffl.comparing import Start, against, fit_all, summarise
+from dffl.data.description import Description
+from dffl.fitting import Fit
+from dffl.jsonable import jsonable
+from dffl.own.model import ABOUT, ranges
+from dffl.randomness import start_seeds
+from dffl.terminal import command_name
+
+BESIDE = ("mean-cost", "ridge", "local", "local-tuned")
+"""What stands beside the method: the naive rows, and what a client does alone, trained once and with care."""
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A fit with everything that decisions and a report need, and how it does on the test rows."""
+
+    fit: Fit
+    table: pd.DataFrame
+    """One row per client and method, as `dffl.compare` has them."""
+    starts: int
+    description: Description
+    path: Path | None = None
+
+    def show(self, console: Console) -> None:
+        """Print each client's regret under each method, and what to type next."""
+        for line in self.description.notes:
+            console.print(line, style="yellow")
+        console.print(regrets_by_client(self.table, self.fit.method))
+        console.print(reading(self.table, self.fit.method, self.starts))
+        if self.path is not None:
+            dffl, client = command_name(), next(iter(self.fit.members))
+            console.print(f"\nModel: {self.path}\n\nNext, try:", soft_wrap=True)
+            console.print(f"  {dffl} decide {self.path} --client {client} NEW.csv -o decisions.csv", soft_wrap=True)
+            console.print(f"  {dffl} advise {self.description.path}", soft_wrap=True)
+
+    def as_json(self) -> dict[str, Any]:
+        about = self.fit.about[ABOUT]
+        return {
+            "method": self.fit.method, "model": None if self.path is None else str(self.path), "starts": self.starts,
+            "clients": about["evaluation"], "notes": self.description.notes,
+        }  # fmt: skip
+
+
+def train(
+    description: Description,
+    progress: bool | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    starts: int = 1,
+) -> TrainedModel:
+    """Fit the method of a description and those beside it on the training rows, and judge them on the test rows.
+
+    The model of the first start is kept. With three starts or more, harm is told apart from luck. A ``checkpoint`` is a file
+    from which an interrupted training goes on.
+    """
+    wanted = (description.method, description.options)
+    methods = [wanted, *(name for name in BESIDE if name != description.method)]
+    first = int(description.settings.get("seed", 0))
+    found, kept = [], None
+    for number, seed in enumerate(start_seeds(first, starts)):
+        part = checkpoint if checkpoint is None or number == 0 else Path(f"{checkpoint}-start-{number + 1}")
+        settings = {**description.settings, "seed": seed}
+        fits = fit_all(description.train, methods, progress=progress, checkpoint=part, **settings)
+        kept = kept or fits[description.method]
+        found.append(Start.of(fits, description.test))
+    assert kept is not None, "there is at least one start"
+    table = against(found, description.test)
+    return TrainedModel(
+        replace(kept, about=kept.about | {ABOUT: _about(description, kept, table, starts)}), table, starts, description
+    )
+
+
+def _about(description: Description, fit: Fit, table: pd.DataFrame, starts: int) -> dict[str, Any]:
+    columns = [
+        "client",
+        "method",
+        "n",
+        "n_test",
+        "regret",
+        "relative_regret",
+        "change",
+        "change_low",
+        "change_high",
+        "verdict",
+        "harmed",
+    ]
+    rows = [
+        {name: None if value is pd.NA else value for name, value in row.items()} for row in table[columns].to_dict("records")
+    ]
+    return {
+        "version": 1,
+        "encoding": description.encoding.as_json(),
+        "units": dict(description.units),
+        "costs": list(description.costs),
+        "order": description.order,
+        "starts": starts,
+        "evaluation": jsonable(rows),
+        "ranges": {client.name: ranges(fit, client) for client in description.test},
+    }
+
+
+def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
+    """One row per client, one column per method, in % of the best possible objective."""
+    out = Table(title="Relative regret on the test rows, in %; lower is better", title_justify="left")
+    out.add_column("client", overflow="fold", min_width=8)
+    out.add_column("test rows", justify="right")
+    methods = list(dict.fromkeys(table["method"]))
+    order = [*(name for name in BESIDE if name in methods), *(name for name in methods if name not in BESIDE)]
+    for name in order:
+        out.add_column(name, justify="right", style="bold" if name == method else "")
+    for client, rows in table.groupby("client", sort=False):
+        by = rows.set_index("method")["relative_regret"]
+        out.add_row(str(client), str(int(rows["n_test"].iloc[0])), *(f"{100 * by[name]:.2f}" for name in order))
+    means = summarise(table)["mean"]
+    out.add_section()
+    out.add_row("mean", "", *(f"{100 * means[name]:.2f}" for name in order))
+    return out
+
+
+def reading(table: pd.DataFrame, method: str, starts: int) -> str:
+    """What the table says, in words."""
+    by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
+    tuned = by["local-tuned"] if "local-tuned" in by else by["local"]
+    naive = by["mean-cost"]
+    better, best = int((by[method] < tuned).sum()), by[method].mean()
+    lines = [
+        f"{method} loses {100 * best:.2f} % on average, the best that each client does alone (local-tuned) "
+        f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %.",
+        f"It loses less than local-tuned for {better} of {len(by)} clients.",
+    ]
+    mine = table[table["method"] == method]
+    if starts < 3:
+        lines.append("From one start, harm cannot be told from luck: --starts 3 judges it.")
+    else:
+        harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
+        lines.append("Harmed beyond luck, against local: " + (", ".join(map(str, harmed)) if harmed else "nobody") + ".")
+    if (poor := int((by[method] >= naive).sum())) and not np.isclose(best, 0):
+        lines.append(f"For {poor} of {len(by)} clients the mean of past costs does as well: look at their features.")
+    return "\n".join(lines)
