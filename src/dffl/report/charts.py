@@ -23,6 +23,8 @@ SHAPES = {GAINS: "triangle-left", HARMED: "x", WORSE: "triangle-right", UNCLEAR:
 OUTLINE = "#7b7f87"
 """Around every marker: pale colours show on white, and dark ones on black."""
 LINE = "#8a8f98"
+DASHES = ("solid", "dash", "dot", "dashdot")
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif'
 
 
 def safe(text: str, most: int | None = None) -> str:
@@ -51,11 +53,22 @@ def changes(data: ReportData) -> dict[str, Any] | None:
                 shown = (method.name, reference) == (data.main, data.reference)
                 found = [data.change(name, method.name, reference) for name in names]
                 traces.append(_changed(names, found, f"{method.name}|{reference}", shown))
-    figure = _figure(traces, names, "change of what decisions lose, in percentage points of the best possible result")
-    figure["layout"]["shapes"] = [{"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": LINE}}]
+    figure = _figure(traces, names, "change in percentage points (left is better)")
+    figure["layout"]["shapes"] = [
+        {"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": LINE}}
+    ]
     sides = (("\u2190 better than the own model", 0.0, "left"), ("worse \u2192", 1.0, "right"))
     figure["layout"]["annotations"] = [
-        {"text": text, "x": x, "xanchor": side, "y": 1, "yanchor": "bottom", "xref": "paper", "yref": "paper", "showarrow": False}
+        {
+            "text": text,
+            "x": x,
+            "xanchor": side,
+            "y": 1,
+            "yanchor": "bottom",
+            "xref": "paper",
+            "yref": "paper",
+            "showarrow": False,
+        }
         for text, x, side in sides
     ]
     return figure
@@ -89,29 +102,27 @@ def regrets(data: ReportData) -> dict[str, Any]:
     """Each client's regret under each method, with its interval; the methods that matter most are shown first."""
     names, shown = charted(data), set(first_shown(data))
     traces = []
-    for number, method in enumerate(data.methods):
+    for method in data.ordered:
         found = [data.result(name, method.name) for name in names]
-        offset = 0.34 - 0.68 * (number + 0.5) / len(data.methods)  # beside each other, not on top
         points = [None if one is None or one.regret is None else 100 * one.regret for one in found]
         texts = [
             [safe(name), "" if one is None else percent(one.regret), _interval(one), _lost(data, one)]
             for name, one in zip(names, found, strict=True)
         ]
-        trace = _dots(method.name, points, [place + offset for place in range(len(names))], texts, method.name in shown)
+        trace = _dots(method.name, points, range(len(names)), texts, method.name in shown)
         trace["marker"] = {"size": 9, "color": method.colour, "symbol": symbol_of(data, method.name)}
         trace["marker"]["line"] = {"width": 1, "color": OUTLINE}
         trace["error_x"] = _bars([(one.regret, one.low, one.high) if one else (None, None, None) for one in found])
-        trace["error_x"]["color"] = method.colour
         head = f"<b>%{{customdata[0]}}</b>, {safe(method.name)}"
         trace["hovertemplate"] = f"{head}<br>%{{customdata[1]}} % lost%{{customdata[2]}}%{{customdata[3]}}<extra></extra>"
         traces.append(trace)
-    return _figure(traces, names, "lost, in % of the best possible result (left is better)", 30)
+    return _figure(traces, names, "lost, in % of the best possible (left is better)", 30)
 
 
 def symbol_of(data: ReportData, method: str) -> str:
     """The marker of a method: its own in this report, so that colours are not needed."""
     names = list(SYMBOLS)
-    return names[[one.name for one in data.methods].index(method) % len(names)]
+    return names[[one.name for one in data.ordered].index(method) % len(names)]
 
 
 def first_shown(data: ReportData) -> list[str]:
@@ -131,14 +142,20 @@ def _lost(data: ReportData, one: Result | None) -> str:
     return f"<br>{amount(one.lost)} {safe(unit)} for each {safe(data.sample)}"
 
 
+def kinds_of(data: ReportData) -> list[str]:
+    """The kinds of choices that trained methods make: weights and epochs; what naive rules choose is left to the table."""
+    kinds = dict.fromkeys(name for one in data.results if data.method(one.method).kind != "naive" for name in one.chosen)
+    return list(kinds)
+
+
 def choices(data: ReportData) -> dict[str, Any] | None:
     """What methods chose for each client, such as the weight of the shared model: one panel for each kind of choice."""
-    kinds = list(dict.fromkeys(name for one in data.results for name in one.chosen))
+    kinds = kinds_of(data)
     if not kinds:
         return None
     names, traces = charted(data), []
     for panel, kind in enumerate(kinds, 1):
-        for method in data.methods:
+        for method in (one for one in data.ordered if one.kind != "naive"):
             found = [data.result(name, method.name) for name in names]
             values = [None if one is None else one.chosen.get(kind) for one in found]
             if all(value is None for value in values):
@@ -147,7 +164,7 @@ def choices(data: ReportData) -> dict[str, Any] | None:
             trace = _dots(method.name, values, range(len(names)), texts, True)
             trace["marker"] = {"size": 9, "color": method.colour, "symbol": symbol_of(data, method.name)}
             trace["marker"]["line"] = {"width": 1, "color": OUTLINE}
-            trace |= {"xaxis": "x" if panel == 1 else f"x{panel}", "showlegend": True, "legendgroup": method.name}
+            trace |= {"xaxis": "x" if panel == 1 else f"x{panel}", "legendgroup": method.name, "cliponaxis": False}
             trace["showlegend"] = method.name not in {one["name"] for one in traces}
             head = f"<b>%{{customdata[0]}}</b>, {safe(method.name)}"
             trace["hovertemplate"] = f"{head}<br>{safe(kind)} %{{customdata[1]}}<extra></extra>"
@@ -156,7 +173,14 @@ def choices(data: ReportData) -> dict[str, Any] | None:
     layout, gap = figure["layout"], 0.06
     width = (1 - gap * (len(kinds) - 1)) / len(kinds)
     for panel, kind in enumerate(kinds):
-        own = {**layout["xaxis"], "title": {"text": safe(kind)}, "zeroline": False, "rangemode": "tozero", "anchor": "y"}
+        own = {
+            **layout["xaxis"],
+            "title": {"text": safe(kind)},
+            "zeroline": False,
+            "rangemode": "tozero",
+            "anchor": "y",
+            "nticks": 4,
+        }
         own["domain"] = [panel * (width + gap), panel * (width + gap) + width]
         layout["xaxis" if panel == 0 else f"xaxis{panel + 1}"] = own
     layout |= {"showlegend": True, "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}}
@@ -172,7 +196,7 @@ def differences(data: ReportData) -> dict[str, Any] | None:
     texts = [[f"<b>{safe(one)}</b> and <b>{safe(other)}</b>" for other in found.names] for one in found.names]
     trace = {
         "type": "heatmap", "x": places, "y": places, "z": [list(row) for row in found.values], "customdata": texts,
-        "colorscale": "Viridis", "zmin": 0, "hoverongaps": False, "colorbar": {"thickness": 12, "outlinewidth": 0},
+        "colorscale": "Viridis", "hoverongaps": False, "colorbar": {"thickness": 12, "outlinewidth": 0},
         "hovertemplate": "%{customdata}<br>%{z:.3g}<extra></extra>",
     }  # fmt: skip
     axis = {"tickvals": places, "ticktext": labels, "automargin": True, "showgrid": False, "zeroline": False, "tickangle": -60}
@@ -187,15 +211,20 @@ def curves(data: ReportData) -> dict[str, Any] | None:
         return None
     colours = {method.name: method.colour for method in data.methods}
     traces: list[dict[str, Any]] = []
-    for number, one in enumerate(data.curves):
+    for one in data.curves:
+        number = sum(trace["meta"] == one.method for trace in traces) // 2  # trainings of one method differ by line and marker
         colour, rounds = colours.get(one.method, "#777777"), [1 + value for value in one.rounds]
-        band = {"type": "scatter", "mode": "lines", "x": rounds + rounds[::-1], "y": [*one.high, *one.low[::-1]], "fill": "toself",
-                "line": {"width": 0}, "fillcolor": colour, "opacity": 0.15, "hoverinfo": "skip", "showlegend": False}  # fmt: skip
-        line = {"type": "scatter", "mode": "lines+markers", "x": rounds, "y": list(one.mean), "name": safe(one.job),
-                "line": {"color": colour, "width": 2}, "marker": {"size": 6, "symbol": list(SYMBOLS)[number % len(SYMBOLS)]},
-                "hovertemplate": f"{safe(one.job)}<br>round %{{x}}: loss %{{y:.4g}}<extra></extra>", "showlegend": False}  # fmt: skip
-        shown = one.method == data.main
-        traces += [trace | {"meta": one.method, "visible": shown} for trace in (band, line)]
+        band = {
+            "type": "scatter", "mode": "lines", "x": rounds + rounds[::-1], "y": [*one.high, *one.low[::-1]], "fill": "toself",
+            "line": {"width": 0}, "fillcolor": colour, "opacity": 0.2, "hoverinfo": "skip", "showlegend": False,
+        }  # fmt: skip
+        line = {
+            "type": "scatter", "mode": "lines+markers", "x": rounds, "y": list(one.mean), "name": safe(one.job),
+            "line": {"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]}, "showlegend": True,
+            "marker": {"size": 7, "symbol": list(SYMBOLS)[number % len(SYMBOLS)]},
+            "hovertemplate": f"{safe(one.job)}<br>round %{{x}}: loss %{{y:.4g}}<extra></extra>",
+        }  # fmt: skip
+        traces += [trace | {"meta": one.method, "visible": one.method == data.main} for trace in (band, line)]
     if not any(trace["visible"] for trace in traces):
         for trace in traces:
             trace["visible"] = trace["meta"] == traces[0]["meta"]
@@ -203,8 +232,6 @@ def curves(data: ReportData) -> dict[str, Any] | None:
     axis = {"automargin": True, "zeroline": False}
     layout |= {"xaxis": {**axis, "title": {"text": "round"}}, "yaxis": {**axis, "title": {"text": "loss, in scaled units"}}}
     layout |= {"showlegend": True, "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}}
-    for trace in traces:
-        trace["showlegend"] = trace.get("fill") is None
     return {"data": traces, "layout": layout}
 
 
@@ -222,14 +249,22 @@ def _bars(found: Sequence[tuple[float | None, float | None, float | None]]) -> d
         known = value is not None and low is not None and high is not None
         below.append(100 * (value - low) if known else None)  # type: ignore[operator]
         above.append(100 * (high - value) if known else None)  # type: ignore[operator]
-    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "color": LINE, "thickness": 1.5, "width": 3}
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": above,
+        "arrayminus": below,
+        "color": LINE,
+        "thickness": 1.5,
+        "width": 3,
+    }
 
 
 def _layout(height: int) -> dict[str, Any]:
     clear = "rgba(0,0,0,0)"
     return {
-        "height": height, "margin": {"l": 10, "r": 10, "t": 34, "b": 50}, "paper_bgcolor": clear, "plot_bgcolor": clear,
-        "showlegend": False, "hovermode": "closest", "dragmode": False, "font": {"size": 12},
+        "height": height, "margin": {"l": 10, "r": 14, "t": 24, "b": 50}, "paper_bgcolor": clear, "plot_bgcolor": clear,
+        "showlegend": False, "hovermode": "closest", "dragmode": False, "font": {"size": 12, "family": FONT},
         "hoverlabel": {"bgcolor": "#20242c", "bordercolor": "#20242c", "align": "left", "font": {"color": "#ffffff", "size": 13}},
     }  # fmt: skip
 

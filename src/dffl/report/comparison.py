@@ -121,20 +121,20 @@ def _results(table: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> tuple[R
             compared.setdefault((row["client"], row["method"]), []).append(_change(reference, row))
     made = []
     for row in table.to_dict("records"):
-        chosen = {name: found for name in choices if (found := _plain(row[name])) is not None}
-        ends = (_plain(row.get(f"relative_regret_{end}")) for end in ("low", "high"))
+        chosen = {name: found for name in choices if (found := plain(row[name])) is not None}
+        ends = (plain(row.get(f"relative_regret_{end}")) for end in ("low", "high"))
         changes = tuple(compared.get((row["client"], row["method"]), ()))
-        regret, lost = _plain(row["relative_regret"]), _plain(row["regret"])
+        regret, lost = plain(row["relative_regret"]), plain(row["regret"])
         made.append(Result(row["client"], row["method"], regret, *ends, lost, chosen, changes))
     return tuple(made)
 
 
 def _change(reference: str, row: Mapping[Any, Any]) -> Change:
     harmed = None if pd.isna(row["harmed"]) else bool(row["harmed"])
-    numbers = (_plain(row[name]) for name in ("change", "change_low", "change_high"))
+    numbers = (plain(row[name]) for name in ("change", "change_low", "change_high"))
     return Change(reference, *numbers, str(row["verdict"]), harmed, bool(row["above_tolerance"]))
 
 
-def _plain(value: Any) -> float | None:
+def plain(value: Any) -> float | None:
     """A number that JSON has; None for what is unknown or unbounded."""
     return None if value is None or isinstance(value, str) or not math.isfinite(value) else float(value)

@@ -148,6 +148,13 @@ class ReportData:
         """The method of this name."""
         return next(one for one in self.methods if one.name == name)
 
+    @property
+    def ordered(self) -> list[Method]:
+        """The main method, what it is compared with, then the others: naive ones last."""
+        first = list(dict.fromkeys([self.main, *self.references]))
+        rest = [one for one in reversed(self.methods) if one.name not in first]
+        return [self.method(name) for name in first] + rest
+
     def change(self, client: str, method: str, against: str | None) -> Change | None:
         """How a method changes a client's regret against a reference; None where that is not known."""
         found = self.result(client, method)
@@ -171,7 +178,9 @@ class ReportData:
         """What `as_json` gave."""
         if not isinstance(plain, dict) or plain.get("format") != FORMAT:
             found = plain.get("format") if isinstance(plain, dict) else type(plain).__name__
-            raise ValueError(f"report: format must be {FORMAT}, found {found!r}; make the report again with this version of dffl")
+            raise ValueError(
+                f"report: format must be {FORMAT}, found {found!r}; make the report again with this version of dffl"
+            )
         rest = {name: value for name, value in plain.items() if name != "format"}
         try:
             return cls(**{name: _READ[name](value) if name in _READ else value for name, value in rest.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dffl.report.colours import on_both
 from dffl.report.data import Method
 from dffl.training.methods import colour_of, label_of
 
@@ -31,4 +32,4 @@ def known(title: str) -> Method:
     """A method by its title, which may have options behind it: ``ditto(pull=0.1)``."""
     name = title.partition("(")[0]
     kind = "naive" if name in NAIVE else "alone" if name in ALONE else "together"
-    return Method(title, kind, WORDS.get(name) or label_of(name), colour_of(name))
+    return Method(title, kind, WORDS.get(name) or label_of(name), on_both(colour_of(name)))

@@ -45,9 +45,8 @@ class Standing:
 
     @property
     def naive_wins(self) -> bool:
-        """Whether a rule without training loses less than the main method."""
-        known = self.naive is not None and self.main is not None
-        return bool(known and _regret(self.naive) < _regret(self.main))
+        """Whether a rule without training loses less than the main method and the own model: neither is worth its trouble."""
+        return _regret(self.naive) < min(_regret(self.main), _regret(self.own))
 
 
 def standings(data: ReportData) -> list[Standing]:
@@ -58,9 +57,7 @@ def standings(data: ReportData) -> list[Standing]:
         found = [one for name in naive if (one := data.result(client.name, name)) is not None and one.regret is not None]
         own = None if data.reference is None else data.result(client.name, data.reference)
         change = data.change(client.name, data.main, data.reference)
-        made.append(
-            Standing(client, data.result(client.name, data.main), own, min(found, key=_regret, default=None), change)
-        )
+        made.append(Standing(client, data.result(client.name, data.main), own, min(found, key=_regret, default=None), change))
     return made
 
 

@@ -11,6 +11,9 @@ from dffl.report.data import ReportData
 from dffl.report.numbers import amount, counted, listed, percent
 from dffl.report.standing import GAINS, HARMED, UNCLEAR, UNJUDGED, WORSE, Standing, standings
 
+FIXED = "\u00a0"
+"""A space at which no line breaks."""
+
 
 def verdict(data: ReportData) -> list[str]:
     """Who gains, who is harmed, and what to do."""
@@ -18,7 +21,8 @@ def verdict(data: ReportData) -> list[str]:
     if data.reference is None or not found:
         return _alone(data, found)
     judged = any(one.word != UNJUDGED for one in found)
-    return [_gains(data, found, judged), _harm(data, found, judged), _todo(data, found, judged)]
+    told = [_gains(data, found, judged), _harm(data, found, judged), _todo(data, found, judged)]
+    return [sentence.replace(" %", f"{FIXED}%") for sentence in told]
 
 
 def _named(found: list[Standing], *words: str) -> list[str]:
@@ -89,7 +93,11 @@ def _harm(data: ReportData, found: list[Standing], judged: bool) -> str:
             f"{data.sample}s, so that harm can be told apart from luck."
         )
     harmed, worse, unclear = _named(found, HARMED), _named(found, WORSE), _named(found, UNCLEAR)
-    parts = [f"{_are(harmed)} harmed beyond luck ({listed(harmed)})" if harmed else "No client is harmed beyond luck"]
+    parts = ["No client is harmed beyond luck"]
+    if harmed:
+        most = max(one.change.value or 0.0 for one in found if one.word == HARMED and one.change)
+        size = f"by {'at most ' if len(harmed) > 1 else ''}{percent(most)} % of the best possible result"
+        parts = [f"{_are(harmed)} harmed beyond luck, {size} ({listed(harmed)})"]
     if worse:
         parts.append(f"{_are(worse)} worse off by no more than {percent(data.tolerance)} % ({listed(worse)})")
     if unclear:
@@ -107,8 +115,8 @@ def _todo(data: ReportData, found: list[Standing], judged: bool) -> str:
     main, own = data.main, data.reference
     beaten = [one.client.name for one in found if one.naive_wins]
     warned = (
-        f"; but at {_of(len(beaten), len(found))} ({listed(beaten)}) a rule without training lost less in this test: "
-        "look at it first"
+        f"; but at {_of(len(beaten), len(found))} ({listed(beaten)}) a rule without training lost less than both "
+        "in this test: look at it first"
         if beaten
         else ""
     )
@@ -132,7 +140,9 @@ def _todo(data: ReportData, found: list[Standing], judged: bool) -> str:
 def _alone(data: ReportData, found: list[Standing]) -> list[str]:
     """Where there is nothing to compare with, say what is known and how to learn more."""
     known = [one.main.regret for one in found if one.main and one.main.regret is not None]
-    lost = f"With {data.main}, decisions lose {percent(fmean(known) if known else None)} % of the best possible result on average."
+    lost = (
+        f"With {data.main}, decisions lose {percent(fmean(known) if known else None)} % of the best possible result on average."
+    )
     return [
         lost,
         "Nothing stands beside it, so nobody can be said to gain or to be harmed.",

@@ -50,6 +50,15 @@
   };
   const charts = JSON.parse(find("charts").textContent), places = {};
   const narrow = () => document.documentElement.clientWidth < 640;
+  // Methods that are shown stand beside each other within a client's row, not on top of each other.
+  const lanes = (traces) => {
+    const seen = traces.filter((trace) => trace.visible === true).length;
+    let lane = 0;
+    return traces.map((trace) => {
+      const offset = trace.visible === true && seen > 1 ? 0.62 * (lane++ / (seen - 1) - 0.5) : 0;
+      return trace.y.map((y) => Math.round(y) + offset);
+    });
+  };
   const draw = async () => {
     const options = { responsive: true, displaylogo: false, displayModeBar: false, typesetMath: false, showTips: false, plotlyServerURL: "" };
     for (const [name, figure] of Object.entries(charts)) {
@@ -61,6 +70,7 @@
         }
         figure.layout.font.size = 11;
       }
+      if (name === "regrets") lanes(figure.data).forEach((y, at) => { figure.data[at].y = y; });
       await Plotly.newPlot(place, figure.data, figure.layout, options);
       places[name] = place;
     }
@@ -76,8 +86,9 @@
     const boxes = [...document.querySelectorAll("#regret-methods input[value]:not(#regret-log)")];
     const ticked = () => new Set(boxes.filter((box) => box.checked).map((box) => box.value));
     boxes.forEach((box) => box.addEventListener("change", () => {
-      const chosen = ticked();
-      show(places.regrets, (trace) => chosen.has(trace.meta));
+      const chosen = ticked(), traces = places.regrets.data;
+      const next = traces.map((trace) => ({ y: trace.y, visible: chosen.has(trace.meta) }));
+      Plotly.restyle(places.regrets, { visible: next.map((one) => one.visible), y: lanes(next) });
     }));
     find("regret-log").addEventListener("change", (event) =>
       Plotly.relayout(places.regrets, { "xaxis.type": event.target.checked ? "log" : "linear", "xaxis.autorange": true }));
