@@ -186,7 +186,7 @@ def judge_starts(
     require_whole("starts", starts, least=1)
     asked = _asked(methods, settings)
     first = next(iter(asked.values())).settings.seed
-    found = []
+    found: list[Start] = []
     with Progress(progress, runs=starts) as bar:
         for seed in start_seeds(first, starts):
             there = {name: one._replace(settings=replace(one.settings, seed=seed)) for name, one in asked.items()}

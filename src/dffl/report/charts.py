@@ -23,6 +23,7 @@ SHAPES = {GAINS: "triangle-left", HARMED: "x", WORSE: "triangle-right", UNCLEAR:
 OUTLINE = "#7b7f87"
 """Around every marker: pale colours show on white, and dark ones on black."""
 LINE = "#8a8f98"
+HOVER = "#20242c"
 DASHES = ("solid", "dash", "dot", "dashdot")
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif'
 
@@ -139,7 +140,7 @@ def _lost(data: ReportData, one: Result | None) -> str:
     unit = next((client.unit for client in data.clients if one is not None and client.name == one.client), "")
     if one is None or one.lost is None or not unit:
         return ""
-    return f"<br>{amount(one.lost)} {safe(unit)} for each {safe(data.sample)}"
+    return f"<br>{amount(one.lost)} {safe(unit)} a {safe(data.sample)}"
 
 
 def kinds_of(data: ReportData) -> list[str]:
@@ -153,7 +154,8 @@ def choices(data: ReportData) -> dict[str, Any] | None:
     kinds = kinds_of(data)
     if not kinds:
         return None
-    names, traces = charted(data), []
+    names = charted(data)
+    traces: list[dict[str, Any]] = []
     for panel, kind in enumerate(kinds, 1):
         for method in (one for one in data.ordered if one.kind != "naive"):
             found = [data.result(name, method.name) for name in names]
@@ -265,7 +267,7 @@ def _layout(height: int) -> dict[str, Any]:
     return {
         "height": height, "margin": {"l": 10, "r": 14, "t": 24, "b": 50}, "paper_bgcolor": clear, "plot_bgcolor": clear,
         "showlegend": False, "hovermode": "closest", "dragmode": False, "font": {"size": 12, "family": FONT},
-        "hoverlabel": {"bgcolor": "#20242c", "bordercolor": "#20242c", "align": "left", "font": {"color": "#ffffff", "size": 13}},
+        "hoverlabel": {"bgcolor": HOVER, "bordercolor": HOVER, "align": "left", "font": {"color": "#ffffff", "size": 13}},
     }  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def _clients(
                 sense="" if member is None else "maximises" if member.maximize else "minimises",
                 decides="" if member is None else in_words(member.set),
                 unit=units if isinstance(units, str) else (units or {}).get(str(name), ""),
-                advice=row and Advice(str(row["recommendation"]), str(row["use"]), str(row["reason"])),
+                advice=None if row is None else Advice(str(row["recommendation"]), str(row["use"]), str(row["reason"])),
             )
         )
     return tuple(made)
@@ -122,17 +122,17 @@ def _results(table: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> tuple[R
     made = []
     for row in table.to_dict("records"):
         chosen = {name: found for name in choices if (found := plain(row[name])) is not None}
-        ends = (plain(row.get(f"relative_regret_{end}")) for end in ("low", "high"))
+        low, high = (plain(row.get(f"relative_regret_{end}")) for end in ("low", "high"))
         changes = tuple(compared.get((row["client"], row["method"]), ()))
         regret, lost = plain(row["relative_regret"]), plain(row["regret"])
-        made.append(Result(row["client"], row["method"], regret, *ends, lost, chosen, changes))
+        made.append(Result(row["client"], row["method"], regret, low, high, lost, chosen, changes))
     return tuple(made)
 
 
 def _change(reference: str, row: Mapping[Any, Any]) -> Change:
     harmed = None if pd.isna(row["harmed"]) else bool(row["harmed"])
-    numbers = (plain(row[name]) for name in ("change", "change_low", "change_high"))
-    return Change(reference, *numbers, str(row["verdict"]), harmed, bool(row["above_tolerance"]))
+    value, low, high = (plain(row[name]) for name in ("change", "change_low", "change_high"))
+    return Change(reference, value, low, high, str(row["verdict"]), harmed, bool(row["above_tolerance"]))
 
 
 def plain(value: Any) -> float | None:

@@ -36,7 +36,7 @@ def curves(fits: Mapping[str, Fit]) -> tuple[Curve, ...]:
 
 def _curve(method: str, name: str, history: pd.DataFrame) -> Curve:
     """One training, or the mean of those of folds."""
-    by_client = history.groupby(["round", "client"])["loss"].mean().unstack("client")
+    by_client = history.pivot_table(index="round", columns="client", values="loss")
     kept = by_client.iloc[np.unique(np.linspace(0, len(by_client) - 1, min(POINTS, len(by_client))).round().astype(int))]
     low, high = (kept.quantile(end, axis=1) for end in RANGE)
     rounds = tuple(int(one) for one in kept.index)

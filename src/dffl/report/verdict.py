@@ -75,15 +75,13 @@ def _level(found: list[Standing]) -> str:
 
 
 def _money(data: ReportData, found: list[Standing]) -> str:
-    """What all clients together save, where their units are one unit."""
+    """What a client saves on average, where the units of all are one unit."""
     units = {one.client.unit for one in found}
     saved = [one.saved for one in found if one.saved is not None]
     if len(units) != 1 or "" in units or len(saved) != len(found):
         return ""
-    total, [unit] = sum(saved), units
-    word = "saves" if total >= 0 else "costs"
-    over = " over all clients" if len(found) > 1 else ""
-    return f", which {word} {amount(abs(total))} {unit} for each {data.sample}{over}"
+    mean, [unit] = fmean(saved), units
+    return f", which {'saves' if mean >= 0 else 'costs'} {amount(abs(mean))} {unit} a {data.sample}"
 
 
 def _harm(data: ReportData, found: list[Standing], judged: bool) -> str:
@@ -99,7 +97,7 @@ def _harm(data: ReportData, found: list[Standing], judged: bool) -> str:
         size = f"by {'at most ' if len(harmed) > 1 else ''}{percent(most)} % of the best possible result"
         parts = [f"{_are(harmed)} harmed beyond luck, {size} ({listed(harmed)})"]
     if worse:
-        parts.append(f"{_are(worse)} worse off by no more than {percent(data.tolerance)} % ({listed(worse)})")
+        parts.append(f"{_are(worse)} worse off by no more than {100 * data.tolerance:g} % ({listed(worse)})")
     if unclear:
         parts.append(f"for {counted(len(unclear), 'client')} the interval allows both a gain and a loss")
     if unjudged := _named(found, UNJUDGED):
