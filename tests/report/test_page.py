@@ -225,7 +225,7 @@ def test_numbers_have_few_digits() -> None:
     assert amount(1.5, sign=True) == "+1.50"
     assert listed(list("abcde")) == "a, b, c and 2 more"
     assert listed(list("ab")) == "a and b"
-    assert shortened("x" * 50 + "end", 20) == "x" * 11 + "\u2026" + "xxxxxend"
+    assert shortened("x" * 50 + "end", 20) == "x" * 13 + "\u2026" + "xxxend"
 
 
 def test_from_comparison_refuses_a_main_method_that_is_not_there() -> None:

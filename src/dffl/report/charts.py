@@ -17,7 +17,8 @@ from dffl.report.symbols import SYMBOLS
 
 MOST = 80
 """Clients in a chart, at most. Tables have them all."""
-LABEL = 20
+LABEL, SHORT = 20, 13
+"""Letters of a client's name beside a chart, and on a phone."""
 COLOURS = {GAINS: "#1a8754", HARMED: "#d1453b", WORSE: "#c77700", UNCLEAR: "#8a8f98", UNJUDGED: "#8a8f98"}
 SHAPES = {GAINS: "triangle-left", HARMED: "x", WORSE: "triangle-right", UNCLEAR: "circle-open", UNJUDGED: "circle-open"}
 OUTLINE = "#7b7f87"
@@ -202,7 +203,7 @@ def differences(data: ReportData) -> dict[str, Any] | None:
         "hovertemplate": "%{customdata}<br>%{z:.3g}<extra></extra>",
     }  # fmt: skip
     axis = {"tickvals": places, "ticktext": labels, "automargin": True, "showgrid": False, "zeroline": False, "tickangle": -60}
-    layout = _layout(max(360, 18 * len(places) + 160))
+    layout = _layout(max(360, 18 * len(places) + 160), found.names)
     layout |= {"xaxis": axis, "yaxis": {**axis, "autorange": "reversed", "tickangle": 0}}
     return {"data": [trace], "layout": layout}
 
@@ -262,17 +263,18 @@ def _bars(found: Sequence[tuple[float | None, float | None, float | None]]) -> d
     }
 
 
-def _layout(height: int) -> dict[str, Any]:
+def _layout(height: int, names: Sequence[str] = ()) -> dict[str, Any]:
     clear = "rgba(0,0,0,0)"
     return {
         "height": height, "margin": {"l": 10, "r": 14, "t": 24, "b": 50}, "paper_bgcolor": clear, "plot_bgcolor": clear,
-        "showlegend": False, "hovermode": "closest", "dragmode": False, "font": {"size": 12, "family": FONT},
+        "meta": {"short": [safe(name, SHORT) for name in names]}, "showlegend": False, "hovermode": "closest",
+        "dragmode": False, "font": {"size": 12, "family": FONT},
         "hoverlabel": {"bgcolor": HOVER, "bordercolor": HOVER, "align": "left", "font": {"color": "#ffffff", "size": 13}},
     }  # fmt: skip
 
 
 def _figure(traces: list[dict[str, Any]], names: list[str], title: str, row: int = 24) -> dict[str, Any]:
-    layout = _layout(row * len(names) + 110)
+    layout = _layout(row * len(names) + 110, names)
     layout["xaxis"] = {"title": {"text": title}, "zeroline": False, "automargin": True}
     layout["yaxis"] = {
         "tickvals": list(range(len(names))), "ticktext": [safe(name, LABEL) for name in names], "automargin": True,

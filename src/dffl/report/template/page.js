@@ -65,9 +65,10 @@
       const place = find(`chart-${name}`);
       place.textContent = "";
       if (narrow()) {  // names leave room for the points
-        for (const axis of [figure.layout.xaxis, figure.layout.yaxis]) {
-          if (axis.ticktext) axis.ticktext = axis.ticktext.map((text) => text.length > 12 && !text.includes("&") ? text.slice(0, 11) + "\u2026" : text);
-        }
+        const { xaxis, yaxis, meta, annotations } = figure.layout;
+        for (const axis of [xaxis, yaxis]) if (axis.ticktext) axis.ticktext = meta.short;
+        if (xaxis.title) xaxis.title.text = xaxis.title.text.split(" (")[0];
+        if (annotations) annotations[0].text = "\u2190 better";
         figure.layout.font.size = 11;
       }
       if (name === "regrets") lanes(figure.data).forEach((y, at) => { figure.data[at].y = y; });
