@@ -118,6 +118,9 @@ def _todo(data: ReportData, found: list[Standing], judged: bool) -> str:
         if beaten
         else ""
     )
+    if found and len(beaten) == len(found):
+        every = "every client" if len(found) > 1 else "the one client"
+        return f"Deploy neither {main} nor {own} yet: at {every} a rule without training lost less than both in this test."
     if not judged:
         return f"Train again from three starts or more before you choose between {main} and {own}{warned}."
     gains, harmed = _named(found, GAINS), _named(found, HARMED)
