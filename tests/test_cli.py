@@ -45,9 +45,12 @@ def test_help_is_quick_because_it_loads_neither_jax_nor_pandas(tmp_path: Path) -
 
 
 def test_demo_prints_for_people_and_draws(tmp_path: Path) -> None:
-    answer = dffl("demo", "--rounds", "2", "--figure", "here.png", cwd=tmp_path)
+    answer = dffl("demo", "--rounds", "2", "--figure", "here.png", "--report", "here.html", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert "client-20" in answer.stdout
+    page = (tmp_path / "here.html").read_text(encoding="utf-8")
+    for words in ("client-20", "nearest", "dffl demo --rounds 2", "budget for", "The advice in words", "How different"):
+        assert words in page
     assert all(words in answer.stdout for words in ("beyond", "in one run", "local-tuned", "Harmed beyond luck: "))
     assert max(map(len, answer.stdout.partition("Over all 20 clients")[2].partition("Read: ")[0].splitlines())) <= 100
     assert (tmp_path / "here.png").stat().st_size > 20_000

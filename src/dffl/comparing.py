@@ -13,7 +13,7 @@ import pandas as pd
 from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import Fit, Plan, perform, require_federation, running, same_shape
-from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE, judge_harm
+from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE, interval, judge_harm
 from dffl.progress import Progress
 from dffl.randomness import start_seeds
 from dffl.training import Settings
@@ -44,7 +44,8 @@ def compare(
     Every method is trained from ``starts`` starts. The first has the given ``seed`` and the numbers of `dffl.fit` with it;
     the others draw everything that is random in training anew. The columns of `Fit.evaluate`, and what methods chose
     (``lambda``, ``epochs``), are means over the starts; ``spread`` is the standard deviation of ``relative_regret`` over
-    them.
+    them. ``relative_regret_low`` and ``relative_regret_high`` are the ends of its ``confidence`` interval, over other test
+    samples and other starts.
 
     ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
     ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
@@ -174,18 +175,25 @@ def judge_starts(
     validation: Federation | None = None,
     starts: int = ENOUGH_STARTS,
     progress: bool | None = None,
+    keep: dict[str, Fit] | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> list[Start]:
-    """Train several methods from several starts, one start after the other, and judge each."""
+    """Train several methods from several starts, one start after the other, and judge each.
+
+    ``keep`` is filled with the fits of the first start, which are otherwise forgotten, for a report or to be saved.
+    """
     judged(federation, test)
     require_whole("starts", starts, least=1)
     asked = _asked(methods, settings)
     first = next(iter(asked.values())).settings.seed
-    found = []
+    found: list[Start] = []
     with Progress(progress, runs=starts) as bar:
         for seed in start_seeds(first, starts):
             there = {name: one._replace(settings=replace(one.settings, seed=seed)) for name, one in asked.items()}
-            found.append(Start.of(_fit_all(federation, there, validation, bar), test))
+            fits = _fit_all(federation, there, validation, bar)
+            if keep is not None and not found:
+                keep.update(fits)
+            found.append(Start.of(fits, test))
     return found
 
 
@@ -239,9 +247,12 @@ def _row(
     if name == reference:
         judgement = judgement._replace(low=0.0, high=0.0, verdict="reference", harmed=False)
     unit = size if size > 0 else 1.0
+    _, low, high = interval(lost, confidence)
     return row | {
         "method": name,
         "spread": spread,
+        "relative_regret_low": max(low, 0.0) / unit if np.isfinite(low) else np.nan,  # nobody loses less than nothing
+        "relative_regret_high": high / unit if np.isfinite(high) else np.nan,
         "change": judgement.mean / unit,
         "change_low": judgement.low / unit,
         "change_high": judgement.high / unit,

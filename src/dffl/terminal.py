@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,9 @@ PICTURES = (".png", ".pdf", ".svg", ".jpg")
 Seed = Annotated[int, typer.Option(help="Fixes everything that is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar.")]
+Report = Annotated[
+    Path | None, typer.Option(help="Also write a page with charts, tables and a verdict: FILE.html (extra: dffl\\[report]).")
+]
 Only = Annotated[list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")]
 Without = Annotated[list[str] | None, typer.Option(help="A zone to leave out; may be repeated.")]
 Workers = Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")]
@@ -95,6 +99,11 @@ def command_name() -> str:
     if called.name != "dffl":
         return "dffl"
     return "dffl" if shutil.which("dffl") and Path(str(shutil.which("dffl"))).samefile(called) else str(called)
+
+
+def typed() -> str:
+    """The command as it was typed, for a page that says how to repeat it."""
+    return shlex.join(["dffl", *sys.argv[1:]])
 
 
 def require_picture(path: Path) -> None:

@@ -12,11 +12,15 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from dffl.comparing import DEFAULT_METHODS, against, judge_starts, summarise
+from dffl.advice import advise
+from dffl.comparing import DEFAULT_METHODS, Start, against, judge_starts, summarise
 from dffl.data import synthetic
 from dffl.federation import Federation
 from dffl.files import write_whole
-from dffl.terminal import command_name
+from dffl.fitting import Fit
+from dffl.report import ReportData, from_starts, require_page, write
+from dffl.terminal import command_name, typed
+from dffl.theory.report import bounds
 from dffl.training.methods import colour_of
 
 NEXT = (
@@ -25,6 +29,8 @@ NEXT = (
     ("paper --quick", "the paper's study, beside its own numbers (six minutes)"),
 )
 """What to try after the demo."""
+NAIVE = ("ridge", "nearest")
+"""What a page shows beside the demo's methods: plain models that a client has without any network."""
 COUNTED = {
     "harmed": "harmed\nbeyond\nluck",
     "above_tolerance": "over 1 %\nabove local\nin one run",
@@ -44,6 +50,7 @@ class DemoResult:
     """The same table with local-tuned as the reference."""
     seconds: float
     figure: Path | None
+    report: Path | None = None
 
     def show(self, console: Console) -> None:
         """Print each client, the summary and what to try next, for people."""
@@ -51,7 +58,8 @@ class DemoResult:
         console.print(Group(_client_table(self.federation, self.table), "", self._summary_table(), ""))
         console.print(_reading(self.table, styled))
         dffl = command_name()
-        console.print(f"\n{self.seconds:.0f} s. Picture: {self.figure}\n\nNext, try:")
+        page = "" if self.report is None else f" Page: {self.report}"
+        console.print(f"\n{self.seconds:.0f} s. Picture: {self.figure}{page}\n\nNext, try:")
         for command, what in NEXT:
             console.print(f"  {dffl} {command.format(dffl=dffl)}\n      {what}", soft_wrap=True)
 
@@ -95,17 +103,43 @@ class DemoResult:
         return out
 
 
-def run(seed: int = 0, progress: bool | None = None, figure: Path | None = None, **settings: Any) -> DemoResult:
-    """Train the methods on the demo's federation, judge it, and draw the picture if one is asked for."""
+def run(
+    seed: int = 0, progress: bool | None = None, figure: Path | None = None, report: Path | None = None, **settings: Any
+) -> DemoResult:
+    """Train the methods on the demo's federation, judge it, and write the picture and the page that are asked for."""
+    if report is not None:
+        require_page(report)
     started = time.perf_counter()
     federation = synthetic.knapsack(seed, imbalanced=True)
     test = synthetic.knapsack(seed, "test", imbalanced=True)
-    found = judge_starts(federation, test=test, seed=seed, progress=progress, **settings)
-    table, against_tuned = against(found, test), against(found, test, "local-tuned")
+    methods = DEFAULT_METHODS if report is None else (*DEFAULT_METHODS, *NAIVE)
+    fits: dict[str, Fit] = {}
+    keep = None if report is None else fits
+    found = judge_starts(federation, methods, test=test, seed=seed, progress=progress, keep=keep, **settings)
+    if report is not None:
+        write(page_data(found, federation, test, fits), report)
+    # The demo's own tables have its eight methods, whatever the page shows besides.
+    kept = [Start({m: one.rows[m] for m in DEFAULT_METHODS}, {m: one.lost[m] for m in DEFAULT_METHODS}) for one in found]
+    table, against_tuned = against(kept, test), against(kept, test, "local-tuned")
     seconds = time.perf_counter() - started
     if figure is not None:
         draw(table, figure)
-    return DemoResult(federation, table, against_tuned, seconds, figure)
+    return DemoResult(federation, table, against_tuned, seconds, figure, report)
+
+
+def page_data(found: list[Start], federation: Federation, test: Federation, fits: dict[str, Fit]) -> ReportData:
+    """The report of the demo, with advice and bounds: both follow from what is already trained."""
+    settings = fits["crossfit"].settings
+    return from_starts(
+        found,
+        test,
+        fits=fits,
+        advice=advise(federation, fits={name: fits[name] for name in ("crossfit", "local-tuned")}, seed=settings.seed),
+        bounds=bounds(federation, search=False, progress=False),
+        title=f"Demo: {len(federation)} knapsack clients",
+        notes=("Synthetic data. Each client fills a knapsack with shares of 50 items whose values it has to predict.",),
+        command=typed(),
+    )
 
 
 def _client_table(federation: Federation, table: pd.DataFrame) -> Table:

@@ -14,7 +14,19 @@ from dffl.cases.leaderboard.command import leaderboard
 from dffl.cases.paper.command import paper
 from dffl.cli.own import register
 from dffl.interrupts import interruptible
-from dffl.terminal import Exit, Json, Quiet, Seed, Without, answer, answering, leave, require_picture, shown_progress
+from dffl.terminal import (
+    Exit,
+    Json,
+    Quiet,
+    Report,
+    Seed,
+    Without,
+    answer,
+    answering,
+    leave,
+    require_picture,
+    shown_progress,
+)
 
 app = typer.Typer(
     help="Decision-focused federated learning: train together on the decisions that follow.",
@@ -48,6 +60,7 @@ def demo(
     seed: Seed = 0,
     rounds: Rounds = 50,
     figure: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("dffl-demo.png"),
+    report: Report = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -56,14 +69,14 @@ def demo(
     Ten clients have 500 samples and ten have 50; each client's prices depend on the features in its own way, and budgets
     differ. Takes about a minute.
 
-    Example: dffl demo --seed 1 --figure demo.png
+    Example: dffl demo --seed 1 --figure demo.png --report demo.html
     """
     with answering():
         if not json_:
             require_picture(figure)
         from dffl.cases.demo import run
 
-        answer(run(seed, shown_progress(quiet), None if json_ else figure, rounds=rounds), json_)
+        answer(run(seed, shown_progress(quiet), None if json_ else figure, report, rounds=rounds), json_)
 
 
 @app.command()

@@ -134,7 +134,37 @@ def export(
             typer.echo(f"wrote {out}: the model of {client}, and nothing of the others")
 
 
+def report(
+    model: ModelPath,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the page.")],
+    json_: Json = False,
+) -> None:
+    """Write the report of a model as one HTML file that needs no network.
+
+    Example: dffl report model.dffl -o report.html
+    """
+    with answering():
+        from dffl.report.target import require_packages, require_page
+
+        require_page(out, "--out")
+        require_packages()
+        from dffl.own.model import OwnModel
+        from dffl.report.data import ReportData
+        from dffl.report.page import write
+
+        kept = OwnModel.load(model).about.get("report")
+        if kept is None:
+            raise ValueError(f"{model}: is the exported model of one client; the report is in the model of all")
+        write(ReportData.from_json(kept), out)
+        if json_:
+            import json
+
+            typer.echo(json.dumps({"report": str(out)}))
+        else:
+            typer.echo(f"wrote {out}")
+
+
 def register(app: Any) -> None:
     """Add the commands."""
-    for command in (init, fit, compare, decide, export):
+    for command in (init, fit, compare, decide, report, export):
         app.command()(command)

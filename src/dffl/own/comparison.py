@@ -13,6 +13,7 @@ from dffl.comparing import compare as compare_methods
 from dffl.data.description import Description
 from dffl.jsonable import jsonable
 from dffl.own.training import BESIDE, reading, regrets_by_client
+from dffl.training.keywords import MethodChoice
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Comparison:
 
 def compare(description: Description, methods: Sequence[str] | None, starts: int, progress: bool | None) -> Comparison:
     """Compare these methods, by default the one of the description, with what stands beside it."""
-    own = (description.method, description.options)
-    asked = [*(methods or []), *([] if description.method in (methods or []) else [own])]
+    own: MethodChoice = (description.method, description.options)
+    asked: list[MethodChoice] = [*(methods or []), *([] if description.method in (methods or []) else [own])]
     asked += [name for name in BESIDE if name not in (methods or []) and name != description.method]
     table = compare_methods(
         description.train, asked, test=description.test, starts=starts, progress=progress, **description.settings

@@ -48,14 +48,15 @@ class Decided:
         unit, one = f" {self.unit}" if self.unit else "", self.expected
         verb = "earned" if self.maximize else "cost"
         return (
-            f"On {one['rows']} held-out rows the decisions of this model {verb} {one['low']:.4g} to {one['high']:.4g}{unit} each "
-            f"(the middle 80 %; median {one['median']:.4g}{unit}). A predicted price is no forecast: it is trained for decisions."
+            f"On {one['rows']} held-out rows the decisions of this model {verb} {one['low']:.4g} to {one['high']:.4g}{unit} "
+            f"each (the middle 80 %; median {one['median']:.4g}{unit}). Predicted costs are no forecast: they are trained for "
+            "decisions, so they are not shown."
         )
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "client": self.client, "expected": self.expected, "unit": self.unit, "file": None if self.path is None else str(self.path),
-            "decisions": self.decisions.to_dict("records"),
+            "client": self.client, "expected": self.expected, "unit": self.unit,
+            "file": None if self.path is None else str(self.path), "decisions": self.decisions.to_dict("records"),
         }  # fmt: skip
 
 

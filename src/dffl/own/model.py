@@ -44,7 +44,7 @@ class OwnModel:
             "evaluation": [row for row in self.about["evaluation"] if row["client"] == client],
             "ranges": {name: one for name, one in self.about["ranges"].items() if name == client},
         }
-        about = {**self.about, **own}
+        about = {name: value for name, value in self.about.items() if name != "report"} | own  # the report is of all clients
         history = self.fit.history[self.fit.history["client"] == client].reset_index(drop=True)
         fit = replace(self.fit, members={client: member}, shared=None, history=history, about={**self.fit.about, ABOUT: about})
         return OwnModel(fit, self.encoding.only(client), about)

@@ -18,7 +18,9 @@ from dffl.fitting import Fit
 from dffl.jsonable import jsonable
 from dffl.own.model import ABOUT, ranges
 from dffl.randomness import start_seeds
+from dffl.report.comparison import from_starts
 from dffl.terminal import command_name
+from dffl.training.keywords import MethodChoice
 
 BESIDE = ("mean-cost", "ridge", "local", "local-tuned")
 """What stands beside the method: the naive rows, and what a client does alone, trained once and with care."""
@@ -45,6 +47,7 @@ class TrainedModel:
             dffl, client = command_name(), next(iter(self.fit.members))
             console.print(f"\nModel: {self.path}\n\nNext, try:", soft_wrap=True)
             console.print(f"  {dffl} decide {self.path} --client {client} NEW.csv -o decisions.csv", soft_wrap=True)
+            console.print(f"  {dffl} report {self.path} -o report.html", soft_wrap=True)
             console.print(f"  {dffl} advise {self.description.path}", soft_wrap=True)
 
     def as_json(self) -> dict[str, Any]:
@@ -66,40 +69,32 @@ def train(
     The model of the first start is kept. With three starts or more, harm is told apart from luck. A ``checkpoint`` is a file
     from which an interrupted training goes on.
     """
-    wanted = (description.method, description.options)
-    methods = [wanted, *(name for name in BESIDE if name != description.method)]
+    wanted: MethodChoice = (description.method, description.options)
+    methods: list[MethodChoice] = [wanted, *(name for name in BESIDE if name != description.method)]
     first = int(description.settings.get("seed", 0))
-    found, kept = [], None
+    found: list[Start] = []
+    first_fits: dict[str, Fit] = {}
     for number, seed in enumerate(start_seeds(first, starts)):
         part = checkpoint if checkpoint is None or number == 0 else Path(f"{checkpoint}-start-{number + 1}")
         settings = {**description.settings, "seed": seed}
         fits = fit_all(description.train, methods, progress=progress, checkpoint=part, **settings)
-        kept = kept or fits[description.method]
+        first_fits = first_fits or fits
         found.append(Start.of(fits, description.test))
-    assert kept is not None, "there is at least one start"
-    table = against(found, description.test)
-    return TrainedModel(
-        replace(kept, about=kept.about | {ABOUT: _about(description, kept, table, starts)}), table, starts, description
-    )
+    kept, table = first_fits[description.method], against(found, description.test)
+    report = from_starts(
+        found, description.test, fits=first_fits, units=description.units, main=description.method,
+        title=f"{len(description.train)} sites: decisions together or alone", notes=description.notes, sample="row",
+        command=f"dffl fit {description.path.name} -o MODEL --starts {starts}",
+    )  # fmt: skip
+    about = _about(description, kept, table, starts) | {"report": report.as_json()}
+    return TrainedModel(replace(kept, about=kept.about | {ABOUT: about}), table, starts, description)
 
 
 def _about(description: Description, fit: Fit, table: pd.DataFrame, starts: int) -> dict[str, Any]:
-    columns = [
-        "client",
-        "method",
-        "n",
-        "n_test",
-        "regret",
-        "relative_regret",
-        "change",
-        "change_low",
-        "change_high",
-        "verdict",
-        "harmed",
-    ]
-    rows = [
-        {name: None if value is pd.NA else value for name, value in row.items()} for row in table[columns].to_dict("records")
-    ]
+    shown = ["client", "method", "n", "n_test", "regret", "relative_regret", "verdict", "harmed"]
+    shown += ["change", "change_low", "change_high"]
+    rows = table[shown].astype({"harmed": object}).to_dict("records")
+    rows = [{name: None if value is pd.NA else value for name, value in row.items()} for row in rows]
     return {
         "version": 1,
         "encoding": description.encoding.as_json(),

@@ -30,7 +30,7 @@ def call(*arguments: object):
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("market")
     panel = panel_file(folder)
-    answer = call("run", panel, "--out", folder / "out", *QUICK)
+    answer = call("run", panel, "--out", folder / "out", *QUICK, "--report", folder / "page.html")
     assert answer.exit_code == 0, answer.output
     return panel, folder / "out", answer.stdout
 
@@ -66,6 +66,21 @@ def test_it_leaves_rows_tables_figures_and_a_model_and_none_of_the_data(finished
     rows = pd.read_parquet(out / "rows.parquet")
     assert set(rows["method"]) == EVERYTHING
     assert set(rows["seed"]) == {0, 1}
+
+
+def test_the_page_has_every_zone_rule_and_method(finished):
+    _, out, _ = finished
+    page = (out.parent / "page.html").read_text(encoding="utf-8")
+    for words in (
+        "Z03",
+        "yesterday",
+        "crossfit",
+        "buy 3 of 24 hours",
+        "US$ for each MW",
+        "was not judged",
+        "How training went",
+    ):
+        assert words in page
 
 
 def test_the_answer_for_programs_and_show_run_nothing_again(finished):

@@ -11,6 +11,7 @@ import typer
 from dffl.terminal import (
     Json,
     Quiet,
+    Report,
     Seed,
     Without,
     Workers,
@@ -82,6 +83,7 @@ def run(
     model: Annotated[bool, typer.Option(help="Train a model on all days, for dffl energy decide.")] = True,
     figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
     show: Annotated[bool, typer.Option(help="Run nothing: show the tables of what is finished.")] = False,
+    report: Report = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -93,7 +95,7 @@ def run(
 
     Example: dffl energy run panel.csv
 
-    Example: dffl energy run panel.csv --lags --out with-past-prices
+    Example: dffl energy run panel.csv --lags --out with-past-prices --report report.html
     """
     with answering():
         from dffl.cases.energy.running import run as run_study
@@ -101,7 +103,7 @@ def run(
 
         asked = _setup(split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_)
         options = RunOptions(out, workers=workers, show=show, progress=shown_progress(quiet))
-        answer(run_study(panel, asked, options, list(range(seeds)), zone, model, figures), json_)
+        answer(run_study(panel, asked, options, list(range(seeds)), zone, model, figures, report), json_)
 
 
 @energy.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class EnergyResult(StudyRows):
     setup: Setup
     first_test: str
     tables: list[Table]
+    report: Path | None = None
 
     def show(self, console: Console) -> None:
         """Print notes, tables and a verdict for people."""
@@ -50,7 +52,8 @@ class EnergyResult(StudyRows):
         for job, why in self.failed:
             console.print(f"failed: {job}: {why}", style="red")
         missing = "" if np.isfinite(with_places(self.panel).places).any() else " No map: the panel has no lat and lon."
-        console.print(f"\nTables, figures and rows: {self.folder}.{missing}")
+        page = "" if self.report is None else f" Page: {self.report}."
+        console.print(f"\nTables, figures and rows: {self.folder}.{missing}{page}")
         if (self.folder / MODEL).is_file():
             how = f"{command_name()} energy decide {self.folder / MODEL} --zone {self.panel.names[0]!r} --features FILE"
             console.print(f"A model of all the days ({METHOD}), for tomorrow: {how}")

@@ -9,21 +9,25 @@ import pandas as pd
 from dffl.cases.energy.data import Panel
 from dffl.cases.energy.figure_data import calendar_days, zone_table
 from dffl.cases.energy.model import Trained, train
+from dffl.cases.energy.page import report_data
 from dffl.cases.energy.result import MODEL, EnergyResult
 from dffl.cases.energy.setup import METHODS, Setup, halves
 from dffl.cases.energy.study import study
 from dffl.cases.energy.summary import FAIR
 from dffl.cases.energy.tables import all_tables
 from dffl.comparing import refuse_early
+from dffl.report import require_page, write
 from dffl.studies.render import write_tables
 from dffl.studies.result import RunOptions, finished_rows
 
 
 def run(
     path: Path, setup: Setup, options: RunOptions, seeds: list[int], calendar_zone: str | None = None, model: bool = True,
-    figures: bool = True,
+    figures: bool = True, report: Path | None = None,
 ) -> EnergyResult:  # fmt: skip
-    """Run the study on a panel, or only show it, and write everything into its folder."""
+    """Run the study on a panel, or only show it, and write everything into its folder; and the page that is asked for."""
+    if report is not None:
+        require_page(report)
     panel = setup.open(str(path))
     made = halves(panel, setup)
     refuse_early(made.train, METHODS, **setup.training(seeds[0]))  # before any training
@@ -38,7 +42,9 @@ def run(
         trained.model.save(found.folder / MODEL)
     if figures:
         _draw(found.rows, panel, calendar_zone, trained, found.folder)
-    return EnergyResult(**vars(found), panel=panel, setup=setup, first_test=made.first_test, tables=tables)
+    if report is not None:
+        write(report_data(found.rows, panel, setup, made.first_test, trained and trained.first_half), report)
+    return EnergyResult(**vars(found), panel=panel, setup=setup, first_test=made.first_test, tables=tables, report=report)
 
 
 def default_folder(panel: Path, setup: Setup) -> Path:

@@ -1,0 +1,297 @@
+"""The charts of a page, as Plotly figures. A page's own style colours text and lines, so that dark mode and print follow.
+
+Clients stand at whole numbers with their names as labels: names that look like numbers, or are equal when they are shortened,
+stay apart. Plotly reads some HTML in texts, so that every name is escaped before it gets there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from dffl.report.data import Change, ReportData, Result
+from dffl.report.numbers import amount, ends, percent, shortened
+from dffl.report.standing import GAINS, HARMED, MARKS, UNCLEAR, UNJUDGED, WORSE, standing_of, standings
+from dffl.report.symbols import SYMBOLS
+
+MOST = 80
+"""Clients in a chart, at most. Tables have them all."""
+LABEL, SHORT = 20, 13
+"""Letters of a client's name beside a chart, and on a phone."""
+COLOURS = {GAINS: "#1a8754", HARMED: "#d1453b", WORSE: "#c77700", UNCLEAR: "#8a8f98", UNJUDGED: "#8a8f98"}
+SHAPES = {GAINS: "triangle-left", HARMED: "x", WORSE: "triangle-right", UNCLEAR: "circle-open", UNJUDGED: "circle-open"}
+OUTLINE = "#7b7f87"
+"""Around every marker: pale colours show on white, and dark ones on black."""
+LINE = "#8a8f98"
+HOVER = "#20242c"
+DASHES = ("solid", "dash", "dot", "dashdot")
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif'
+
+
+def safe(text: str, most: int | None = None) -> str:
+    """A text that Plotly shows as it is."""
+    return escape(text if most is None else shortened(text, most), quote=False)
+
+
+def charted(data: ReportData) -> list[str]:
+    """The clients that charts show, from the one that gains most to the one that loses most; the middle of many is left out."""
+    changes = {one.client.name: one.change for one in standings(data)}
+    worth = {name: 0.0 if one is None or one.value is None else one.value for name, one in changes.items()}
+    ordered = sorted(worth, key=lambda name: worth[name])
+    if len(ordered) > MOST:
+        ordered = ordered[: MOST // 2] + ordered[-(MOST // 2) :]
+    return ordered
+
+
+def changes(data: ReportData) -> dict[str, Any] | None:
+    """Each client's change against its own model, with its interval: one trace per method and reference, one of them shown."""
+    if data.reference is None:
+        return None
+    names, traces = charted(data), []
+    for method in data.methods:
+        for reference in data.references:
+            if method.name != reference:
+                shown = (method.name, reference) == (data.main, data.reference)
+                found = [data.change(name, method.name, reference) for name in names]
+                traces.append(_changed(names, found, f"{method.name}|{reference}", shown))
+    figure = _figure(traces, names, "change in percentage points (left is better)")
+    figure["layout"]["shapes"] = [
+        {"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": LINE}}
+    ]
+    sides = (("\u2190 better than the own model", 0.0, "left"), ("worse \u2192", 1.0, "right"))
+    figure["layout"]["annotations"] = [
+        {
+            "text": text,
+            "x": x,
+            "xanchor": side,
+            "y": 1,
+            "yanchor": "bottom",
+            "xref": "paper",
+            "yref": "paper",
+            "showarrow": False,
+        }
+        for text, x, side in sides
+    ]
+    return figure
+
+
+def _changed(names: list[str], found: Sequence[Change | None], key: str, shown: bool) -> dict[str, Any]:
+    words = [standing_of(one) for one in found]
+    points = [None if one is None or one.value is None else 100 * one.value for one in found]
+    texts = [
+        [safe(name), f"{MARKS[word]} {word}", "" if one is None else percent(one.value, sign=True), _interval(one)]
+        for name, word, one in zip(names, words, found, strict=True)
+    ]
+    return _dots(key, points, range(len(names)), texts, shown) | {
+        "marker": {
+            "size": 11,
+            "color": [COLOURS[word] for word in words],
+            "symbol": [SHAPES[word] for word in words],
+            "line": {"width": 1.5, "color": [COLOURS[word] for word in words]},
+        },
+        "error_x": _bars([(one.value, one.low, one.high) if one else (None, None, None) for one in found]),
+        "hovertemplate": "<b>%{customdata[0]}</b>: %{customdata[1]}<br>%{customdata[2]} points%{customdata[3]}<extra></extra>",
+    }
+
+
+def _interval(one: Change | Result | None) -> str:
+    told = "" if one is None else ends(one.low, one.high, sign=isinstance(one, Change))
+    return f", interval {told}" if told else ", no interval"
+
+
+def regrets(data: ReportData) -> dict[str, Any]:
+    """Each client's regret under each method, with its interval; the methods that matter most are shown first."""
+    names, shown = charted(data), set(first_shown(data))
+    traces = []
+    for method in data.ordered:
+        found = [data.result(name, method.name) for name in names]
+        points = [None if one is None or one.regret is None else 100 * one.regret for one in found]
+        texts = [
+            [safe(name), "" if one is None else percent(one.regret), _interval(one), _lost(data, one)]
+            for name, one in zip(names, found, strict=True)
+        ]
+        trace = _dots(method.name, points, range(len(names)), texts, method.name in shown)
+        trace["marker"] = {"size": 9, "color": method.colour, "symbol": symbol_of(data, method.name)}
+        trace["marker"]["line"] = {"width": 1, "color": OUTLINE}
+        trace["error_x"] = _bars([(one.regret, one.low, one.high) if one else (None, None, None) for one in found])
+        head = f"<b>%{{customdata[0]}}</b>, {safe(method.name)}"
+        trace["hovertemplate"] = f"{head}<br>%{{customdata[1]}} % lost%{{customdata[2]}}%{{customdata[3]}}<extra></extra>"
+        traces.append(trace)
+    return _figure(traces, names, "lost, in % of the best possible (left is better)", 30)
+
+
+def symbol_of(data: ReportData, method: str) -> str:
+    """The marker of a method: its own in this report, so that colours are not needed."""
+    names = list(SYMBOLS)
+    return names[[one.name for one in data.ordered].index(method) % len(names)]
+
+
+def first_shown(data: ReportData) -> list[str]:
+    """The main method, what it is compared with, and the naive rule that is best on average."""
+    means: dict[str, list[float]] = {}
+    for one in data.results:
+        if data.method(one.method).kind == "naive" and one.regret is not None:
+            means.setdefault(one.method, []).append(one.regret)
+    best = min(means, key=lambda name: sum(means[name]) / len(means[name]), default=None)
+    return [data.main, *data.references, *([best] if best else [])]
+
+
+def _lost(data: ReportData, one: Result | None) -> str:
+    unit = next((client.unit for client in data.clients if one is not None and client.name == one.client), "")
+    if one is None or one.lost is None or not unit:
+        return ""
+    return f"<br>{amount(one.lost)} {safe(unit)} a {safe(data.sample)}"
+
+
+def kinds_of(data: ReportData) -> list[str]:
+    """The kinds of choices that trained methods make: weights and epochs; what naive rules choose is left to the table."""
+    kinds = dict.fromkeys(name for one in data.results if data.method(one.method).kind != "naive" for name in one.chosen)
+    return list(kinds)
+
+
+def choices(data: ReportData) -> dict[str, Any] | None:
+    """What methods chose for each client, such as the weight of the shared model: one panel for each kind of choice."""
+    kinds = kinds_of(data)
+    if not kinds:
+        return None
+    names = charted(data)
+    traces: list[dict[str, Any]] = []
+    for panel, kind in enumerate(kinds, 1):
+        for method in (one for one in data.ordered if one.kind != "naive"):
+            found = [data.result(name, method.name) for name in names]
+            values = [None if one is None else one.chosen.get(kind) for one in found]
+            if all(value is None for value in values):
+                continue
+            texts = [[safe(name), amount(value)] for name, value in zip(names, values, strict=True)]
+            trace = _dots(method.name, values, range(len(names)), texts, True)
+            trace["marker"] = {"size": 9, "color": method.colour, "symbol": symbol_of(data, method.name)}
+            trace["marker"]["line"] = {"width": 1, "color": OUTLINE}
+            trace |= {"xaxis": "x" if panel == 1 else f"x{panel}", "legendgroup": method.name, "cliponaxis": False}
+            trace["showlegend"] = method.name not in {one["name"] for one in traces}
+            head = f"<b>%{{customdata[0]}}</b>, {safe(method.name)}"
+            trace["hovertemplate"] = f"{head}<br>{safe(kind)} %{{customdata[1]}}<extra></extra>"
+            traces.append(trace)
+    figure = _figure(traces, names, "")
+    layout, gap = figure["layout"], 0.06
+    width = (1 - gap * (len(kinds) - 1)) / len(kinds)
+    for panel, kind in enumerate(kinds):
+        own = {
+            **layout["xaxis"],
+            "title": {"text": safe(kind)},
+            "zeroline": False,
+            "rangemode": "tozero",
+            "anchor": "y",
+            "nticks": 4,
+        }
+        own["domain"] = [panel * (width + gap), panel * (width + gap) + width]
+        layout["xaxis" if panel == 0 else f"xaxis{panel + 1}"] = own
+    layout |= {"showlegend": True, "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}}
+    return figure
+
+
+def differences(data: ReportData) -> dict[str, Any] | None:
+    """How different each pair of clients is, as a map of colours with the numbers on hover."""
+    found = data.differences
+    if found is None:
+        return None
+    labels, places = [safe(name, LABEL) for name in found.names], list(range(len(found.names)))
+    texts = [[f"<b>{safe(one)}</b> and <b>{safe(other)}</b>" for other in found.names] for one in found.names]
+    trace = {
+        "type": "heatmap", "x": places, "y": places, "z": [list(row) for row in found.values], "customdata": texts,
+        "colorscale": "Viridis", "hoverongaps": False, "colorbar": {"thickness": 12, "outlinewidth": 0},
+        "hovertemplate": "%{customdata}<br>%{z:.3g}<extra></extra>",
+    }  # fmt: skip
+    axis = {"tickvals": places, "ticktext": labels, "automargin": True, "showgrid": False, "zeroline": False, "tickangle": -60}
+    layout = _layout(max(360, 18 * len(places) + 160), found.names)
+    layout |= {"xaxis": axis, "yaxis": {**axis, "autorange": "reversed", "tickangle": 0}}
+    return {"data": [trace], "layout": layout}
+
+
+def curves(data: ReportData) -> dict[str, Any] | None:
+    """The loss of each training, round by round, with the range in which eight in ten clients are."""
+    if not data.curves:
+        return None
+    colours = {method.name: method.colour for method in data.methods}
+    traces: list[dict[str, Any]] = []
+    for one in data.curves:
+        number = sum(trace["meta"] == one.method for trace in traces) // 2  # trainings of one method differ by line and marker
+        colour, rounds = colours.get(one.method, "#777777"), [1 + value for value in one.rounds]
+        band = {
+            "type": "scatter", "mode": "lines", "x": rounds + rounds[::-1], "y": [*one.high, *one.low[::-1]], "fill": "toself",
+            "line": {"width": 0}, "fillcolor": colour, "opacity": 0.2, "hoverinfo": "skip", "showlegend": False,
+        }  # fmt: skip
+        line = {
+            "type": "scatter", "mode": "lines+markers", "x": rounds, "y": list(one.mean), "name": safe(one.job),
+            "line": {"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]}, "showlegend": True,
+            "marker": {"size": 7, "symbol": list(SYMBOLS)[number % len(SYMBOLS)]},
+            "hovertemplate": f"{safe(one.job)}<br>round %{{x}}: loss %{{y:.4g}}<extra></extra>",
+        }  # fmt: skip
+        traces += [trace | {"meta": one.method, "visible": one.method == data.main} for trace in (band, line)]
+    if not any(trace["visible"] for trace in traces):
+        for trace in traces:
+            trace["visible"] = trace["meta"] == traces[0]["meta"]
+    layout = _layout(400)
+    axis = {"automargin": True, "zeroline": False}
+    layout |= {"xaxis": {**axis, "title": {"text": "round"}}, "yaxis": {**axis, "title": {"text": "loss, in scaled units"}}}
+    layout |= {"showlegend": True, "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}}
+    return {"data": traces, "layout": layout}
+
+
+def _dots(name: str, x: Sequence[float | None], y: Sequence[float], texts: list[list[str]], shown: bool) -> dict[str, Any]:
+    return {
+        "type": "scatter", "mode": "markers", "name": safe(name), "meta": name, "x": list(x), "y": list(y), "customdata": texts,
+        "visible": shown,
+    }  # fmt: skip
+
+
+def _bars(found: Sequence[tuple[float | None, float | None, float | None]]) -> dict[str, Any]:
+    """Error bars, in percent; a client without an interval has none."""
+    below, above = [], []
+    for value, low, high in found:
+        known = value is not None and low is not None and high is not None
+        below.append(100 * (value - low) if known else None)  # type: ignore[operator]
+        above.append(100 * (high - value) if known else None)  # type: ignore[operator]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": above,
+        "arrayminus": below,
+        "color": LINE,
+        "thickness": 1.5,
+        "width": 3,
+    }
+
+
+def _layout(height: int, names: Sequence[str] = ()) -> dict[str, Any]:
+    clear = "rgba(0,0,0,0)"
+    return {
+        "height": height, "margin": {"l": 10, "r": 14, "t": 24, "b": 50}, "paper_bgcolor": clear, "plot_bgcolor": clear,
+        "meta": {"short": [safe(name, SHORT) for name in names]}, "showlegend": False, "hovermode": "closest",
+        "dragmode": False, "font": {"size": 12, "family": FONT},
+        "hoverlabel": {"bgcolor": HOVER, "bordercolor": HOVER, "align": "left", "font": {"color": "#ffffff", "size": 13}},
+    }  # fmt: skip
+
+
+def _figure(traces: list[dict[str, Any]], names: list[str], title: str, row: int = 24) -> dict[str, Any]:
+    layout = _layout(row * len(names) + 110, names)
+    layout["xaxis"] = {"title": {"text": title}, "zeroline": False, "automargin": True}
+    layout["yaxis"] = {
+        "tickvals": list(range(len(names))), "ticktext": [safe(name, LABEL) for name in names], "automargin": True,
+        "range": [len(names) - 0.4, -0.6], "zeroline": False, "showgrid": True,
+    }  # fmt: skip
+    return {"data": traces, "layout": layout}
+
+
+def all_charts(data: ReportData) -> dict[str, dict[str, Any]]:
+    """Every chart that the data allow, by its place on the page, checked by Plotly: an unknown field is an error here."""
+    from plotly.graph_objects import Figure
+
+    made = {"changes": changes(data), "regrets": regrets(data), "choices": choices(data)}
+    made |= {"differences": differences(data), "curves": curves(data)}
+    blank: dict[str, Any] = {"template": {}}  # the usual style is 7 kB in every figure, and the page has its own
+    return {
+        name: Figure({"data": one["data"], "layout": one["layout"] | blank}).to_plotly_json()
+        for name, one in made.items()
+        if one is not None
+    }

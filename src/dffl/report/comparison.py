@@ -1,0 +1,140 @@
+"""A report from what `dffl.compare` found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import pandas as pd
+
+from dffl.advice import Advice as Advised
+from dffl.comparing import FACTS, Start, against
+from dffl.federation import Federation
+from dffl.fitting import DEFAULT_METHOD, Fit
+from dffl.harm import HARM_TOLERANCE
+from dffl.report.curves import curves
+from dffl.report.data import Advice, Change, Client, ReportData, Result
+from dffl.report.differences import differences
+from dffl.report.kinds import ORDER, known
+from dffl.report.repeat import settings_in_words, versions
+from dffl.report.sets import in_words
+from dffl.theory.report import Bounds
+
+REFERENCE, FAIR = "local", "local-tuned"
+JUDGED = ("regret", "relative_regret", "mean_ratio", "spread", "relative_regret_low", "relative_regret_high")
+COMPARED = ("change", "change_low", "change_high", "verdict", "harmed", "above_tolerance")
+NOT_CHOSEN = {*FACTS, *JUDGED, *COMPARED, "out_of_fold_regret"}
+"""All other columns of a comparison, but for those at expected costs, are what methods chose."""
+
+
+def from_starts(found: Sequence[Start], test: Federation, **keywords: Any) -> ReportData:
+    """A report from what `dffl.comparing.judge_starts` found; ``keywords`` are those of `from_comparison`."""
+    table = against(found, test)
+    fair = against(found, test, FAIR) if FAIR in found[0].rows else None
+    return from_comparison(table, **{"fair": fair, "starts": len(found), **keywords})
+
+
+def from_comparison(
+    table: pd.DataFrame,
+    *,
+    fits: Mapping[str, Fit] | None = None,
+    fair: pd.DataFrame | None = None,
+    advice: Advised | None = None,
+    bounds: Bounds | None = None,
+    units: str | Mapping[str, str] | None = None,
+    title: str = "Decisions together or alone",
+    main: str | None = None,
+    starts: int | None = None,
+    confidence: float = 0.95,
+    tolerance: float = HARM_TOLERANCE,
+    sample: str = "sample",
+    notes: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    command: str = "",
+    made: str | None = None,
+) -> ReportData:
+    """A report from the table of `dffl.compare`, whose reference is `local`.
+
+    ``fair`` is the same table with `local-tuned` as the reference (see `dffl.comparing.against`): then the verdict is about
+    that. ``fits`` are those of one start, by the names in the table: training curves, settings, and what each client decides
+    come from them. ``units`` are those of the costs, of all clients or by name; ``sample`` is what a sample is called, such as
+    day. ``main`` is the method that the verdict is about: by default `crossfit`, or else the last one that is trained together.
+    """
+    fits = fits or {}
+    titles = list(dict.fromkeys(table["method"]))
+    methods = sorted((known(name) for name in titles), key=lambda one: ORDER.index(one.kind))
+    chosen = main or (DEFAULT_METHOD if DEFAULT_METHOD in titles else methods[-1].name)
+    if chosen not in titles:
+        raise ValueError(f"report: main must be a method of the table ({', '.join(titles)}), found {chosen!r}")
+    tables = {FAIR: fair, REFERENCE: table} if fair is not None else {REFERENCE: table}
+    about = fits.get(chosen) or next(iter(fits.values()), None)
+    return ReportData(
+        title=title,
+        main=chosen,
+        methods=tuple(methods),
+        clients=_clients(table, about, advice, units),
+        results=_results(table, {name: one for name, one in tables.items() if one is not None and name in titles}),
+        references=tuple(name for name in tables if name in titles),
+        starts=starts,
+        confidence=confidence,
+        tolerance=tolerance,
+        sample=sample,
+        notes=tuple(notes),
+        differences=None if bounds is None else differences(bounds),
+        curves=curves(fits),
+        settings=dict(settings) if settings is not None else {} if about is None else settings_in_words(about.settings),
+        versions=versions(),
+        command=command,
+        made=date.today().isoformat() if made is None else made,
+    )
+
+
+def _clients(
+    table: pd.DataFrame, fit: Fit | None, advice: Advised | None, units: str | Mapping[str, str] | None
+) -> tuple[Client, ...]:
+    told = {row["client"]: row for row in advice.rows()} if advice is not None else {}
+    made = []
+    for name, rows in table.groupby("client", sort=False):
+        member = fit.members.get(str(name)) if fit is not None else None
+        row = told.get(str(name))
+        made.append(
+            Client(
+                name=str(name),
+                n=int(rows["n"].max()),
+                n_test=int(rows["n_test"].iloc[0]),
+                sense="" if member is None else "maximises" if member.maximize else "minimises",
+                decides="" if member is None else in_words(member.set),
+                unit=units if isinstance(units, str) else (units or {}).get(str(name), ""),
+                advice=None if row is None else Advice(str(row["recommendation"]), str(row["use"]), str(row["reason"])),
+            )
+        )
+    return tuple(made)
+
+
+def _results(table: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> tuple[Result, ...]:
+    choices = [name for name in map(str, table) if name not in NOT_CHOSEN and not name.startswith("expected_")]
+    compared: dict[tuple[str, str], list[Change]] = {}
+    for reference, one in tables.items():
+        for row in one.to_dict("records"):
+            compared.setdefault((row["client"], row["method"]), []).append(_change(reference, row))
+    made = []
+    for row in table.to_dict("records"):
+        chosen = {name: found for name in choices if (found := plain(row[name])) is not None}
+        low, high = (plain(row.get(f"relative_regret_{end}")) for end in ("low", "high"))
+        changes = tuple(compared.get((row["client"], row["method"]), ()))
+        regret, lost = plain(row["relative_regret"]), plain(row["regret"])
+        made.append(Result(row["client"], row["method"], regret, low, high, lost, chosen, changes))
+    return tuple(made)
+
+
+def _change(reference: str, row: Mapping[Any, Any]) -> Change:
+    harmed = None if pd.isna(row["harmed"]) else bool(row["harmed"])
+    value, low, high = (plain(row[name]) for name in ("change", "change_low", "change_high"))
+    return Change(reference, value, low, high, str(row["verdict"]), harmed, bool(row["above_tolerance"]))
+
+
+def plain(value: Any) -> float | None:
+    """A number that JSON has; None for what is unknown or unbounded."""
+    return None if value is None or isinstance(value, str) or not math.isfinite(value) else float(value)

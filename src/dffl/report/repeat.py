@@ -1,0 +1,37 @@
+"""What is needed to get the same numbers again: versions, and the settings of training."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from dffl.training import Settings
+
+PACKAGES = ("jax", "equinox", "optax", "numpy", "scipy", "highspy", "pandas")
+
+
+def versions() -> dict[str, str]:
+    """The versions of dffl, Python and the packages that numbers depend on."""
+    from dffl import __version__
+
+    found = {"dffl": __version__, "Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # installed in a way that leaves no record
+            found[name] = "unknown"
+    return found
+
+
+def settings_in_words(settings: Settings) -> dict[str, Any]:
+    """The settings by name; a named value, such as a loss with its options, in one line."""
+    return {name: _line(value) for name, value in settings.described().items() if value is not None}
+
+
+def _line(value: Any) -> Any:
+    if isinstance(value, dict):
+        name = next((str(value[key]) for key in ("name", "kind", "type") if key in value), None)
+        rest = ", ".join(f"{key}={_line(one)}" for key, one in value.items() if key not in ("name", "kind", "type"))
+        return f"{name}({rest})" if name and rest else name or rest
+    return ", ".join(str(_line(one)) for one in value) if isinstance(value, list | tuple) else value

@@ -1,0 +1,65 @@
+"""How each client stands under the main method: gains, harmed, or what the numbers do not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dffl.report.data import Change, Client, ReportData, Result
+
+GAINS, HARMED, WORSE, UNCLEAR, UNJUDGED = "gains", "harmed", "slightly worse", "unclear", "not judged"
+MARKS = {GAINS: "\u2713", HARMED: "\u2717", WORSE: "\u2198", UNCLEAR: "?", UNJUDGED: "\u2013"}
+"""A sign beside each word, so that nothing is said by colour alone."""
+
+
+def standing_of(change: Change | None) -> str:
+    """What a change says, in one or two words."""
+    if change is None or change.verdict in ("not judged", "reference"):
+        return UNJUDGED
+    if change.harmed:
+        return HARMED
+    return {"better": GAINS, "worse": WORSE}.get(change.verdict, UNCLEAR)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One client under the main method, beside its own model and the best naive rule."""
+
+    client: Client
+    main: Result | None
+    own: Result | None
+    naive: Result | None
+    """The naive rule that loses least on the test samples: chosen in hindsight, so it flatters the rules a little."""
+    change: Change | None
+
+    @property
+    def word(self) -> str:
+        """gains, harmed, slightly worse, unclear or not judged."""
+        return standing_of(self.change)
+
+    @property
+    def saved(self) -> float | None:
+        """What a sample loses less than with the own model, in the client's units; negative if it loses more."""
+        if self.main is None or self.own is None or self.main.lost is None or self.own.lost is None:
+            return None
+        return self.own.lost - self.main.lost
+
+    @property
+    def naive_wins(self) -> bool:
+        """Whether a rule without training loses less than the main method and the own model: neither is worth its trouble."""
+        return _regret(self.naive) < min(_regret(self.main), _regret(self.own))
+
+
+def standings(data: ReportData) -> list[Standing]:
+    """All clients, in the order of the data."""
+    naive = [one.name for one in data.methods if one.kind == "naive"]
+    made = []
+    for client in data.clients:
+        found = [one for name in naive if (one := data.result(client.name, name)) is not None and one.regret is not None]
+        own = None if data.reference is None else data.result(client.name, data.reference)
+        change = data.change(client.name, data.main, data.reference)
+        made.append(Standing(client, data.result(client.name, data.main), own, min(found, key=_regret, default=None), change))
+    return made
+
+
+def _regret(result: Result | None) -> float:
+    return float("inf") if result is None or result.regret is None else result.regret

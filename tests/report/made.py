@@ -1,0 +1,78 @@
+"""Reports from made-up numbers, with the names and the gaps that pages meet in practice."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dffl.report.data import Advice, Change, Client, Curve, Differences, Method, ReportData, Result
+from dffl.report.kinds import known
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "$x$",
+    "a" * 200,
+    '"><img src=x onerror=alert(2)>',
+    "{{ 7 * 7 }} & </td><b>bold</b>",
+    "%{x} %{customdata[0]}",
+    "7",
+    "O'Brien, Zürich 東京",
+)
+METHODS = ("mean-cost", "ridge", "local", "local-tuned", "fedavg", "interp-spo", "crossfit")
+
+
+def made(
+    names: tuple[str, ...] = ("north", "south", "east", "west"),
+    methods: tuple[str, ...] = METHODS,
+    judged: bool = True,
+    unit: str = "EUR",
+    seed: int = 0,
+) -> ReportData:
+    """A report with everything that a page can show. The first client gains, the second is harmed, the others are unclear."""
+    rng = np.random.default_rng(seed)
+    results = []
+    for place, name in enumerate(names):
+        for method in methods:
+            regret = float(rng.uniform(0.01, 0.05))
+            shift = {0: -0.01, 1: 0.02}.get(place, 0.0)
+            changes = tuple(_change(reference, method, shift, judged) for reference in ("local-tuned", "local"))
+            ends = (0.9 * regret, 1.1 * regret) if judged else (None, None)
+            chosen = {"lambda": float(rng.uniform())} if method == "interp-spo" else {}
+            results.append(Result(name, method, regret, *ends, 100 * regret, chosen, changes))
+    clients = [
+        Client(name, 50 + place, 20, "minimises", "choose 6 of 24", unit, Advice("personalise", "crossfit", f"why {place}"))
+        for place, name in enumerate(names)
+    ]
+    size = len(names)
+    return ReportData(
+        title="A federation <of> sites",
+        main="crossfit",
+        methods=tuple(known(name) for name in methods),
+        clients=tuple(clients),
+        results=tuple(results),
+        references=("local-tuned", "local"),
+        starts=3 if judged else 1,
+        notes=("A note with <tags> & signs.",),
+        differences=Differences(
+            names, tuple(tuple(None if i == j else float(i + j) for j in range(size)) for i in range(size)), "estimated"
+        ),
+        curves=(Curve("crossfit", "fedavg/mean of 5 folds", (0, 1, 2), (3.0, 2.0, 1.5), (2.5, 1.5, 1.0), (3.5, 2.5, None)),),
+        settings={"seed": 0, "rounds": 7},
+        versions={"dffl": "0.2.0", "Python": "3.11.7"},
+        command="dffl fit federation.toml -o 'my model'",
+        made="2026-01-31",
+    )
+
+
+def _change(reference: str, method: str, shift: float, judged: bool) -> Change:
+    if method == reference:
+        return Change(reference, 0.0, 0.0, 0.0, "reference", False, False)
+    if not judged:
+        return Change(reference, shift, None, None, "not judged", None, shift > 0)
+    low, high = shift - 0.005, shift + 0.005
+    verdict = "better" if high < 0 else "worse" if low > 0 else "unclear"
+    return Change(reference, shift, low, high, verdict, verdict == "worse", shift > 0)
+
+
+def plain_method(name: str) -> Method:
+    """A method that dffl does not know."""
+    return Method(name, "together", "something new")
