@@ -89,7 +89,9 @@ def test_advise_answers_people_and_programs(tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     result = json.loads(answer.stdout)
     assert len(result["clients"]) == 20
-    assert {"recommendation", "gain", "gain_low", "gain_high", "reason", "deploy", "cause", "shared_model"} <= set(result["clients"][0])
+    assert {"recommendation", "gain", "gain_low", "gain_high", "reason", "deploy", "cause", "shared_model"} <= set(
+        result["clients"][0]
+    )
     answer = dffl("advise", "knapsack", "--quick", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert "Why" in answer.stdout

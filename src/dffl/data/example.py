@@ -32,8 +32,11 @@ unit = "EUR/MWh"                # the unit of the costs, for reports.
 seed = 0                        # fixes everything that is random.
 
 [training]
-method = "crossfit"             # `dffl methods` and the docs list all of them.
-rounds = 20                     # federated rounds; more take longer and may gain a little.
+method = "crossfit"             # the default; the docs list all methods.
+rounds = 10                     # federated rounds; more take longer and may gain a little.
+local_epochs = 2                # passes over its rows that a site makes in a round.
+epochs = [0, 3, 10]             # an option of crossfit: for how long a site may train the shared model further.
+relax = true                    # train without the integer conditions, which is faster; decisions keep them.
 
 [[client]]
 name = "harbour"                # a cold store: it runs its compressors in the 4 cheapest of 12 two-hour slots.

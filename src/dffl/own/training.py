@@ -20,7 +20,9 @@ from dffl.own.model import ABOUT, ranges
 from dffl.randomness import start_seeds
 from dffl.report.comparison import from_starts
 from dffl.terminal import command_name
+from dffl.training import Settings
 from dffl.training.keywords import MethodChoice
+from dffl.training.methods.crossfit import LOCAL_EPOCHS
 
 BESIDE = ("mean-cost", "ridge", "local", "local-tuned")
 """What stands beside the method: the naive rows, and what a client does alone, trained once and with care."""
@@ -70,7 +72,8 @@ def train(
     from which an interrupted training goes on.
     """
     wanted: MethodChoice = (description.method, description.options)
-    methods: list[MethodChoice] = [wanted, *(name for name in BESIDE if name != description.method)]
+    beside = [_capped(name, description) for name in BESIDE if name != description.method]
+    methods: list[MethodChoice] = [wanted, *beside]
     first = int(description.settings.get("seed", 0))
     found: list[Start] = []
     first_fits: dict[str, Fit] = {}
@@ -88,6 +91,15 @@ def train(
     )  # fmt: skip
     about = _about(description, kept, table, starts) | {"report": report.as_json()}
     return TrainedModel(replace(kept, about=kept.about | {ABOUT: about}), table, starts, description)
+
+
+def _capped(name: str, description: Description) -> MethodChoice:
+    """A method beside the wanted one; `local-tuned` trains for no longer than `local`, which the settings say."""
+    if name != "local-tuned":
+        return name
+    usual = Settings.of(**description.settings)
+    most = usual.rounds * usual.local_epochs
+    return name, {"epochs": tuple(sorted({min(epochs, most) for epochs in LOCAL_EPOCHS}))}
 
 
 def _about(description: Description, fit: Fit, table: pd.DataFrame, starts: int) -> dict[str, Any]:
