@@ -72,7 +72,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a stray quote": (b'a,b\n1,"x\n2,y\n', "table.csv, line 2, column 'b': a cell goes over several lines"),
     "a name of two lines": (b'"a\nz",b\n1,2\n', "table.csv, line 1: a name goes over several lines"),
     "Latin 1": ("a,b\n1,x\n2,é\n".encode("latin-1"), "table.csv, line 3: cannot be read as CSV, as it is not text in UTF-8"),
-    "Latin 1 in the header": ("é,b\n1,x\n".encode("latin-1"), "table.csv, line 1: cannot be read as CSV, as it is not text in UTF-8"),
+    "Latin 1 in the header": ("é,b\n1,x\n".encode("latin-1"), "table.csv, line 1: cannot be read as CSV, as it is not text"),
     "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "table.csv: cannot be read as CSV, as it is not text in UTF-8"),
     "Excel": (b"PK\x03\x04rest", "table.csv: is a zip or Excel file, not CSV"),
     "gzip without its ending": (gzip.compress(b"a,b\n1,2\n"), "table.csv: is compressed by gzip, not CSV"),
