@@ -11,7 +11,7 @@ from dffl.files import write_text, write_whole
 from dffl.randomness import Purpose, stream
 
 HOURS = 12
-DAYS = 240
+DAYS = 150
 NEW_DAYS = 7
 START = "2023-03-01"
 WEATHER = ("clear", "cloudy", "rain")
@@ -33,10 +33,10 @@ seed = 0                        # fixes everything that is random.
 
 [training]
 method = "crossfit"             # the default; the docs list all methods.
-rounds = 10                     # federated rounds; more take longer and may gain a little.
-local_epochs = 2                # passes over its rows that a site makes in a round.
+rounds = 10                     # federated rounds: few, so that the example is quick. The default is 50.
+local_epochs = 3                # passes over its rows that a site makes in a round. The default is 5.
 epochs = [0, 3, 10]             # an option of crossfit: for how long a site may train the shared model further.
-relax = true                    # train without the integer conditions, which is faster; decisions keep them.
+relax = true                    # train without the whole numbers of plant.mps, which is much faster; decisions keep them.
 
 [[client]]
 name = "harbour"                # a cold store: it runs its compressors in the 4 cheapest of 12 two-hour slots.
