@@ -107,7 +107,7 @@ def _clients(
                 sense="" if member is None else "maximises" if member.maximize else "minimises",
                 decides="" if member is None else in_words(member.set),
                 unit=units if isinstance(units, str) else (units or {}).get(str(name), ""),
-                advice=None if row is None else Advice(str(row["recommendation"]), str(row["use"]), str(row["reason"])),
+                advice=None if row is None else Advice(str(row["recommendation"]), str(row["deploy"]), str(row["reason"])),
             )
         )
     return tuple(made)

@@ -1,0 +1,188 @@
+"""From a folder of tables to decisions, by the commands: what they write, say and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dffl
+from dffl.cli import app
+from dffl.own.decisions import require_feasible
+from dffl.own.model import OwnModel
+
+TOML = """
+[federation]
+features = ["day", "temp", "kind"]
+costs = "price_*"
+unit = "EUR"
+order = "day"
+[training]
+method = "finetune"
+rounds = 2
+local_epochs = 1
+hidden = 4
+epochs = [0, 1]
+[[client]]
+name = "north"
+table = "north.csv"
+set = { type = "top-k", k = 1 }
+[[client]]
+name = "south"
+table = "south.csv"
+set = { type = "file", path = "south.mps", predicted = "x_*" }
+"""
+MPS = """NAME south
+ROWS
+ N cost
+ G need
+COLUMNS
+    MARKER 'MARKER' 'INTORG'
+    x_1 need 1
+    x_2 need 1
+    x_3 need 1
+    MARKER 'MARKER' 'INTEND'
+    short cost 90 need 1
+RHS
+    RHS need 2
+BOUNDS
+ UP BND x_1 1
+ UP BND x_2 1
+ UP BND x_3 1
+ENDATA
+"""
+
+
+def table(seed: int, rows: int = 30) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    days = pd.date_range("2026-01-01", periods=rows)
+    frame = pd.DataFrame(
+        {"day": days.strftime("%Y-%m-%d"), "temp": rng.normal(size=rows).round(3), "kind": rng.choice(["a", "b"], rows)}
+    )
+    for hour in (1, 2, 3):
+        frame[f"price_{hour}"] = (50 + 10 * hour * frame["temp"] + rng.normal(size=rows)).round(2)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A federation, and the model that `dffl fit` makes of it."""
+    where = tmp_path_factory.mktemp("federation")
+    (where / "federation.toml").write_text(TOML)
+    (where / "south.mps").write_text(MPS)
+    table(0).to_csv(where / "north.csv", index=False)
+    table(1)[["price_3", "kind", "price_1", "temp", "day", "price_2"]].to_csv(where / "south.csv", index=False)  # another order
+    table(2, 4).drop(columns=["price_1", "price_2", "price_3"]).to_csv(where / "new.csv", index=False)
+    found = call("fit", where / "federation.toml", "-o", where / "model.dffl", "--json", "-q")
+    (where / "fit.json").write_text(found)
+    return where
+
+
+def call(*words: object, code: int = 0) -> str:
+    found = CliRunner().invoke(app, [str(word) for word in words])
+    assert found.exit_code == code, (found.output, found.exception)
+    assert "Traceback" not in found.output
+    return found.output if code else found.stdout
+
+
+def test_fit_judges_the_method_beside_simpler_choices(folder: Path) -> None:
+    found = json.loads((folder / "fit.json").read_text())
+    assert {row["method"] for row in found["clients"]} == {"mean-cost", "ridge", "local", "local-tuned", "finetune"}
+    assert {row["client"] for row in found["clients"]} == {"north", "south"}
+    assert all(row["n_test"] == 6 and row["n"] == 24 for row in found["clients"])
+    assert all(row["relative_regret"] >= 0 for row in found["clients"])
+    assert not (folder / "model.dffl.part").exists()
+
+
+def test_decisions_have_names_helpers_and_a_range_that_held_out_rows_back(folder: Path) -> None:
+    out = folder / "decisions.csv"
+    said = json.loads(call("decide", folder / "model.dffl", folder / "new.csv", "--client", "south", "-o", out, "--json"))
+    written = pd.read_csv(out)
+    assert list(written.columns) == ["x_1", "x_2", "x_3", "short"]
+    assert (written.sum(axis=1) >= 2 - 1e-9).all()
+    np.testing.assert_array_equal(written, np.round(written))
+    pd.testing.assert_frame_equal(pd.DataFrame(said["decisions"]), written, check_dtype=False)
+    assert said["expected"]["low"] <= said["expected"]["median"] <= said["expected"]["high"]
+    assert (said["expected"]["rows"], said["unit"]) == (6, "EUR")
+    # The range is that of the decisions on the test rows.
+    model = OwnModel.load(folder / "model.dffl")
+    rows = pd.read_csv(folder / "south.csv").tail(6)
+    x = model.encoding.features(rows[["day", "temp", "kind"]], "south")
+    cost = np.sum(model.fit.decide("south", x) * rows[["price_1", "price_2", "price_3"]].assign(short=90.0), axis=1)
+    assert said["expected"]["median"] == pytest.approx(float(np.median(cost)), rel=1e-6)
+    assert "north" in call("decide", folder / "model.dffl", folder / "new.csv", "-c", "nobody", code=3)
+    assert list(json.loads(call("decide", folder / "model.dffl", folder / "new.csv", "-c", "north", "--json"))["decisions"][0]) == [
+        "price_1", "price_2", "price_3",
+    ]  # fmt: skip
+
+
+def test_an_exported_model_decides_and_holds_nothing_of_the_others(folder: Path) -> None:
+    out = folder / "south.dffl"
+    call("export", folder / "model.dffl", "--client", "south", "-o", out)
+    alone, whole = OwnModel.load(out), OwnModel.load(folder / "model.dffl")
+    assert list(alone.fit.members) == ["south"]
+    assert "north" not in json.dumps(alone.fit.about)
+    assert set(alone.fit.history["client"]) <= {"south"}
+    assert alone.fit.shared is None
+    decided = [call("decide", path, folder / "new.csv", "-c", "south", "--json") for path in (out, folder / "model.dffl")]
+    assert json.loads(decided[0])["decisions"] == json.loads(decided[1])["decisions"]
+    assert whole.fit.members.keys() == {"north", "south"}
+    assert "exported model of one client" in call("report", out, "-o", folder / "r.html", code=3)
+
+
+def test_the_report_of_a_model(folder: Path) -> None:
+    pytest.importorskip("plotly")
+    out = folder / "report.html"
+    call("report", folder / "model.dffl", "-o", out)
+    page = out.read_text()
+    assert all(name in page for name in ("north", "south", "finetune", "local-tuned"))
+    assert len(page) < 6_000_000
+
+
+def test_advise_bounds_and_compare_take_the_same_file(folder: Path) -> None:
+    toml = folder / "federation.toml"
+    advised = json.loads(call("advise", toml, "--quick", "--folds", "3", "--json"))
+    assert {row["client"] for row in advised["clients"]} == {"north", "south"}
+    assert advised["blocks"]
+    bounded = json.loads(call("bounds", toml, "--no-search", "--json"))
+    assert bounded["convex_hulls"] == ["south"]
+    compared = json.loads(call("compare", toml, "--method", "fedavg", "--starts", "1", "--json", "-q"))
+    assert {"fedavg", "finetune", "local-tuned"} <= {row["method"] for row in compared["clients"]}
+
+
+def test_what_is_refused_leaves_nothing_behind(folder: Path, tmp_path: Path) -> None:
+    lines = call("fit", folder / "none.toml", "-o", tmp_path / "m.dffl", code=3)
+    assert "no such file" in lines
+    (tmp_path / "bad.toml").write_text(TOML.replace("top-k", "top-q").replace('"north.csv"', '"gone.csv"'))
+    lines = call("fit", tmp_path / "bad.toml", "-o", tmp_path / "m.dffl", code=3)
+    assert "gone.csv" in lines
+    assert "top-q" in lines
+    table(3, 3).drop(columns=["temp"]).to_csv(tmp_path / "less.csv", index=False)
+    assert "temp" in call(
+        "decide", folder / "model.dffl", tmp_path / "less.csv", "-c", "north", "-o", tmp_path / "d.csv", code=3
+    )
+    assert "folder that exists" in call("fit", folder / "federation.toml", "-o", tmp_path / "no" / "m.dffl", code=3)
+    plain = dffl.fit(dffl.synthetic.knapsack(clients=2, dim=4, samples=10), "mean-cost", progress=False)
+    plain.save(tmp_path / "plain.dffl")
+    assert "is no model of `dffl fit`" in call("decide", tmp_path / "plain.dffl", folder / "new.csv", "-c", "north", code=3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.toml", "less.csv", "plain.dffl"]
+
+
+def test_a_decision_outside_its_constraints_is_never_passed_on(folder: Path) -> None:
+    members = OwnModel.load(folder / "model.dffl").fit.members
+    require_feasible("south", members["south"].set, np.array([[1.0, 1, 0, 0]]))
+    require_feasible("north", members["north"].set, np.array([[0.0, 1, 0]]))
+    for name, wrong in (("south", [[1.0, 0, 0, 0]]), ("south", [[0.5, 1, 1, 0]]), ("north", [[1.0, 1, 0]])):
+        with pytest.raises(RuntimeError, match="row 0 violates its constraints"):
+            require_feasible(name, members[name].set, np.array(wrong))
+
+
+def test_init_writes_an_example_that_is_read_and_overwrites_nothing(tmp_path: Path) -> None:
+    said = call("init", tmp_path / "mine")
+    assert "fit" in said
+    assert (tmp_path / "mine" / "federation.toml").exists()
+    call("init", tmp_path / "mine", code=3)
