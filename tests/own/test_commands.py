@@ -115,9 +115,8 @@ def test_decisions_have_names_helpers_and_a_range_that_held_out_rows_back(folder
     cost = np.sum(model.fit.decide("south", x) * rows[["price_1", "price_2", "price_3"]].assign(short=90.0), axis=1)
     assert said["expected"]["median"] == pytest.approx(float(np.median(cost)), rel=1e-6)
     assert "north" in call("decide", folder / "model.dffl", folder / "new.csv", "-c", "nobody", code=3)
-    assert list(json.loads(call("decide", folder / "model.dffl", folder / "new.csv", "-c", "north", "--json"))["decisions"][0]) == [
-        "price_1", "price_2", "price_3",
-    ]  # fmt: skip
+    north = json.loads(call("decide", folder / "model.dffl", folder / "new.csv", "-c", "north", "--json"))
+    assert list(north["decisions"][0]) == ["price_1", "price_2", "price_3"]
 
 
 def test_an_exported_model_decides_and_holds_nothing_of_the_others(folder: Path) -> None:
