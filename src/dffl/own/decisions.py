@@ -34,8 +34,7 @@ class Decided:
 
     def show(self, console: Console) -> None:
         """Print the first decisions, the range, and where all of them are."""
-        with pd.option_context("display.width", 140, "display.max_columns", 12, "display.float_format", "{:.4g}".format):
-            console.print(self.decisions.head(10).to_string())
+        console.print(self.decisions.head(10).to_string(max_cols=12, float_format="{:.4g}".format))
         if len(self.decisions) > 10:
             console.print(f"... {len(self.decisions)} rows in all")
         console.print(f"\n{self.words}")
