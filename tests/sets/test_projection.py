@@ -90,7 +90,9 @@ def project(s: FeasibleSet, v: np.ndarray, dtype: str = "float64") -> np.ndarray
 
 
 def test_every_family_is_here() -> None:
-    assert {type(s).__name__ for s in SETS.values()} == {name for name, family in FeasibleSet.families.items() if family.convex}
+    convex = {name for name, family in FeasibleSet.families.items() if family.convex is True}
+    # Programs with helpers or whole numbers cannot project; Lifted, Shadow and Padded are other forms of a set.
+    assert {type(s).__name__ for s in SETS.values()} == (convex - {"Padded"}) | {"Polytope"}
 
 
 @every_family

@@ -45,7 +45,9 @@ every_family = pytest.mark.parametrize("s", SETS.values(), ids=SETS.keys())
 
 
 def test_every_family_is_here() -> None:
-    assert {type(s).__name__ for s in SETS.values()} == set(FeasibleSet.families)
+    # Sets of programs and functions have tests of their own; Lifted, Shadow and Padded are other forms of a set.
+    elsewhere = {"MixedInteger", "ModelFile", "Battery", "Solver", "Lifted", "Shadow", "Padded"}
+    assert {type(s).__name__ for s in SETS.values()} == set(FeasibleSet.families) - elsewhere
 
 
 @every_family

@@ -257,7 +257,7 @@ class FeasibleSet(eqx.Module):
 
     def _single(self, what: str) -> Self:
         if self.batch_shape:
-            raise ValueError(f"{what} is of one set; this is a stack of shape {self.batch_shape}: index it first")
+            raise ValueError(f"{what}() is of one set; this is a stack of shape {self.batch_shape}: index it first")
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -33,6 +34,7 @@ class ProgramSet(HostSet):
     _whole: bool = eqx.field(static=True)
     """Some columns are whole numbers."""
 
+    @abstractmethod
     def __init__(
         self,
         dim: int,
