@@ -1,6 +1,6 @@
 """dffl's integer models beside PyEPO's, in one run on one machine.
 
-    pip install '.[peers]' pyomo
+    pip install '.[peers]'
     python -m benchmarks.integer [--quick] [--only knapsack path battery oracles] [--seeds 5] [--out results/integer]
 
 Writes results/integer/{runs,table,oracles}.csv and about.json, and prints the tables. --quick takes two seeds and tiny sizes.

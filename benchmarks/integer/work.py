@@ -86,25 +86,27 @@ def path(case: Case, seed: int, x: Array, c: Array) -> dict[str, Array]:
 
 
 def battery(case: Case, seed: int) -> dict[str, Array]:
-    """Prices of 24 hours with peaks in the morning and the evening, low and at times negative where there is sun and wind.
+    """Prices of 24 hours with peaks in the morning and the evening, low and at times negative where there is sun or wind.
 
-    Features: sun, wind, cold, weekend and the level of the prices. Each client has a share of sun and wind of its own.
+    Features: sun, wind by night, by day and in the evening, cold, weekend and the level of the prices. How much sun and wind
+    lower the prices is each client's own.
     """
     rng = np.random.default_rng([3, seed])
     hour = np.arange(HOURS)
-    peaks = 25 * np.exp(-(((hour - 8) / 2.0) ** 2)) + 40 * np.exp(-(((hour - 19) / 2.5) ** 2))
-    noon = np.exp(-(((hour - 13) / 3.0) ** 2))
+
+    def bump(middle: float, width: float) -> Array:
+        return np.exp(-(((hour - middle) / width) ** 2))
+
     days = (case.clients, case.samples + case.test)
-    sun, wind, cold = rng.beta(2, 2, days), rng.gamma(2, 0.5, days), rng.normal(size=days)
-    weekend, level = (rng.random(days) < 2 / 7).astype(float), rng.normal(size=days)
-    solar, windy = rng.uniform(70, 110, case.clients), rng.uniform(10, 30, case.clients)
-    c = (
-        (55 + 8 * level - 10 * weekend - windy[:, None] * wind)[..., None]
-        + (1 - 0.3 * weekend + 0.2 * cold)[..., None] * peaks
-        - (solar[:, None] * sun)[..., None] * noon
-        + 8 * rng.normal(size=(*days, HOURS))
-    )
-    x = np.stack([sun, wind, cold, weekend, level], axis=-1)
+    sun, cold, level = rng.beta(1.2, 1.2, days), rng.normal(size=days), rng.normal(size=days)
+    winds = [rng.gamma(1.5, 0.6, days) for _ in range(3)]
+    weekend = (rng.random(days) < 2 / 7).astype(float)
+    c = 60 + 8 * level[..., None] + 5 * rng.normal(size=(*days, HOURS))
+    c += ((20 + 8 * cold) * (1 - weekend))[..., None] * bump(8, 2) + (30 + 8 * cold)[..., None] * bump(19, 2.5)
+    for size, weather, middle in ((65, sun, 13), (25, winds[0], 2), (25, winds[1], 11), (25, winds[2], 20)):
+        own = rng.uniform(0.7, 1.3, (case.clients, 1)) * size
+        c -= (own * weather)[..., None] * bump(middle, 3)
+    x = np.stack([sun, *winds, cold, weekend, level], axis=-1)
     devices = {"capacity": rng.uniform(2, 5, case.clients), "efficiency": rng.uniform(0.8, 0.92, case.clients)}
     return _split(case, x, c) | devices | start(rng, x.shape[-1], HOURS, case.hidden)
 
