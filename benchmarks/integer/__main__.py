@@ -88,6 +88,7 @@ def compared(what: str, children: Children, data: dict[str, np.ndarray], case: w
         lost = found["regret"] if kind == "battery" else work.regret(kind, full, out["predicted"])
         about = {"what": what, "name": name, "seed": seed, "clients": clients, "seconds": found["seconds"]}
         about |= {"again": found.get("again"), "all": found["seconds"] * case.clients / clients, "calls": found["calls"]}
+        about |= {"processor": found["processor"] * case.clients / clients, "processor_again": found.get("processor_again")}
         rows += [about | {"load": before, "regret": float(np.mean(lost)), "first": lost[0], "who": found["who"]}]
         probes |= {name: out} if "value" in out else {}
         children.note(f"{what}, seed {seed}: {name}: {found['seconds']:.1f} s, regret {100 * np.mean(lost):.2f} %")
@@ -134,7 +135,8 @@ def oracles(children: Children, seconds: float) -> list[dict[str, Any]]:
         found = children.run(*command, "--seconds", str(seconds))
         if found is not None:
             rate = found["calls_per_second"]
-            rows.append({"name": name, "calls a second": rate, "aim": aim, "load": before, "repeats": found["repeats"]})
+            row = {"name": name, "calls a second": rate, "calls a processor second": found.get("calls_per_processor_second")}
+            rows.append(row | {"aim": aim, "load": before, "repeats": found["repeats"]})
             children.note(f"{name}: {rate:,.0f} calls a second")
 
     for name, aim in ORACLES.items():
@@ -182,7 +184,7 @@ def main() -> None:
     about["cases"] |= {name: asdict(size(case)) for name, case in work.PATHS.items()}
     about |= {"who": sorted({row["who"] for row in rows if "who" in row}), "failed": children.failed}
     tables.show(rows, calls, about)
-    tables.write(options.out, rows, calls, about)
+    tables.write(options.out, rows, calls, about, "" if set(options.only) == set(PARTS) else f"-{'-'.join(options.only)}")
 
 
 if __name__ == "__main__":

@@ -74,16 +74,17 @@ def run(kind: str, way: str, data: dict[str, np.ndarray], case: work.Case, seed:
         "gradient_clip": work.CLIP, "tau": work.TAU, "seed": seed, "network": network(data, case.hidden),
         "relax": way == "relax",
     }  # fmt: skip
-    seconds = []
+    seconds, processor = [], []
     for _ in range(2 if way == "dp" else 1):  # sets that keep answers would find them again
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         chosen = sets(kind, way, data)
         train = federation(data, chosen, maximize)
         fit = dffl.fit(train, "local", progress=False, **settings)
         seconds.append(time.perf_counter() - begin)
+        processor.append(time.process_time() - used)
     samples = case.clients * case.samples
     found: dict[str, Any] = {"who": f"dffl {dffl.__version__}", "seconds": seconds[0], "again": seconds[-1]}
-    found |= {"calls": samples * (case.epochs + 1)}
+    found |= {"processor": processor[0], "processor_again": processor[-1], "calls": samples * (case.epochs + 1)}
     if kind == "battery":
         test = federation(data, chosen, maximize, "_test")
         found["regret"] = fit.evaluate(test)["relative_regret"].tolist()

@@ -41,7 +41,10 @@ def summary(rows: Rows) -> Rows:
         if timed:
             line["seconds"] = float(np.median([row["all"] for row in timed]))
             line["seconds, again"] = float(np.median([row["again"] or row["all"] for row in timed]))
+            line["processor seconds"] = float(np.median([row["processor"] for row in timed]))
+            line["processor seconds, again"] = float(np.median([row["processor_again"] or row["processor"] for row in timed]))
             line["calls a second"] = float(np.median([row["calls"] / (row["again"] or row["seconds"]) for row in timed]))
+            line["load"] = float(np.median([row["load"] for row in timed]))
         for key, label in (("regret", "regret"), ("first", "regret of client 1")):
             values = 100 * np.array([row[key] for row in mine])
             line[f"{label}, %"] = float(values.mean())
@@ -102,18 +105,18 @@ def show(rows: Rows, calls: Rows, about: dict[str, Any]) -> None:
     print(json.dumps(about, indent=1))
 
 
-def write(folder: Path, rows: Rows, calls: Rows, about: dict[str, Any]) -> None:
-    """Write the tables, the rows they come from, and what the run was."""
+def write(folder: Path, rows: Rows, calls: Rows, about: dict[str, Any], part: str = "") -> None:
+    """Write the tables, the rows they come from, and what the run was; ``part`` ends the names of a run of some parts."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = {"runs": rows, "training": summary(rows), "differences": paired(rows), "spo_plus": checks(rows), "oracles": calls}
     for name, table in tables.items():
         if table:
             heads = list(dict.fromkeys(key for row in table for key in row))
-            with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+            with (folder / f"{name}{part}.csv").open("w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, heads, lineterminator="\n")
                 writer.writeheader()
                 writer.writerows([{key: _short(value) for key, value in row.items()} for row in table])
-    (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    (folder / f"about{part}.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 def _short(value: Any) -> Any:
