@@ -89,7 +89,8 @@ def compared(what: str, children: Children, data: dict[str, np.ndarray], case: w
         about = {"what": what, "name": name, "seed": seed, "clients": clients, "seconds": found["seconds"]}
         about |= {"again": found.get("again"), "all": found["seconds"] * case.clients / clients, "calls": found["calls"]}
         about |= {"processor": found["processor"] * case.clients / clients, "processor_again": found.get("processor_again")}
-        rows += [about | {"load": before, "regret": float(np.mean(lost)), "first": lost[0], "who": found["who"]}]
+        about |= {"load": before, "regret": float(np.mean(lost)), "first": lost[0], "who": found["who"]}
+        rows.append(about | {"each client's": " ".join(f"{one:.5f}" for one in lost)})
         probes |= {name: out} if "value" in out else {}
         children.note(f"{what}, seed {seed}: {name}: {found['seconds']:.1f} s, regret {100 * np.mean(lost):.2f} %")
         for warning in found.get("warnings", []):
@@ -101,19 +102,36 @@ def compared(what: str, children: Children, data: dict[str, np.ndarray], case: w
     if rows and naive is not None:
         first = {"what": what, "name": "mean cost", "seed": seed, "clients": case.clients, "who": "the naive choice"}
         rows.append(first | {"regret": float(np.mean(naive)), "first": naive[0]})
-    return rows + differences(what, seed, probes)
+    return rows + differences(what, seed, full, probes)
 
 
-def differences(what: str, seed: int, probes: dict[str, dict[str, np.ndarray]]) -> list[dict[str, Any]]:
-    """The largest difference of dffl's value and gradient of SPO+ to PyEPO's, relative where numbers are larger than 1."""
-    rows = []
-    for mine, theirs in ((a, b) for a in probes for b in probes if a.startswith("dffl") and b.startswith("PyEPO")):
+def differences(
+    what: str, seed: int, data: dict[str, np.ndarray], probes: dict[str, dict[str, np.ndarray]]
+) -> list[dict[str, Any]]:
+    """The largest difference of dffl's value and gradient of SPO+ to PyEPO's, relative where numbers are larger than 1.
+
+    Both compute in float32. How far each value is from the judge's, in float64, says whose rounding it is.
+    """
+    rows, pairs = [], [(a, b) for a in probes for b in probes if a.startswith("dffl") and b.startswith("PyEPO")]
+    exact = exact_values(what, data) if pairs else np.zeros(0)
+    for mine, theirs in pairs:
         row: dict[str, Any] = {"what": f"{what}: SPO+", "name": f"{mine} and {theirs}", "seed": seed}
-        for part in ("value", "gradient"):
-            a, b = probes[mine][part], probes[theirs][part]
-            row[part] = float((np.abs(a - b) / np.maximum(1, np.abs(b))).max())
-        rows.append(row)
+        row |= {part: largest(probes[mine][part], probes[theirs][part]) for part in ("value", "gradient")}
+        row |= {"dffl to float64": largest(probes[mine]["value"], exact)}
+        rows.append(row | {"PyEPO to float64": largest(probes[theirs]["value"], exact)})
     return rows
+
+
+def largest(a: np.ndarray, b: np.ndarray) -> float:
+    """The largest difference, relative where b is larger than 1."""
+    return float((np.abs(a - b) / np.maximum(1, np.abs(b))).max())
+
+
+def exact_values(what: str, data: dict[str, np.ndarray]) -> np.ndarray:
+    """SPO+ by the judge's decisions, in float64."""
+    asked = 2 * data["probe_guess"].astype(float) - data["probe_c"].astype(float)
+    reply = work.decided("path" if what.startswith("path") else what, data, 0, asked)
+    return np.abs((asked * (reply - data["probe_w"])).sum(axis=1))  # never negative: the sense does not matter
 
 
 def paths(children: Children, name: str, case: work.Case, seed: int) -> list[dict[str, Any]]:

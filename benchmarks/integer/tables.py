@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 Rows = list[dict[str, Any]]
+PROBED = ("value", "gradient", "dffl to float64", "PyEPO to float64")
 PACKAGES = ("jax", "numpy", "highspy", "pyepo", "torch", "ortools", "pyomo")
 
 
@@ -59,7 +60,7 @@ def checks(rows: Rows) -> Rows:
     pairs = dict.fromkeys((row["what"], row["name"]) for row in rows if "gradient" in row)
     for what, name in pairs:
         mine = [row for row in rows if (row["what"], row["name"]) == (what, name)]
-        found.append({"what": what, "pair": name} | {part: max(row[part] for row in mine) for part in ("value", "gradient")})
+        found.append({"what": what, "pair": name} | {part: max(row[part] for row in mine) for part in PROBED})
     return found
 
 
