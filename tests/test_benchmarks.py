@@ -1,0 +1,60 @@
+"""The judge of `python -m benchmarks.integer`, and one tiny training of each competitor."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import dffl
+
+work = pytest.importorskip("benchmarks.integer.work", reason="benchmarks/ is not here")
+
+TINY = {"clients": 1, "samples": 6, "test": 5, "epochs": 1, "batch": 3}
+
+
+def test_the_judge_packs_as_trying_everything_does() -> None:
+    rng = np.random.default_rng(0)
+    weights, capacity = rng.integers(1, 9, 8), 17
+    plans = np.array([w for w in product((0, 1), repeat=8) if weights @ w <= capacity])
+    profits = rng.normal(size=(50, 8))
+    found = work.packings(profits, weights, capacity)
+    assert (found @ weights <= capacity).all()
+    np.testing.assert_allclose((found * profits).sum(axis=1), (profits @ plans.T).max(axis=1), rtol=1e-12)
+
+
+def test_the_judge_walks_as_our_oracle_does() -> None:
+    s = dffl.ShortestPath(*work.GRID)
+    assert work.arcs() == s.arcs
+    costs = np.random.default_rng(0).normal(size=(50, s.dim))
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(work.shortest(costs), s.solve(costs))
+
+
+def test_regret_is_zero_at_the_truth_and_not_elsewhere() -> None:
+    data = work.knapsack(replace(work.KNAPSACK, **TINY), 0)
+    assert work.regret("knapsack", data, data["c_test"]) == [0.0]
+    assert 0 < work.regret("knapsack", data, -data["c_test"])[0] <= 1
+
+
+@pytest.mark.parametrize("command", ["ours knapsack dp", "epo train knapsack scip"])
+def test_competitors_train(command: str, tmp_path: Path) -> None:
+    if command.startswith("epo") and any(find_spec(name) is None for name in ("pyepo", "torch", "ortools")):
+        pytest.skip("needs PyEPO, PyTorch and OR-Tools")
+    from benchmarks.integer.__main__ import with_probe
+    from benchmarks.integer.children import Children
+
+    case = replace(work.KNAPSACK, **TINY)
+    work.written(tmp_path / "data.npz", with_probe("knapsack", work.knapsack(case, 0)))
+    children = Children(tmp_path)
+    found = children.run(*command.split(), "data.npz", "out.npz", "--case", json.dumps(asdict(case)))
+    assert found is not None, children.failed
+    out = work.read(tmp_path / "out.npz")
+    assert out["predicted"].shape == (1, 5, work.ITEMS)
+    assert np.abs(out["gradient"]).max() == 2
