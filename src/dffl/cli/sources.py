@@ -38,7 +38,7 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
         made = read(path)
         return Source(made.train, f"{len(made.train)} clients of {path}", made.order is not None)
     if not path.exists():
-        known = f"{', '.join(NAMED)}, a federation.toml, or a market's panel (see dffl energy)"
+        known = f"{', '.join(NAMED)}, or a market's panel (see dffl energy), or a federation.toml"
         raise ValueError(f"SOURCE must be {known}, found {source!r}")
     from dffl.cases.energy import data as energy
 
