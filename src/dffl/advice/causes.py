@@ -45,7 +45,7 @@ class Cause(NamedTuple):
     cause: str
     """One of `CAUSES`: neither, if it does no better at the others; unclear, if samples disagree; none, if it does not."""
     share: float = float("nan")
-    """How much of the difference between the client and the others goes with its constraint, in [0, 1]; the rest with prices."""
+    """How much of the difference between the client and the others goes with its constraint, in [0, 1]."""
 
 
 class Cell(NamedTuple):
