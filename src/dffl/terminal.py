@@ -30,6 +30,7 @@ class Exit(IntEnum):
     USAGE = 2
     BAD_INPUT = 3
     DIVERGED = 4
+    QUORUM_LOST = 5
     INTERRUPTED = 130
 
 

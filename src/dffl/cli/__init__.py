@@ -12,7 +12,9 @@ from dffl.cases.advice.command import advice_study
 from dffl.cases.energy.command import energy
 from dffl.cases.leaderboard.command import leaderboard
 from dffl.cases.paper.command import paper
+from dffl.cli.federation import federation
 from dffl.cli.own import register
+from dffl.cli.site import site
 from dffl.interrupts import interruptible
 from dffl.terminal import (
     Exit,
@@ -164,6 +166,8 @@ app.command()(paper)
 app.command()(leaderboard)
 app.command("advice-study")(advice_study)
 app.add_typer(energy, name="energy")
+app.add_typer(federation, name="federation")
+app.add_typer(site, name="site")
 
 
 def main() -> Any:

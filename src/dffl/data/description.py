@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -56,6 +57,12 @@ def read(path: str | PathLike[str]) -> Description:
     with problems.catching():
         content = parse(path)
     problems.stop()
+    return described(path, content)
+
+
+def described(path: Path, content: Mapping[str, Any]) -> Description:
+    """What the content of a file describes; paths in it are relative to the file."""
+    problems = Problems()
     plan = read_plan(path, content, problems)
     made = Assembly(plan, problems).parts()
     problems.stop()

@@ -65,15 +65,17 @@ def train(
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
     starts: int = 1,
+    given: Fit | None = None,
 ) -> TrainedModel:
     """Fit the method of a description and those beside it on the training rows, and judge them on the test rows.
 
     The model of the first start is kept. With three starts or more, harm is told apart from luck. A ``checkpoint`` is a file
-    from which an interrupted training goes on.
+    from which an interrupted training goes on. A fit of the method that is ``given``, as a deployed site has one, is judged
+    as it is, from one start.
     """
     wanted: MethodChoice = (description.method, description.options)
     beside = [_capped(name, description) for name in BESIDE if name != description.method]
-    methods: list[MethodChoice] = [wanted, *beside]
+    methods: list[MethodChoice] = [wanted, *beside] if given is None else beside
     first = int(description.settings.get("seed", 0))
     found: list[Start] = []
     first_fits: dict[str, Fit] = {}
@@ -81,6 +83,8 @@ def train(
         part = checkpoint if checkpoint is None or number == 0 else Path(f"{checkpoint}-start-{number + 1}")
         settings = {**description.settings, "seed": seed}
         fits = fit_all(description.train, methods, progress=progress, checkpoint=part, **settings)
+        if given is not None:
+            fits = {description.method: given, **fits}
         first_fits = first_fits or fits
         found.append(Start.of(fits, description.test))
     kept, table = first_fits[description.method], against(found, description.test)

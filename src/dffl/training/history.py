@@ -49,6 +49,12 @@ class History:
         while self._checked < len(self._entries) - self.LAG:
             self._check()
 
+    def latest(self, job: str) -> dict[str, float]:
+        """What the first client saw in the last call of a job that has no label of its own, such as a client's own model."""
+        self.flush()
+        entry = next(entry for entry in reversed(self._entries) if entry.job == job and not entry.label)
+        return {name: float(value[0]) for name, value in entry.seen._asdict().items()}
+
     def flush(self) -> None:
         """Check everything that has not been checked."""
         while self._checked < len(self._entries):

@@ -109,6 +109,11 @@ class Run:
         if self._processes is not None:
             self._processes.close()
 
+    @property
+    def clients(self) -> int:
+        """How many clients the federation has; at a deployed site, which holds one of them, too."""
+        return len(self.federation)
+
     # What methods ask for.
 
     def trained(self, trainer: Trainer, part: Part = ALL) -> Any:
@@ -278,8 +283,11 @@ class Run:
             return ProcessEngine(self._processes, part)
         divided = part.divide(self.trained_on, self.settings, self.validation)
         kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
-        units = part.units(divided.train, self.settings)
+        units = self._units(part, divided.train)
         return kind(divided.train, part.seeded(self.settings), divided.judge, units)
+
+    def _units(self, part: Part, train: Federation) -> list[Normaliser]:
+        return part.units(train, self.settings)
 
     def _predictor(self, engine: Engine, vector: np.ndarray, unit: Normaliser) -> NetworkPredictor:
         template = engine.template

@@ -74,6 +74,8 @@ class Engine(Protocol):
     """There are samples to judge candidates on."""
     in_process: bool
     """The clients are in this process, so that `kept` costs nothing."""
+    all_answer: bool
+    """Every client that is asked answers. In a deployment some are refused, late or dead, and a round goes on without them."""
 
     def ask(
         self,
@@ -96,7 +98,9 @@ class Engine(Protocol):
         """Put back what `kept` returned."""
 
 
-def in_name_order(answers: Iterable[ClientAnswers], members: np.ndarray, names: Sequence[str]) -> Iterator[tuple[int, Fields]]:
+def in_name_order(
+    answers: Iterable[ClientAnswers], members: np.ndarray, names: Sequence[str], all_answer: bool = True
+) -> Iterator[tuple[int, Fields]]:
     """The answers one by one in the order of the clients' names, each as soon as all before it are there.
 
     Sums then do not depend on the order in which clients answer, nor on who is computed together.
@@ -110,8 +114,10 @@ def in_name_order(answers: Iterable[ClientAnswers], members: np.ndarray, names: 
         while following in waiting:
             yield following, waiting.pop(following)
             following = next(order, None)
-    if following is not None:
+    if following is not None and all_answer:
         raise RuntimeError(f"client {names[following]!r} gave no answer")
+    for member in sorted(waiting, key=lambda member: names[member]):
+        yield member, waiting[member]
 
 
 def gathered(answers: Iterable[ClientAnswers], clients: int) -> Fields:

@@ -115,6 +115,7 @@ class ProcessEngine:
     """One part of the samples of clients that live in processes. An `Engine`."""
 
     in_process = False
+    all_answer = True
 
     def __init__(self, processes: Processes, part: Part):
         self._processes, self._part = processes, part

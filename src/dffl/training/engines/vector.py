@@ -47,6 +47,7 @@ class VectorEngine:
     """A federation laid out for training in one process. An `Engine`."""
 
     in_process = True
+    all_answer = True
 
     def __init__(
         self,

@@ -74,6 +74,15 @@ class ClusteredTrainer(Federated):
         [losses] = site.judge(candidates, np.eye(len(models)), [Loss.of(self.judge)], training=True)
         return np.argmin(losses, axis=1)
 
+    def answer_form(self, engine: Engine, state: ServerState) -> Fields:
+        return {"vector": np.zeros_like(state.shared[0]), "cluster": np.zeros((), int)}
+
+    def refusal(self, fields: Mapping[str, np.ndarray], engine: Engine, state: ServerState) -> str | None:
+        found = super().refusal(fields, engine, state)
+        if found is None and not 0 <= fields["cluster"] < self.clusters:
+            return f"cluster must be below {self.clusters}, found {fields['cluster']}"
+        return found
+
     def combined(
         self,
         aggregator: Aggregator,
@@ -106,9 +115,8 @@ class ClusteredTrainer(Federated):
     def check(self, run: Run, part: Part) -> None:
         super().check(run, part)
         Loss.of(self.judge)
-        clients = len(run.engine(part).names)
-        if self.clusters > clients:
-            raise ValueError(f"clusters must be at most the number of clients, {clients}, found {self.clusters}")
+        if self.clusters > run.clients:
+            raise ValueError(f"clusters must be at most the number of clients, {run.clients}, found {self.clusters}")
         if self.clusters > 1:
             try:
                 self.aggregator(run.settings).check(1)

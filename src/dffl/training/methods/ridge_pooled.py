@@ -39,6 +39,7 @@ class SummedRidge(Trainer):
     """Two visits: one for the sums, one for the errors of each penalty. A given penalty needs only the first."""
 
     name: ClassVar[str] = "ridge-pooled"
+    needs_all_clients: ClassVar[bool] = True
     degree: int = 1
     penalty: float | None = None
 

@@ -27,6 +27,8 @@ class Trainer(ABC):
 
     name: ClassVar[str] = ""
     known: ClassVar[dict[str, type[Trainer]]] = {}
+    needs_all_clients: ClassVar[bool] = False
+    """Its server side puts the answers of all clients together. Without that, a deployed site can train by itself."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from dffl.losses import Loss
 from dffl.randomness import Purpose, stream
 from dffl.training.aggregators import Aggregator, Memory, Moment, Update
-from dffl.training.engines.base import Engine, Fields, in_name_order
-from dffl.training.history import DivergenceError
+from dffl.training.engines.base import ClientAnswers, Engine, Fields, in_name_order
+from dffl.training.history import DivergenceError, History
 from dffl.training.parts import Part
 from dffl.training.schedules import Schedule
 from dffl.training.settings import Settings, trainable
@@ -32,6 +32,17 @@ class ServerState(NamedTuple):
     memory: Memory
 
 
+class Server(Protocol):
+    """What a round needs of where it is held: a `Run` in a simulation, the coordinator's process in a deployment."""
+
+    settings: Settings
+    history: History
+
+    def engine(self, part: Part) -> Engine: ...
+
+    def ask(self, trainer: Trainer, part: Part, members: np.ndarray | None = None, **sent: Any) -> Iterator[ClientAnswers]: ...
+
+
 @dataclass(frozen=True)
 class Federated(Trainer):
     """The rounds. A subclass defines what happens at a client (`visit`), and what else the server remembers.
@@ -44,6 +55,7 @@ class Federated(Trainer):
     aggregate: Aggregator | str | None = None
     """How updates are aggregated; None: as in the run's settings."""
 
+    needs_all_clients: ClassVar[bool] = True
     AGGREGATE: ClassVar[str] = "aggregate/"
 
     def train(self, run: Run, part: Part) -> Any:
@@ -56,7 +68,8 @@ class Federated(Trainer):
             run.save(self, part, state)
         return self.finish(run, part, state)
 
-    def next(self, run: Run, part: Part, state: ServerState) -> ServerState:
+    def next(self, run: Server, part: Part, state: ServerState) -> ServerState:
+        """One round."""
         engine, settings = run.engine(part), self.planned(run.settings)
         # A fold samples clients of its own, as it has a start of its own.
         members = sampled(engine.names, part.seeded(settings), state.round)
@@ -68,7 +81,7 @@ class Federated(Trainer):
         mine = {name.removeprefix(self.AGGREGATE): v for name, v in state.memory.items() if name not in memory}
 
         def updates() -> Iterator[tuple[Update, Fields]]:
-            for member, fields in in_name_order(answers, members, engine.names):
+            for member, fields in in_name_order(answers, members, engine.names, engine.all_answer):
                 if "vector" not in fields:
                     raise ValueError(f"{type(self).__name__}.visit must answer with a field 'vector', found {list(fields)}")
                 self.absorb(memory, fields, float(engine.counts[member]) / samples)
@@ -96,6 +109,23 @@ class Federated(Trainer):
         ``share`` is the client's share of the samples of all clients, also of those that do not take part in the round.
         """
 
+    def answer_form(self, engine: Engine, state: ServerState) -> Fields:
+        """Arrays in the form of one client's answer: what a deployment refuses others than."""
+        return {"vector": np.zeros_like(state.shared)}
+
+    def refusal(self, fields: Mapping[str, np.ndarray], engine: Engine, state: ServerState) -> str | None:
+        """Why one client's answer must not be used, if it must not."""
+        form = self.answer_form(engine, state)
+        if set(fields) != set(form):
+            return f"must have the fields {', '.join(sorted(form))}, found {', '.join(sorted(fields)) or 'none'}"
+        for name, wanted in form.items():
+            found = fields[name]
+            if found.shape != wanted.shape or found.dtype != wanted.dtype:
+                return f"{name} must be {wanted.dtype} of shape {wanted.shape}, found {found.dtype} of shape {found.shape}"
+            if not np.isfinite(found).all():
+                return f"{name} is not finite"
+        return None
+
     def combined(
         self,
         aggregator: Aggregator,
@@ -117,7 +147,7 @@ class Federated(Trainer):
 
     def check(self, run: Run, part: Part) -> None:
         settings = self.planned(run.settings)
-        self.aggregator(settings).check(participants(len(run.engine(part).names), settings.client_fraction))
+        self.aggregator(settings).check(participants(run.clients, settings.client_fraction))
         if self.loss is not None:
             run.require_loss(trainable(self.loss))
 

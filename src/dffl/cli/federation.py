@@ -1,0 +1,198 @@
+"""Commands of the coordinator: `dffl federation ...`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dffl.terminal import Exit, Json, Quiet, answer, answering, shown_progress
+
+federation = typer.Typer(
+    help="Run a federation across machines: the coordinator's side.", no_args_is_help=True, rich_markup_mode="markdown"
+)
+
+FolderPath = Annotated[Path, typer.Argument(metavar="DIR", help="The coordinator's folder, with plan.toml in it.")]
+
+
+@federation.command()
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The coordinator's folder; it is made if there is none.")],
+    json_: Json = False,
+) -> None:
+    """Write a commented plan.toml.
+
+    Example: dffl federation init cold-stores
+    """
+    with answering():
+        from dffl.deploy.create import init as write_plan
+
+        answer(write_plan(folder), json_)
+
+
+@federation.command()
+def create(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan.toml; its folder becomes the coordinator's.")],
+    json_: Json = False,
+) -> None:
+    """Check a plan, and make the keys and certificates of the coordinator.
+
+    Example: dffl federation create cold-stores/plan.toml
+    """
+    with answering():
+        from dffl.deploy.create import create as make
+
+        answer(make(plan), json_)
+
+
+@federation.command()
+def sign(
+    folder: FolderPath,
+    request: Annotated[Path, typer.Argument(metavar="REQUEST", help="What a site wrote with `dffl site request`.")],
+    replace: Annotated[bool, typer.Option(help="Sign a new key for a site that has a kit already.")] = False,
+    json_: Json = False,
+) -> None:
+    """Sign a site's request, and write the kit that it needs to join.
+
+    Example: dffl federation sign cold-stores harbour.request
+    """
+    with answering():
+        from dffl.deploy.create import sign_request
+
+        answer(sign_request(folder, request, replace), json_)
+
+
+@federation.command()
+def serve(folder: FolderPath) -> None:
+    """Listen for sites and hold the rounds; an interrupted run goes on by itself.
+
+    Example: dffl federation serve cold-stores
+    """
+    with answering():
+        from dffl.deploy.server import FederationServer, serving_log
+        from dffl.deploy.state import Folder
+
+        found = Folder(folder)
+        FederationServer(found, serving_log(found)).serve(typer.echo)
+
+
+@federation.command()
+def train(
+    folder: FolderPath,
+    new: Annotated[bool, typer.Option("--new", help="Begin a new run, even if the last one could go on.")] = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Start a run, or go on with the last one, and show each round until it ends. The coordinator must be serving.
+
+    Example: dffl federation train cold-stores
+    """
+    with answering():
+        from dffl.deploy.following import RunResult, follow
+        from dffl.deploy.plan import read_plan
+        from dffl.deploy.server import FAILED, ask
+        from dffl.deploy.state import LOST, Folder
+
+        found, plan = Folder(folder), read_plan(folder / "plan.toml")
+        asked_at = time.time()
+        ask(found, "train", new=new)
+        while (found.control / "train").exists() or (run := found.latest()) is None or not _begun(run, asked_at):
+            time.sleep(0.1)
+        result: RunResult = follow(found, run, plan.sites, shown_progress(quiet) is None and not json_)
+        answer(result, json_)
+        if result.status == LOST:
+            raise typer.Exit(Exit.QUORUM_LOST)
+        if result.status == FAILED:
+            raise typer.Exit(Exit.FAILED)
+
+
+def _begun(run: Path, since: float) -> bool:
+    """The coordinator has taken up the run after this moment."""
+    path = run / "run.json"
+    return path.exists() and path.stat().st_mtime >= since - 1
+
+
+@federation.command()
+def status(folder: FolderPath, json_: Json = False) -> None:
+    """Show where the last run stands, site by site.
+
+    Example: dffl federation status cold-stores
+    """
+    with answering():
+        from dffl.deploy.following import RunResult
+        from dffl.deploy.plan import read_plan
+        from dffl.deploy.state import Folder
+
+        plan, run = read_plan(folder / "plan.toml"), Folder(folder).latest()
+        if run is None:
+            raise ValueError(f"{folder}: has no run yet; type dffl federation train {folder}")
+        answer(RunResult.of(run, plan.sites), json_)
+
+
+@federation.command()
+def stop(
+    folder: FolderPath,
+    server: Annotated[bool, typer.Option("--server", help="Stop the coordinator's process too.")] = False,
+) -> None:
+    """Stop the run; its state is kept, and `train` goes on from the last round.
+
+    Example: dffl federation stop cold-stores --server
+    """
+    with answering():
+        from dffl.deploy.server import ask, is_held
+        from dffl.deploy.state import Folder
+
+        found = Folder(folder)
+        ask(found, "stop", what="server" if server else "run")
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if is_held(folder / "server.lock") is None if server else not (found.control / "stop").exists():
+                typer.echo("stopped; the state is kept")
+                return
+            time.sleep(0.1)
+        raise OSError(f"{folder}: the coordinator did not answer within 30 s; look at {found.log}")
+
+
+@federation.command()
+def logs(folder: FolderPath, lines: Annotated[int, typer.Option(help="So many of the last lines.")] = 40) -> None:
+    """Print the last lines of the coordinator's log.
+
+    Example: dffl federation logs cold-stores
+    """
+    with answering():
+        from dffl.deploy.state import Folder
+        from dffl.terminal import printable
+
+        path = Folder(folder).log
+        if not path.exists():
+            raise ValueError(f"{path}: there is no such file; the coordinator has not served yet")
+        for line in path.read_text(encoding="utf-8").splitlines()[-lines:]:
+            typer.echo(printable(line))
+
+
+@federation.command()
+def demo(
+    sites: Annotated[int, typer.Option(help="How many sites, from 2 to 20.", min=2, max=20)] = 3,
+    rounds: Annotated[int, typer.Option(help="Federated rounds.", min=1, max=1000)] = 10,
+    method: Annotated[str, typer.Option(help="The method.")] = "finetune",
+    kill: Annotated[str | None, typer.Option(help="Kill a site in a round and start it again: SITE@ROUND.")] = None,
+    figure: Annotated[Path, typer.Option(help="Where to write the picture of rounds and outcomes.")] = Path(
+        "dffl-federation.png"
+    ),
+    json_: Json = False,
+) -> None:
+    """A whole federation on this machine: real processes, certificates, rounds, and the comparison with dffl.fit.
+
+    Example: dffl federation demo --sites 3 --rounds 10 --kill site-2@4
+    """
+    with answering():
+        from dffl.terminal import require_picture
+
+        if not json_:
+            require_picture(figure)
+        from dffl.deploy.demo import run
+
+        shown = (lambda line: None) if json_ else typer.echo
+        answer(run(sites, rounds, method, kill, None if json_ else figure, shown), json_)

@@ -1,0 +1,68 @@
+"""Commands of a site: `dffl site ...`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dffl.terminal import Json, Quiet, answer, answering
+
+site = typer.Typer(help="Take part in a federation: a site's side.", no_args_is_help=True, rich_markup_mode="markdown")
+
+KitPath = Annotated[Path, typer.Argument(metavar="KIT", help="What the coordinator sent back for the request.")]
+ClientPath = Annotated[Path, typer.Option("--client", "-c", help="The site's own file: a [client] with its table and its set.")]
+FOLDER = "The site's own folder, with its private key; by default NAME-site."
+
+
+@site.command()
+def request(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The site's name in the plan.")],
+    folder: Annotated[Path | None, typer.Option(help=FOLDER)] = None,
+    json_: Json = False,
+) -> None:
+    """Make a private key, which stays here, and a request for a certificate, which goes to the coordinator.
+
+    Example: dffl site request harbour
+    """
+    with answering():
+        from dffl.deploy.create import request as make
+
+        answer(make(name, folder or Path(f"{name}-site")), json_)
+
+
+@site.command()
+def check(kit: KitPath, client: ClientPath, json_: Json = False) -> None:
+    """Check the site's own data against the plan; nothing is sent.
+
+    Example: dffl site check harbour.kit --client my-site.toml
+    """
+    with answering():
+        from dffl.deploy.credentials import Kit
+        from dffl.deploy.joining import check as compare
+
+        answer(compare(Kit.read(kit), client), json_)
+
+
+@site.command()
+def join(
+    kit: KitPath,
+    client: ClientPath,
+    folder: Annotated[Path | None, typer.Option(help=FOLDER)] = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take part: wait for rounds, train on the site's own rows, and keep a model of one's own.
+
+    After a crash the same command goes on with the site's own state.
+
+    Example: dffl site join harbour.kit --client my-site.toml
+    """
+    with answering():
+        from dffl.deploy.credentials import Kit
+        from dffl.deploy.joining import join as take_part
+
+        found = Kit.read(kit)
+        shown = (lambda line: None) if quiet or json_ else (lambda line: typer.echo(line, err=True))
+        answer(take_part(found, client, folder or Path(f"{found.name}-site"), shown), json_)

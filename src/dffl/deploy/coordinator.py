@@ -1,0 +1,239 @@
+"""The coordinator's side: holds a run with whoever is there, and never waits without an end."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dffl.deploy.held_round import HeldRound, QuorumError
+from dffl.deploy.ledger import Ledger
+from dffl.deploy.network import Link
+from dffl.deploy.plan import Plan
+from dffl.deploy.reception import Reception, StopRequestedError
+from dffl.deploy.rounds import Rounds
+from dffl.deploy.site_run import Jobs, federated_jobs, stand_in
+from dffl.deploy.sites import SiteView
+from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, RunState, say
+from dffl.predictor import Normaliser
+from dffl.training.engines.base import Engine, Fields
+from dffl.training.engines.processes import UNIT_FIELDS
+from dffl.training.trainers.federated import Federated, ServerState
+from dffl.training.units import pooled
+
+STAND_IN_ROWS = 100
+"""As many samples as a method may have folds."""
+
+
+class Coordinator(Reception):
+    """One federation: its sites, and at most one run at a time."""
+
+    def __init__(self, plan: Plan, link: Link, log: logging.Logger, stop: Callable[[], str] = lambda: ""):
+        super().__init__(plan, link, log, stop)
+        self.run: RunState | None = None
+        self.status = WAITING
+        self._ledger: Ledger
+        self._held: HeldRound | None = None
+        self._order: Callable[[str], None]
+        self._shared_units: dict[str, Normaliser] = {}
+
+    # A whole run.
+
+    def train(self, folder: Path) -> RunState:
+        """Hold a run from where its folder says it is, to its end."""
+        path = folder / "state.dffl"
+        run = self.run = RunState.read(path) if path.exists() else RunState.new(self.plan.digest)
+        if run.plan != self.plan.digest:
+            self.run = None
+            raise ValueError(f"{folder}: belongs to another plan; begin a new run, or put the plan back as it was")
+        jobs, self._shared_units = self._jobs(), {}
+        self._ledger = Ledger(folder / "rounds.jsonl")
+        self._ledger.keep_before(run.job, run.state.round if run.state is not None else 0)
+        run.write(path)
+        about = {"run": run.run, "jobs": list(jobs), "rounds": self._all_rounds(jobs)}
+        self.status = TRAINING
+        say(folder, TRAINING, **about)
+        for site in self.sites.values():
+            if site.joined:
+                self.joined(site)
+        try:
+            self._wait_for_sites(run)
+            rounds = Rounds(self, path)
+            for place, (name, (trainer, part)) in enumerate(jobs.items()):
+                if place >= run.job:
+                    self.log.info("training %s: rounds begin", name)
+                    rounds.hold(place, trainer, part)
+        except QuorumError as lost:
+            self._end(folder, LOST, str(lost))
+            raise
+        except StopRequestedError as stopped:
+            if not stopped.server:  # else sites wait for the server to come back
+                self._end(folder, STOPPED, str(stopped))
+            raise
+        self.status = FINISHED
+        self._hand_over(run)
+        say(folder, FINISHED, **about, results={site.name: site.results for site in self.sites.values() if site.results})
+        return run
+
+    def serve_finished(self, folder: Path) -> None:
+        """Hand the models of a run that is over to sites that come late."""
+        self.run, self._ledger = RunState.read(folder / "state.dffl"), Ledger(folder / "rounds.jsonl")
+        self.status = FINISHED
+
+    def _end(self, folder: Path, status: str, why: str) -> None:
+        assert self.run is not None
+        say(folder, status, run=self.run.run, why=why)
+        self.log.warning("%s: %s", status, why)
+        self.abandon(why)
+
+    def abandon(self, why: str) -> None:
+        """End the run for the sites that are there."""
+        self.status, self.run = WAITING, None
+        for site in self.sites.values():
+            if site.joined:
+                self.send(site.name, "stop", why=why)
+
+    def _jobs(self) -> Jobs:
+        names = dict.fromkeys(self.plan.sites, max(self.plan.min_rows, STAND_IN_ROWS))
+        with stand_in(names, self.plan.settings, self.plan.inputs, self.plan.dimension) as run:
+            return federated_jobs(run, self.plan.asked)
+
+    def _all_rounds(self, jobs: Jobs) -> int:
+        return sum(trainer.planned(self.plan.settings).rounds for trainer, _ in jobs.values())
+
+    def _wait_for_sites(self, run: RunState) -> None:
+        """Wait for all sites, or for those of the last round if a run goes on; with a quorum it begins when time is up."""
+        last = self._ledger.records[-1] if self._ledger.records else None
+        wanted = set(self.plan.sites if last is None else last.accepted)
+        needed, patience = max(math.ceil(self.plan.quorum * len(self.plan.sites) - 1e-9), 1), self.plan.patience.join
+        deadline = time.monotonic() + patience
+        while not all(self.sites[name].here(run.run) for name in wanted):
+            if time.monotonic() > deadline:
+                missing = [name for name in self.plan.sites if not self.sites[name].here(run.run)]
+                there = len(self.sites) - len(missing)
+                if there < needed:
+                    what = f"{there} of {len(self.sites)} sites joined within {patience:g} s, {needed} are needed"
+                    raise QuorumError(f"{what}; missing: {', '.join(missing)}")
+                break
+            self.step()
+        if self.plan.pools:
+            self._pool_units(run)
+
+    def _pool_units(self, run: RunState) -> None:
+        """Send everybody the units of all sites together."""
+        there = [site for site in self.sites.values() if site.here(run.run)]
+        for part in sorted({part for site in there for part in site.units}):
+            own = [(site.units[part], site.name, site.counts[f"part {part}"]) for site in there if part in site.units]
+            units, names, counts = (list(column) for column in zip(*own, strict=True))
+            self._shared_units[part] = pooled(units, names, counts, self.plan.settings, self.plan.dimension)
+        for site in there:
+            self._send_units(site.name, run)
+
+    def _send_units(self, name: str, run: RunState) -> None:
+        units = {
+            part: {key: np.asarray(getattr(unit, key)) for key in UNIT_FIELDS} for part, unit in self._shared_units.items()
+        }
+        arrays = {f"{part}/{key}": array for part, own in units.items() for key, array in own.items()}
+        self.send(name, "units", run=run.run, units=arrays)
+
+    def _hand_over(self, run: RunState) -> None:
+        """Give every site the shared models, and wait until those that are there have a model of their own."""
+        for site in self.sites.values():
+            if site.here(run.run):
+                self._send_finish(site.name, run)
+        deadline = time.monotonic() + self.plan.patience.round
+        while any(site.joined and site.finished != run.run for site in self.sites.values()) and time.monotonic() < deadline:
+            self.step()
+
+    def _send_finish(self, name: str, run: RunState) -> None:
+        finals = {str(place): final for place, final in enumerate(run.finals)}
+        self.send(
+            name, "finish", run=run.run,
+            rounds={place: final.round for place, final in finals.items()},
+            last={place: 1 + self._ledger.last_accepted(int(place), name) for place in finals},
+            shared={place: final.shared for place, final in finals.items()},
+        )  # fmt: skip
+
+    # What sites say.
+
+    def joined(self, site: SiteView) -> None:
+        if self.run is not None and (self.status == TRAINING or (self.status == FINISHED and site.finished != self.run.run)):
+            self.send(site.name, "open", run=self.run.run)
+
+    def said(self, site: SiteView, kind: str, values: dict[str, Any], size: int) -> None:
+        run, held = self.run, self._held
+        if held is not None:
+            held.received += size
+        if run is None or values["run"] != run.run:
+            self.log.info("%s: %r of another run is left out", site.name, kind)
+        elif kind == "opened":
+            if self.opened(site, run.run, values):
+                self._go_on(site, run)
+        elif kind == "done":
+            site.finished = run.run
+            named = {name: one for name, one in values["scalars"].items() if name in self.plan.results and one.shape == ()}
+            site.results = {name: float(one) for name, one in named.items()}
+            self.log.info("%s: has its own model", site.name)
+        elif held is None or (values["job"], values["round"]) != (held.place, held.round):
+            self.log.info("%s: an answer to another round is left out", site.name)
+        elif site.name not in held.waiting:
+            self.log.info("%s: a second answer, or one that was not asked for, is left out", site.name)
+        elif kind == "answer":
+            held.take_answer(site.name, values)
+        else:
+            held.take_trouble(site.name, values["why"])
+
+    def unreadable(self, site: SiteView, why: str) -> None:
+        if self._held is not None and site.name in self._held.waiting and site.joined:
+            self._held.settle(site.name, f"refused: {why}")
+
+    def _go_on(self, site: SiteView, run: RunState) -> None:
+        """A site can be sent what it is waited for."""
+        if self._shared_units:
+            self._send_units(site.name, run)
+        if self.status == FINISHED:
+            self._send_finish(site.name, run)
+        elif self._held is not None and site.name in self._held.waiting:
+            self._order(site.name)
+
+    # One round.
+
+    def counts(self, place: int) -> np.ndarray:
+        """Each site's number of samples in a training; 0 for one that was not there yet."""
+        return np.array([self.sites[name].counts.get(str(place), 0) for name in self.plan.sites])
+
+    def hold(
+        self,
+        place: int,
+        trainer: Federated,
+        engine: Engine,
+        state: ServerState,
+        members: Sequence[str],
+        sent: Fields,
+        rate: float,
+    ) -> dict[str, Fields]:
+        """Ask these sites in one round, and return what was accepted, when the round has closed and is on record."""
+        assert self.run is not None
+        run = self.run.run
+        held = self._held = HeldRound(self.plan, self.sites, place, trainer, engine, state, members, self.log)
+
+        def order(name: str) -> None:
+            last = self._ledger.last_accepted(place, name)
+            held.sent += self.send(name, "order", run=run, job=place, round=state.round, last=last, rate=rate, sent=sent)
+
+        self._order = order
+        try:
+            for name in members:
+                if self.sites[name].here(run):
+                    order(name)
+            while not held.closed(order, run):
+                self.step()
+        finally:
+            self._held = None
+        self._ledger.add(held.record())
+        return held.fields

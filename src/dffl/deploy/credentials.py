@@ -1,0 +1,237 @@
+"""Certificates: the coordinator's authority signs what a site asks for; a site's private key never leaves it.
+
+The coordinator's folder holds the key of the authority and that of its own server. A site makes its key and a request that
+holds its name and its public key. The coordinator signs the request, and the kit that it hands back holds the site's
+certificate, the authority's certificate and the plan: nothing in it is secret.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dffl.deploy.network import COORDINATOR, Credentials
+from dffl.files import write_whole
+
+YEARS = 2
+EARLIER = dt.timedelta(days=1)
+"""Certificates hold from a day before they were made: clocks differ."""
+NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,46}[A-Za-z0-9])?")
+NAMES = "letters, digits, - and _, at most 48, beginning and ending with a letter or a digit"
+KIT = "dffl-kit-1"
+
+
+def require_site_name(name: Any, where: str) -> str:
+    """A name that a certificate and the network can carry."""
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name.lower() == COORDINATOR:
+        raise ValueError(f"{where}: a site's name is made of {NAMES}, and is not {COORDINATOR!r}, found {name!r:.60}")
+    return name
+
+
+def make_authority(folder: Path, title: str, hosts: list[str]) -> None:
+    """Write the authority's and the server's keys and certificates into a folder that only its owner can read."""
+    from cryptography import x509
+
+    folder.mkdir(mode=0o700, parents=True)
+    authority, server = _new_key(), _new_key()
+    name = _name(f"dffl {title}"[:60])
+    own = _certificate(name, authority.public_key(), name, authority, authority=True)
+    alternatives = [_host(host) for host in hosts]
+    signed = _certificate(_name(COORDINATOR), server.public_key(), name, authority, x509.SubjectAlternativeName(alternatives))
+    write_secret(folder / "authority.key", _private(authority))
+    write_secret(folder / "server.key", _private(server))
+    _write(folder / "authority.crt", _pem(own))
+    _write(folder / "server.crt", _pem(signed))
+
+
+def server_credentials(folder: Path) -> Credentials:
+    """What the coordinator's process needs to listen."""
+    return Credentials(folder / "server.crt", folder / "server.key", folder / "authority.crt")
+
+
+def make_request(folder: Path, name: str) -> Path:
+    """Write a new private key, and a request for a certificate, into a folder of the site's own; the request's path."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    key = _new_key()
+    request = x509.CertificateSigningRequestBuilder().subject_name(_name(name)).sign(key, hashes.SHA256())
+    write_secret(folder / "site.key", _private(key))
+    path = folder / f"{name}.request"
+    _write(path, _pem(request))
+    return path
+
+
+def read_request(path: Path) -> tuple[str, Any, str]:
+    """The name in a request, the request, and the fingerprint of its key, which two people can compare by telephone."""
+    from cryptography import x509
+
+    try:
+        request = x509.load_pem_x509_csr(path.read_bytes())
+        if not request.is_signature_valid:
+            raise ValueError("its signature is wrong")
+        name = str(request.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value)
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no such file; the site writes it with `dffl site request`") from None
+    except (ValueError, IndexError, TypeError) as error:
+        raise ValueError(f"{path}: is no request of `dffl site request`, or was changed ({error!s:.80})") from None
+    return require_site_name(name, str(path)), request, fingerprint(request.public_key())
+
+
+def sign(folder: Path, request: Any, name: str) -> bytes:
+    """The certificate for a request, signed by the authority of this folder."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+
+    authority = x509.load_pem_x509_certificate((folder / "authority.crt").read_bytes())
+    key: Any = serialization.load_pem_private_key((folder / "authority.key").read_bytes(), None)
+    names = x509.SubjectAlternativeName([x509.DNSName(name)])
+    return _pem(_certificate(_name(name), request.public_key(), authority.subject, key, names))
+
+
+def fingerprint(key: Any) -> str:
+    """A digest of a public key, in groups that can be read aloud."""
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    encoded = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    digest = hashes.Hash(hashes.SHA256())
+    digest.update(encoded)
+    text = digest.finalize().hex()[:32]
+    return "-".join(text[start : start + 4] for start in range(0, 32, 4))
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What a site receives: its certificate, the authority's, the plan, and where the coordinator is."""
+
+    name: str
+    certificate: str
+    authority: str
+    plan: str
+    """The text of the plan."""
+
+    def write(self, path: Path) -> None:
+        _write(path, json.dumps({"format": KIT, **self.__dict__}, indent=1).encode())
+
+    @classmethod
+    def read(cls, path: Path) -> Kit:
+        """Read a kit, if it is one and its certificate holds today."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(found, dict) or found.pop("format", None) != KIT:
+                raise ValueError(f"its format is not {KIT}")
+            kit = cls(**found)
+            if not all(isinstance(value, str) for value in found.values()):
+                raise ValueError("a value is no text")
+            certificate = kit._certificate()
+        except FileNotFoundError:
+            raise ValueError(f"{path}: there is no such file; the coordinator makes it with `dffl federation sign`") from None
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"{path}: is no kit of `dffl federation sign`, or was changed ({error!s:.80})") from None
+        now = dt.datetime.now(dt.UTC)
+        since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        if not since <= now <= until:
+            fix = "ask for a new one with `dffl site request`, or put this machine's clock right"
+            raise ValueError(f"{path}: its certificate holds from {since:%Y-%m-%d} to {until:%Y-%m-%d}, and not now; {fix}")
+        return kit
+
+    def _certificate(self) -> Any:
+        from cryptography import x509
+
+        return x509.load_pem_x509_certificate(self.certificate.encode())
+
+    def unpack(self, folder: Path) -> Credentials:
+        """Write the certificates beside the site's own key, which must be the one that they were made for."""
+        key = folder / "site.key"
+        if not key.is_file():
+            fix = "name the folder that `dffl site request` wrote with --folder"
+            raise ValueError(f"{folder}: has no site.key, the private key behind this kit; {fix}")
+        from cryptography.hazmat.primitives import serialization
+
+        own: Any = serialization.load_pem_private_key(key.read_bytes(), None)
+        if own.public_key() != self._certificate().public_key():
+            raise ValueError(f"{folder}: its key is not the one that the kit of {self.name!r} was made for; use that folder")
+        if os.name == "posix" and key.stat().st_mode & 0o077:
+            raise ValueError(f"{key}: can be read by others; type chmod 600 {key}")
+        _write(folder / "site.crt", self.certificate.encode())
+        _write(folder / "authority.crt", self.authority.encode())
+        return Credentials(folder / "site.crt", key, folder / "authority.crt")
+
+
+def write_secret(path: Path, content: bytes) -> None:
+    """A file that only its owner can read."""
+    write_whole(path, lambda where: where.write_bytes(content), mode=0o600)
+
+
+def _write(path: Path, content: bytes) -> None:
+    write_whole(path, lambda where: where.write_bytes(content))
+
+
+def _new_key() -> Any:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _name(common: str) -> Any:
+    from cryptography import x509
+
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common)])
+
+
+def _host(host: str) -> Any:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *more: Any, authority: bool = False) -> Any:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - EARLIER)
+        .not_valid_after(now + dt.timedelta(days=365 * YEARS))
+        .add_extension(x509.BasicConstraints(authority, 0 if authority else None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .add_extension(
+            x509.KeyUsage(
+                digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+                key_agreement=False, key_cert_sign=authority, crl_sign=authority, encipher_only=False, decipher_only=False,
+            ),
+            critical=True,
+        )
+    )  # fmt: skip
+    for extension in more:
+        made = made.add_extension(extension, critical=False)
+    return made.sign(signer, hashes.SHA256())
+
+
+def _private(key: Any) -> bytes:
+    from cryptography.hazmat.primitives import serialization as form
+
+    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+
+
+def _pem(value: Any) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return value.public_bytes(Encoding.PEM)

@@ -1,0 +1,139 @@
+"""Follows a run from its folder: live progress for people, and what came of it, site by site."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from dffl.deploy.ledger import ACCEPTED, OUTCOMES, RoundRecord, counted, read_ledger
+from dffl.deploy.server import FAILED, is_held
+from dffl.deploy.state import FINISHED, LOST, STOPPED, WAITING, Folder, said
+
+LOOK = 0.2
+"""Seconds between two looks at the folder."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Where a run stands or how it ended: one row per site."""
+
+    folder: Path
+    status: str
+    sites: tuple[str, ...]
+    records: list[RoundRecord]
+    about: dict[str, Any]
+
+    @classmethod
+    def of(cls, folder: Path, sites: tuple[str, ...]) -> RunResult:
+        about = said(folder)
+        return cls(folder, about["status"], sites, read_ledger(folder / "rounds.jsonl"), about)
+
+    @property
+    def bytes_per_site(self) -> float:
+        """Mean bytes of messages to and from a site in a round."""
+        asked = sum(len(record.outcomes) for record in self.records)
+        return sum(record.sent + record.received for record in self.records) / asked if asked else 0.0
+
+    def show(self, console: Console) -> None:
+        counts, results = counted(self.records, self.sites), self.about.get("results", {})
+        table = Table(title=f"Run {self.folder.name}: {self.status}, {len(self.records)} rounds", title_justify="left")
+        table.add_column("site", overflow="fold")
+        for outcome in OUTCOMES:
+            table.add_column(outcome, justify="right")
+        names = sorted({name for own in results.values() for name in own})
+        for name in names:
+            table.add_column(name, justify="right")
+        for site in self.sites:
+            numbers = [f"{results[site][name]:.4g}" if name in results.get(site, {}) else "-" for name in names]
+            table.add_row(site, *(str(counts[site][outcome]) for outcome in OUTCOMES), *numbers)
+        console.print(table)
+        for why in self.refusals[:5]:
+            console.print(why, style="yellow")
+        if self.records:
+            seconds = np.median([record.seconds for record in self.records])
+            console.print(f"median round {seconds:.2f} s; {self.bytes_per_site / 1024:.1f} KiB to and from a site in a round")
+        if "why" in self.about:
+            console.print(self.about["why"], soft_wrap=True)
+
+    @property
+    def refusals(self) -> list[str]:
+        """The updates that were refused, each with its reason."""
+        return [
+            f"{site}: job {record.job}, round {record.round}: {outcome}"
+            for record in self.records
+            for site, outcome in record.outcomes.items()
+            if outcome.startswith("refused")
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "run": self.folder.name, "status": self.status, "sites": list(self.sites),
+            "rounds": [record.as_json() for record in self.records], "results": self.about.get("results", {}),
+            "why": self.about.get("why", ""),
+        }  # fmt: skip
+
+
+def follow(folder: Folder, run: Path, sites: tuple[str, ...], shown: bool) -> RunResult:
+    """Wait for the end of a run, with a bar for people; a server that dies ends it too."""
+    with _Bar(shown) as bar:
+        for result in _looks(folder, run, sites):
+            bar.update(result)
+    return RunResult.of(run, sites)
+
+
+def _looks(folder: Folder, run: Path, sites: tuple[str, ...]) -> Iterator[RunResult]:
+    gone = 0
+    while True:
+        result = RunResult.of(run, sites)
+        yield result
+        if result.status in (FINISHED, LOST, STOPPED, FAILED):
+            return
+        gone = 0 if is_held(folder.path / "server.lock") is not None else gone + 1
+        if gone > 10:
+            raise OSError(f"{folder.path}: the coordinator is gone; dffl federation serve {folder.path} goes on with the run")
+        time.sleep(LOOK)
+
+
+class _Bar:
+    """Round, outcomes, loss, bytes and time left, in one line."""
+
+    def __init__(self, shown: bool):
+        self._shown, self._bar, self._task = shown, None, None
+
+    def __enter__(self) -> _Bar:
+        if self._shown:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn(), TextColumn("left"))
+            made: Any = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+            made.start()
+            self._bar, self._task = made, made.add_task("waiting for sites", total=None)
+        return self
+
+    def update(self, result: RunResult) -> None:
+        bar: Any = self._bar
+        if bar is None:
+            return
+        total = result.about.get("rounds")
+        if not result.records:
+            bar.update(
+                self._task, description="waiting for sites" if result.status != WAITING else "waiting for the coordinator"
+            )
+            return
+        last = result.records[-1]
+        others = [f"{site} {outcome.partition(':')[0]}" for site, outcome in last.outcomes.items() if outcome != ACCEPTED]
+        words = [f"round {len(result.records)} of {total}", f"{len(last.accepted)} accepted", *others[:3]]
+        words += [f"{name} {value:.4g}" for name, value in last.scalars.items()]
+        words.append(f"{sum(one.sent + one.received for one in result.records) / 2**20:.1f} MiB")
+        bar.update(self._task, completed=len(result.records), total=total, description=", ".join(words))
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

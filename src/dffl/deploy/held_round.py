@@ -1,0 +1,145 @@
+"""One round: orders go out, answers are checked as they come, and every selected site gets exactly one outcome.
+
+It closes when every site has answered, is dead or is late. If fewer updates than the quorum were accepted, it stays open for
+those who come back, for a bounded time.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, REFUSED, RoundRecord
+from dffl.deploy.messages import TROUBLES
+from dffl.deploy.plan import Plan
+from dffl.deploy.sites import SiteView
+from dffl.training.engines.base import Engine, Fields
+from dffl.training.trainers.federated import Federated, ServerState
+
+
+class QuorumError(RuntimeError):
+    """Too few sites were there for too long; the state is kept."""
+
+
+class HeldRound:
+    """The round that is held now."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        sites: Mapping[str, SiteView],
+        place: int,
+        trainer: Federated,
+        engine: Engine,
+        state: ServerState,
+        members: Sequence[str],
+        log: logging.Logger,
+    ):
+        self.plan, self.sites, self.log = plan, sites, log
+        self.place, self.round = place, state.round
+        self.members = list(members)
+        self.trainer, self.engine, self.state = trainer, engine, state
+        self.begun = time.monotonic()
+        self.waiting = dict.fromkeys(members, self.begun)
+        """The sites that have no outcome yet, each with the moment since which it is waited for."""
+        self.outcomes: dict[str, str] = {}
+        self.fields: dict[str, Fields] = {}
+        self.scalars: dict[str, dict[str, float]] = {}
+        self.slowest = 0.0
+        """The longest time that a site has computed, by its own word."""
+        self.sent = self.received = 0
+        self.needed = self._needed()
+        self._too_few_since: float | None = None
+
+    @property
+    def accepted(self) -> int:
+        """How many updates count so far."""
+        return list(self.outcomes.values()).count(ACCEPTED)
+
+    def take_answer(self, name: str, values: Mapping[str, Any]) -> None:
+        """A site's answer, which is checked and settles its outcome."""
+        why = self._objection(name, values)
+        if why is not None:
+            self.settle(name, f"{REFUSED}: {why}")
+            return
+        self.settle(name, ACCEPTED)
+        self.fields[name] = dict(values["fields"])
+        self.scalars[name] = {key: float(value) for key, value in values["scalars"].items()}
+        self.slowest = max(self.slowest, min(values["seconds"], time.monotonic() - self.begun))
+
+    def take_trouble(self, name: str, why: str) -> None:
+        """A site cannot answer."""
+        self.settle(name, f"{REFUSED}: {why if why in TROUBLES else TROUBLES[-1]}")
+
+    def _objection(self, name: str, values: Mapping[str, Any]) -> str | None:
+        """Why an answer must not be used, if it must not."""
+        why = self.trainer.refusal(values["fields"], self.engine, self.state)
+        count = self.sites[name].counts.get(str(self.place), 0)
+        scalars = values["scalars"]
+        if why is not None:
+            return why
+        if values["count"] != count:
+            return f"it counts {values['count']} samples, and said {count} before"
+        if any(np.abs(array).max(initial=0.0) > self.plan.largest_parameter for array in values["fields"].values()):
+            return f"a number in it is larger than {self.plan.largest_parameter:g}"
+        if set(scalars) - set(self.plan.scalars) or any(one.shape != () or not np.isfinite(one) for one in scalars.values()):
+            return "its scalars are not those of the plan, or not finite"
+        return None
+
+    def settle(self, name: str, outcome: str) -> None:
+        """Give a site that is waited for its outcome."""
+        del self.waiting[name]
+        self.outcomes[name] = outcome
+        if outcome != ACCEPTED:
+            self.log.warning("%s: job %d, round %d: %s", name, self.place, self.round, outcome)
+
+    def closed(self, order: Callable[[str], None], run: str) -> bool:
+        """Whether the round is over. Those who will not answer get their outcome; those who came back get the order again."""
+        now, patience = time.monotonic(), self.plan.patience
+        for name, since in list(self.waiting.items()):
+            if self.sites[name].away > patience.dead:
+                self.settle(name, DEAD)
+            elif now - since > patience.round:
+                self.settle(name, LATE if self.sites[name].joined else DEAD)
+        if self.waiting:
+            return False
+        if self.accepted >= self.needed:
+            return True
+        self._too_few_since = now if self._too_few_since is None else self._too_few_since
+        if now - self._too_few_since > patience.quorum:
+            what = f"job {self.place}, round {self.round}: {self.accepted} updates were accepted, {self.needed} are needed"
+            outcomes = ", ".join(f"{name} {outcome}" for name, outcome in self.outcomes.items())
+            raise QuorumError(f"{what} ({outcomes}); not enough came back within {patience.quorum:g} s")
+        for name, outcome in list(self.outcomes.items()):
+            if outcome in (DEAD, LATE) and self.sites[name].here(run):
+                del self.outcomes[name]
+                self.waiting[name] = now
+                order(name)
+        return False
+
+    def record(self) -> RoundRecord:
+        """The round, for the ledger."""
+        means = {}
+        for key in self.plan.scalars:
+            found = [own[key] for own in self.scalars.values() if key in own]
+            if found:
+                means[key] = float(np.mean(found))
+        outcomes = {name: self.outcomes[name] for name in self.members}
+        seconds = time.monotonic() - self.begun
+        return RoundRecord(self.place, self.round, outcomes, seconds, self.slowest, self.sent, self.received, means)
+
+    def _needed(self) -> int:
+        """How many updates the round needs: the quorum, and what the aggregator asks for."""
+        aggregator = self.trainer.aggregator(self.trainer.planned(self.plan.settings))
+        for count in range(max(math.ceil(self.plan.quorum * len(self.members) - 1e-9), 1), len(self.members)):
+            try:
+                aggregator.check(count)
+                return count
+            except ValueError:
+                continue
+        return len(self.members)

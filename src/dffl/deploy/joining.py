@@ -1,0 +1,130 @@
+"""What a site does: check its own data against the plan, take part, and keep a model of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from dffl.cache import keep_compiled_programs
+from dffl.data.description import Description, described, parse
+from dffl.deploy.credentials import Kit
+from dffl.deploy.network import Link
+from dffl.deploy.participant import Participant
+from dffl.deploy.plan import Plan, plan_of
+from dffl.deploy.server import file_log, locked
+from dffl.deploy.site_state import SiteState
+from dffl.own.training import TrainedModel, train
+from dffl.terminal import command_name
+
+FOLDS_OPTION = "folds"
+
+
+def site_description(plan: Plan, name: str, path: Path) -> Description:
+    """One site's own client, described by the plan and by the site's own file."""
+    content = parse(path)
+    entry = content.get("client")
+    [own] = entry if isinstance(entry, list) and len(entry) == 1 else [entry]
+    if not isinstance(own, Mapping) or len(content) > 1:
+        raise ValueError(f"{path}: must hold one [client] with table and set, and nothing else; the rest is in the plan")
+    if own.get("name", name) != name:
+        raise ValueError(f"{path}: client.name: must be {name!r}, as in the kit, found {own['name']!r:.60}")
+    return described(path, {"federation": plan.federation, "training": plan.training, "client": [{**own, "name": name}]})
+
+
+def require_fitting(plan: Plan, description: Description) -> None:
+    """Refuse data that the plan does not mean, before anybody is told of them."""
+    client, path = description.train[0], description.path
+    found = {"dimension": len(description.costs), "inputs": client.x.shape[1]}
+    for key, what, names in (
+        ("dimension", "cost columns", description.costs),
+        ("inputs", "feature columns, with texts and dates as numbers", client.feature_names or ()),
+    ):
+        if found[key] != (wanted := getattr(plan, key)):
+            listed = ", ".join(map(str, names[:12])) + (", ..." if len(names) > 12 else "")
+            fix = "add or remove columns, or agree on another plan"
+            raise ValueError(f"{path}: the plan asks for {wanted} {what}, this site has {found[key]} ({listed}); {fix}")
+    least = max(plan.min_rows, int(plan.asked.options.get(FOLDS_OPTION, plan.asked.method.options.get(FOLDS_OPTION, 2))))
+    if client.n < least:
+        raise ValueError(f"{path}: client.table: has {client.n} training rows, at least {least} are needed to take part")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a site would bring, for its own eyes."""
+
+    description: Description
+    plan: Plan
+    name: str
+
+    def show(self, console: Console) -> None:
+        client = self.description.train[0]
+        for line in self.description.notes:
+            console.print(line, style="yellow")
+        console.print(f"{self.name}: {client.n} training rows, {self.description.test[0].n} test rows")
+        console.print(f"inputs = {client.x.shape[1]}  dimension = {client.c.shape[1]}")
+        console.print("The data fit the plan. Nothing was sent.")
+
+    def as_json(self) -> dict[str, Any]:
+        client = self.description.train[0]
+        return {"site": self.name, "rows": client.n, "inputs": client.x.shape[1], "dimension": client.c.shape[1],
+                "features": list(client.feature_names or ()), "costs": list(self.description.costs)}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SiteModel:
+    """What a site has after a run: a model of its own, judged on its own test rows."""
+
+    trained: TrainedModel
+    site: str
+    path: Path
+
+    def show(self, console: Console) -> None:
+        replace(self.trained, path=None).show(console)
+        dffl = command_name()
+        console.print(f"\nModel: {self.path} (it has not left this machine)\n\nNext, try:", soft_wrap=True)
+        console.print(f"  {dffl} decide {self.path} --client {self.site} NEW.csv -o decisions.csv", soft_wrap=True)
+        console.print(f"  {dffl} report {self.path} -o report.html", soft_wrap=True)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.trained.as_json(), "site": self.site, "model": str(self.path)}
+
+
+def check(kit: Kit, client: Path) -> Checked:
+    """Whether a site's data fit the plan of its kit."""
+    plan = plan_in(kit)
+    description = site_description(plan, kit.name, client)
+    require_fitting(plan, description)
+    return Checked(description, plan, kit.name)
+
+
+def plan_in(kit: Kit) -> Plan:
+    """The plan that a kit carries."""
+    import tomllib
+
+    return plan_of(Path(f"the plan in the kit of {kit.name}"), kit.plan, tomllib.loads(kit.plan))
+
+
+def join(kit: Kit, client: Path, folder: Path, shown: Callable[[str], None]) -> SiteModel:
+    """Take part in a run, and write the site's own model into its folder."""
+    found = check(kit, client)
+    credentials = kit.unpack(folder)
+    keep_compiled_programs()
+    with locked(folder / "site.lock", "another process takes part from this folder already"):
+        log = file_log(f"dffl.site.{folder}", folder / "log.txt")
+        link = Link(kit.name, found.plan.address, credentials, found.plan.most_bytes, log)
+        with Participant(found.plan, found.description.train[0], link, SiteState(folder / "state"), log, shown) as part:
+            fit = part.take_part()
+            shown("judging the model on the test rows")
+            trained = train(found.description, progress=False, given=fit)
+            path = folder / "model.dffl"
+            trained.fit.save(path)
+            part.done(fit)
+    return SiteModel(trained, kit.name, path)
+
+
+def silent(line: str) -> None:
+    """Show nothing."""

@@ -1,0 +1,101 @@
+"""The record of a run: for every round exactly one outcome of every site that was selected.
+
+A round is written when it closes, in one line of a file, before the state that follows from it. So after a crash the file may
+be one round ahead of the state, never behind: what is ahead is dropped, and the round is held again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dffl.files import write_text
+
+ACCEPTED, REFUSED, LATE, DEAD = "accepted", "refused", "late", "dead"
+OUTCOMES = (ACCEPTED, REFUSED, LATE, DEAD)
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """One round of one training of a run."""
+
+    job: int
+    round: int
+    outcomes: dict[str, str]
+    """For each selected site one of `OUTCOMES`; after ``refused`` a colon and why."""
+    seconds: float
+    training_seconds: float
+    """The longest time that a site has trained, as far as the coordinator can tell: from its order to its answer."""
+    sent: int
+    """Bytes of messages to the sites."""
+    received: int
+    scalars: dict[str, float]
+    """Means over the accepted sites of what the plan names."""
+
+    @property
+    def accepted(self) -> list[str]:
+        """The sites whose updates count."""
+        return [name for name, outcome in self.outcomes.items() if outcome == ACCEPTED]
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+
+class Ledger:
+    """The rounds so far, on disk."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.records: list[RoundRecord] = read_ledger(path)
+
+    def add(self, record: RoundRecord) -> None:
+        """Write a round that has closed."""
+        line = json.dumps(record.as_json(), separators=(",", ":")) + "\n"
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        self.records.append(record)
+
+    def keep_before(self, job: int, round: int) -> None:
+        """Drop what is ahead of a state: rounds that were recorded, and will be held again."""
+        kept = [one for one in self.records if (one.job, one.round) < (job, round)]
+        lines = "".join(json.dumps(one.as_json(), separators=(",", ":")) + "\n" for one in kept)
+        write_text(self.path, lines)
+        self.records = kept
+
+    def last_accepted(self, job: int, name: str) -> int:
+        """The last round of a training in which a site's update was accepted, or -1."""
+        rounds = (one.round for one in self.records if one.job == job and one.outcomes.get(name) == ACCEPTED)
+        return max(rounds, default=-1)
+
+
+def read_ledger(path: Path) -> list[RoundRecord]:
+    """The rounds of a file; a last line that was cut short does not count."""
+    if not path.exists():
+        return []
+    records = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")):
+        if not line:
+            continue
+        try:
+            records.append(RoundRecord(**json.loads(line)))
+        except (ValueError, TypeError):
+            if number == path.read_text(encoding="utf-8").count("\n"):
+                break  # the machine stopped while it was written
+            raise ValueError(f"{path}, line {number + 1}: is damaged; the record of this run cannot be trusted") from None
+    return records
+
+
+def counted(records: Iterable[RoundRecord], sites: Iterable[str]) -> dict[str, Mapping[str, int]]:
+    """For each site how often it had which outcome."""
+    found: dict[str, Counter[str]] = {name: Counter() for name in sites}
+    for record in records:
+        for name, outcome in record.outcomes.items():
+            found[name][outcome.partition(":")[0]] += 1
+    return {name: {outcome: counts[outcome] for outcome in OUTCOMES} for name, counts in found.items()}

@@ -1,0 +1,166 @@
+"""The network: NVFlare's cells over gRPC with mutual TLS. The only module that knows NVFlare.
+
+A cell's name is the common name of its certificate: NVFlare refuses a connection whose certificate says another name. Sites
+dial out, and the coordinator alone listens. Both sides only ever send bytes (see `messages.py`), one way; what arrives is put
+into a queue. Everything else that a cell can do for NVFlare's own jobs is refused before it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+CHANNEL, TOPIC = "dffl", "message"
+COORDINATOR = "server"
+"""The name of the coordinator's cell; no site may have it."""
+CARRIER = "nvflare"
+OVERHEAD = 1 << 16
+"""Bytes of a frame beside the message in it."""
+LIVELY = [("grpc.keepalive_time_ms", 10000), ("grpc.keepalive_timeout_ms", 8000),
+          ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
+          ("grpc.http2.min_ping_interval_without_data_ms", 5000), ("grpc.initial_reconnect_backoff_ms", 500),
+          ("grpc.max_reconnect_backoff_ms", 2000)]  # fmt: skip
+
+
+class Event(NamedTuple):
+    """Something that happened: ``up`` and ``down`` of a peer, or a message of it."""
+
+    what: str
+    peer: str
+    content: bytes = b""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Where a side's certificate, its private key and the certificate of the federation's authority are."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+def carrier_version() -> str:
+    """The installed version of NVFlare, or a refusal that says how to get it."""
+    try:
+        return version(CARRIER)
+    except ImportError:
+        raise ValueError("a deployment needs NVFlare: pip install 'dffl[deploy]'") from None
+
+
+class Link:
+    """One side's end of the network."""
+
+    def __init__(self, name: str, address: str, credentials: Credentials, most_bytes: int, log: logging.Logger):
+        carrier_version()
+        self.name, self.log, self._most = name, log, most_bytes
+        self.events: SimpleQueue[Event] = SimpleQueue()
+        self._cell = self._made(name, address, credentials)
+
+    def _made(self, name: str, address: str, credentials: Credentials) -> Any:
+        self._configure()
+        from nvflare.fuel.f3.cellnet.core_cell import CoreCell
+
+        _quiet()
+        side = "server" if name == COORDINATOR else "client"
+        files = {"ca_cert": credentials.authority, f"{side}_cert": credentials.certificate, f"{side}_key": credentials.key}
+        known = {key: str(path) for key, path in files.items()} | {"connection_security": "mtls"}
+        cell = CoreCell(name, f"grpcs://{address}", True, known, bulk_check_interval=5.0, bulk_process_interval=5.0)
+        cell.max_msg_size = self._most + OVERHEAD
+        cell.set_cell_connected_cb(lambda agent: self.events.put(Event("up", agent.get_fqcn())))
+        cell.set_cell_disconnected_cb(lambda agent: self.events.put(Event("down", agent.get_fqcn())))
+        cell.add_incoming_filter("*", "*", self._refused)
+        cell.register_request_cb(CHANNEL, TOPIC, self._arrived)
+        return cell
+
+    def _configure(self) -> None:
+        """Limit the size of frames, and let broken connections be noticed: NVFlare reads this from a file."""
+        from nvflare.fuel.f3.comm_config import CommConfigurator
+        from nvflare.fuel.utils.config_service import ConfigService
+
+        limit = self._most + OVERHEAD
+        sizes = [("grpc.max_send_message_length", limit), ("grpc.max_receive_message_length", limit)]
+        wanted = {"max_message_size": limit, "allow_adhoc_conns": False, "use_aio_grpc": False,
+                  "grpc": {"max_workers": 1000, "options": [*sizes, *LIVELY]}}  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "comm_config.json").write_text(json.dumps(wanted))
+            ConfigService.reset()
+            ConfigService.initialize(section_files={}, config_path=[folder])
+            CommConfigurator.reset()
+            if CommConfigurator().get_config() is None:
+                raise RuntimeError("NVFlare did not read its settings; is it a version that dffl supports?")
+
+    def start(self) -> None:
+        self._cell.start()
+
+    def close(self) -> None:
+        self._cell.stop()
+
+    def send(self, peer: str, content: bytes) -> bool:
+        """Send bytes to a peer, one way; whether they left. A peer that is gone is noticed by an event."""
+        from nvflare.fuel.f3.cellnet.core_cell import Message
+
+        if len(content) > self._most:
+            raise ValueError(f"a message of {len(content)} bytes is larger than the limit of the plan, {self._most}")
+        try:
+            failed = self._cell.fire_and_forget(CHANNEL, TOPIC, peer, Message({}, content), optional=True)
+        except Exception as error:  # a connection that breaks in this moment may end in any error of the carrier
+            self.log.debug("message to %s: %s", peer, error)
+            return False
+        return not failed.get(peer)
+
+    def next(self, seconds: float) -> Event | None:
+        """The next event, if there is one in so many seconds."""
+        try:
+            return self.events.get(timeout=max(seconds, 0.0))
+        except Empty:
+            return None
+
+    def _arrived(self, message: Any) -> None:
+        from nvflare.fuel.f3.cellnet.defs import MessagePropKey
+
+        self.events.put(Event("message", str(message.get_prop(MessagePropKey.ENDPOINT).name), bytes(message.payload)))
+
+    def _refused(self, message: Any) -> Any:
+        """A reply where a message is none of ours: another channel, another receiver, or anything but plain bytes.
+
+        Without this, a cell would pass messages on between sites, and decode what NVFlare's own jobs send.
+        """
+        from nvflare.fuel.f3.cellnet.defs import CellChannel, CellChannelTopic, MessageHeaderKey, MessagePropKey, ReturnCode
+        from nvflare.fuel.f3.cellnet.utils import make_reply
+
+        get = message.get_header
+        peer = message.get_prop(MessagePropKey.ENDPOINT).name
+        to = (get(MessageHeaderKey.CHANNEL), get(MessageHeaderKey.TOPIC))
+        known = to in ((CHANNEL, TOPIC), (CellChannel.CELLNET, CellChannelTopic.Bye))
+        direct = get(MessageHeaderKey.ORIGIN) == peer and get(MessageHeaderKey.DESTINATION) == self.name
+        plain = get(MessageHeaderKey.PAYLOAD_ENCODING) in (None, "bytes", "none")
+        if direct and plain and known and len(message.payload or b"") <= self._most:
+            return None
+        self.log.warning("refused a message of %s that is none of ours", peer)
+        return make_reply(ReturnCode.INVALID_REQUEST, error="refused")
+
+
+def require_free(address: str) -> None:
+    """Refuse an address at which nothing can listen: the carrier itself would say nothing."""
+    host, _, port = address.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
+        with socket.socket(*found[:3]) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(found[4])
+            tried.listen(1)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise OSError(f"cannot listen at {address} ({why}); stop what uses it, or change `listen` in the plan") from None
+
+
+def _quiet() -> None:
+    """The carrier's own log lines go to ours as errors only: it reports every broken connection at length."""
+    logging.getLogger("nvflare").setLevel(logging.CRITICAL)

@@ -1,0 +1,248 @@
+"""A site's side: answers the coordinator's orders with the methods' own code, and keeps what is its own.
+
+The samples, the set and the personal model stay here. What a training keeps at the client between rounds (a personal part, a
+control variate) is on the site's disk before the answer leaves, so that a site that was killed goes on with its own state.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+
+import dffl
+from dffl.deploy.messages import PROTOCOL, TO_SITE, TROUBLES, Message, decode, encode
+from dffl.deploy.network import COORDINATOR, Event, Link, carrier_version
+from dffl.deploy.plan import Plan
+from dffl.deploy.site_run import Jobs, SiteRun, federated_jobs
+from dffl.deploy.site_state import Finals, SiteState, columns_digest
+from dffl.federation import Client
+from dffl.fitting import Fit, perform
+from dffl.predictor import Normaliser
+from dffl.training.engines.processes import UNIT_FIELDS
+from dffl.training.history import DivergenceError
+from dffl.training.trainers.federated import ServerState
+
+BEAT = 1.0
+"""Seconds between two signs of life."""
+
+
+class RefusedError(ValueError):
+    """The coordinator refuses this site, and says why."""
+
+
+class UnreachableError(OSError):
+    """The coordinator is not there, or ended the run."""
+
+
+class Participant:
+    """One site of a federation."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        client: Client,
+        link: Link,
+        state: SiteState,
+        log: logging.Logger,
+        shown: Callable[[str], None] = lambda line: None,
+    ):
+        self.plan, self.client, self.link, self.state, self.log, self._shown = plan, client, link, state, log, shown
+        self._instance = uuid.uuid4().hex
+        self._joined = threading.Event()
+        self._over = threading.Event()
+        self._beats = threading.Thread(target=self._beat, name="dffl beat", daemon=True)
+        self._alone_since = time.monotonic()
+        self._backlog: deque[Message] = deque()
+        self._run: SiteRun | None = None
+        self._jobs: Jobs = {}
+        self.traffic: set[tuple[str, str]] = set()
+
+    def __enter__(self) -> Self:
+        """Connect, and give signs of life until the block ends."""
+        self.link.start()
+        self._beats.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._beats.join()
+        self.link.close()
+
+    def take_part(self) -> Fit:
+        """Join, answer orders until all rounds are over, and return the site's own fit."""
+        while True:
+            message = self._next()
+            if message.kind == "open":
+                self._open(message.values["run"])
+            elif message.kind == "units":
+                self._take_units(message.values)
+            elif message.kind == "order":
+                self._answer(message.values)
+            elif message.kind == "stop":
+                raise UnreachableError(f"the coordinator ended the run: {message.values['why']}; join again to go on")
+            elif message.kind == "finish":
+                return self._finish(message.values)
+
+    def done(self, fit: Fit) -> None:
+        """Say that the site has its model, with the results that the plan names."""
+        known = fit.members[self.client.name].choices
+        scalars = {name: np.float64(known[name]) for name in self.plan.results if name in known}
+        self._send("done", run=self.state.run, scalars={name: np.asarray(value) for name, value in scalars.items()})
+        self._send("leave")
+
+    # Messages.
+
+    def _beat(self) -> None:
+        while not self._over.wait(BEAT):
+            if self._joined.is_set():
+                self._send("beat")
+
+    def _send(self, kind: str, **values: Any) -> bool:
+        sent = self.link.send(COORDINATOR, encode(kind, **values))
+        if sent:
+            self.traffic |= {(kind, name) for name in values}
+        return sent
+
+    def _next(self) -> Message:
+        """The next message to act on; the network's ups and downs are dealt with here, and old orders are left out."""
+        while True:
+            event = self.link.next(0.0 if self._backlog else BEAT)
+            if event is not None:
+                self._take(event)
+            elif self._backlog:
+                message = self._backlog.popleft()
+                if message.kind != "order" or all(other.kind != "order" for other in self._backlog):
+                    return message
+            elif not self._joined.is_set():
+                self._give_up()
+
+    def _take(self, event: Event) -> None:
+        if event.peer != COORDINATOR:
+            return
+        if event.what == "up":
+            self._offer()
+        elif event.what == "down":
+            self.log.info("the connection to the coordinator is lost; it is tried again")
+            self._joined.clear()
+            self._backlog.clear()
+            self._alone_since = time.monotonic()
+        elif (message := self._read(event.content)) is not None and message.kind != "welcome":
+            self._backlog.append(message)
+
+    def _read(self, content: bytes) -> Message | None:
+        try:
+            message = decode(content, TO_SITE)
+        except ValueError as error:
+            self.log.warning("a message of the coordinator is left out: %s", error)
+            return None
+        self.traffic |= {(message.kind, name) for name in message.values}
+        if message.kind != "welcome":
+            return message if self._joined.is_set() else None
+        if message.values["instance"] in ("", self._instance):
+            if not message.values["accepted"]:
+                raise RefusedError(message.values["why"])
+            self._joined.set()
+            self._shown("joined; waiting for rounds")
+        return message
+
+    def _offer(self) -> None:
+        self._send(
+            "join", protocol=PROTOCOL, dffl=dffl.__version__, carrier=carrier_version(), plan=self.plan.digest,
+            columns=columns_digest(self.client), rows=self.client.n, time=time.time(), instance=self._instance,
+        )  # fmt: skip
+
+    def _give_up(self) -> None:
+        most = max(self.plan.patience.join, self.plan.patience.quorum)
+        if time.monotonic() - self._alone_since > most:
+            fix = "ask whether it runs, and whether a firewall lets this machine dial out to it"
+            raise UnreachableError(f"no coordinator at {self.plan.address} for {most:.0f} s; {fix}; join again to go on")
+
+    # What is asked.
+
+    def _open(self, run: str) -> None:
+        """Lay out the samples for a run, and say how many train."""
+        if self._run is None or self.state.run != run:
+            self.state.begin(run)
+            self._run = SiteRun(self.client, self.plan.settings, len(self.plan.sites))
+            self._run.use_units(self.state.units())
+            self._jobs = federated_jobs(self._run, self.plan.asked)
+        assert self._run is not None
+        counts: dict[str, int] = {}
+        units: dict[str, np.ndarray] = {}
+        for place, (_, part) in enumerate(self._jobs.values()):
+            counts[str(place)] = self._run.own_units(part)[1]
+        if self.plan.pools:
+            for part in self._run.parts:
+                own, counts[f"part {part}"] = self._run.own_units(part)
+                units |= {f"{part}/{name}": np.asarray(getattr(own, name), np.float64) for name in UNIT_FIELDS}
+        self._send("opened", run=run, counts=counts, units=units)
+
+    def _take_units(self, values: dict[str, Any]) -> None:
+        if self._run is None or values["run"] != self.state.run:
+            return
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for name, array in values["units"].items():
+            part, _, key = name.rpartition("/")
+            found.setdefault(part, {})[key] = array
+        self._run.use_units({part: Normaliser(**own) for part, own in found.items()})
+        self.state.keep_units(self._run.shared_units)
+
+    def _answer(self, order: dict[str, Any]) -> None:
+        """Train in one round and answer; a second order for the same round gives the same answer."""
+        if self._run is None or order["run"] != self.state.run:
+            return
+        place, round = order["job"], order["round"]
+        where = {"run": order["run"], "job": place, "round": round}
+        begun = time.monotonic()
+        try:
+            name, (trainer, part) = list(self._jobs.items())[place]
+            engine, scope = self._run.engine(part), trainer.label
+            engine.restore(scope, {self.client.name: self.state.kept(place, order["last"])})
+            sent = dict(order["sent"]) | {"rate": order["rate"], "round": round}
+            [answer] = list(self._run.ask(trainer, part, **sent))
+            fields = {key: np.asarray(value)[0] for key, value in answer.fields.items()}
+            self._run.history.flush()
+            self.state.keep(place, round, order["last"], engine.kept(scope).get(self.client.name, {}))
+        except DivergenceError as error:
+            self.log.warning("%s", error)
+            self._send("trouble", **where, why=TROUBLES[0])
+            return
+        except (ValueError, RuntimeError, IndexError, KeyError, TypeError) as error:
+            self.log.warning("job %d, round %d: %s", place, round, error)
+            self._shown(f"could not train: {error}")
+            self._send("trouble", **where, why=TROUBLES[1])
+            return
+        seen = self._run.last_seen(name)
+        scalars = {key: np.asarray(seen[key], np.float64) for key in self.plan.scalars if key in seen}
+        count = int(engine.counts[0])
+        self._send("answer", **where, count=count, seconds=time.monotonic() - begun, fields=fields, scalars=scalars)
+        self._shown(f"{name}: round {round + 1}")
+
+    def _finish(self, values: dict[str, Any]) -> Fit:
+        """All rounds are over: what is left happens here."""
+        if self._run is None:
+            raise RuntimeError("rounds are over that this site has not opened")
+        finals = {
+            place: (ServerState(values["rounds"][str(place)], values["shared"][str(place)], {}), values["last"][str(place)] - 1)
+            for place in range(len(self._jobs))
+        }
+        self.state.keep_finals(finals)
+        return self._fitted(finals)
+
+    def _fitted(self, finals: Finals) -> Fit:
+        """The site's own fit, from the shared models."""
+        run = self._run
+        assert run is not None
+        self._shown("all rounds are over; the rest is computed here")
+        for place, (name, (trainer, part)) in enumerate(self._jobs.items()):
+            run.finals[name], last = finals[place]
+            # What the site keeps of a training is that of its last accepted round.
+            run.engine(part).restore(trainer.label, {self.client.name: self.state.kept(place, last)})
+        return perform(run, self.plan.asked)

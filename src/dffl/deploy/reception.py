@@ -1,0 +1,173 @@
+"""Who is there: the coordinator's events, one at a time, and what it takes to join.
+
+One thread does it all. Everything that it decides follows from the events of the network and from the clock.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dffl
+from dffl.deploy.messages import PROTOCOL, TO_SERVER, decode, encode
+from dffl.deploy.network import Event, Link, carrier_version
+from dffl.deploy.plan import Plan
+from dffl.deploy.sites import SiteView
+from dffl.predictor import Normaliser
+from dffl.training.engines.processes import UNIT_FIELDS
+
+TICK = 0.2
+"""Seconds between two looks at the clock while nothing arrives."""
+MOST_ROWS = 2**40
+
+
+class StopRequestedError(RuntimeError):
+    """Somebody asked the run, or the whole server, to stop; the state is kept."""
+
+    def __init__(self, what: str):
+        super().__init__(f"the {what} was asked to stop; the state is kept")
+        self.server = what == "server"
+
+
+class Reception(ABC):
+    """The sites of a plan, as they come and go."""
+
+    def __init__(self, plan: Plan, link: Link, log: logging.Logger, stop: Callable[[], str] = lambda: ""):
+        self.plan, self.link, self.log, self._stop = plan, link, log, stop
+        self.sites = {name: SiteView(name) for name in plan.sites}
+        self.columns = ""
+        """The digest of the columns of the first site that joined; the others must have the same."""
+        self.traffic: set[tuple[str, str]] = set()
+        """The kinds and fields of all messages that were sent or taken: the list in the docs is compared with it."""
+
+    @abstractmethod
+    def joined(self, site: SiteView) -> None:
+        """A site has joined."""
+
+    @abstractmethod
+    def said(self, site: SiteView, kind: str, values: dict[str, Any], size: int) -> None:
+        """A site that has joined says something."""
+
+    @abstractmethod
+    def unreadable(self, site: SiteView, why: str) -> None:
+        """A site sent something that cannot be read."""
+
+    def step(self, seconds: float = TICK) -> None:
+        """Take the next event, if there is one, and look at the clock."""
+        event = self.link.next(seconds)
+        if event is not None:
+            self._take(event)
+        now = time.monotonic()
+        for site in self.sites.values():
+            if site.joined and now - site.seen > self.plan.patience.dead:
+                self.log.warning("%s: no sign of life for %.0f s", site.name, now - site.seen)
+                site.lost()
+        if what := self._stop():
+            raise StopRequestedError(what)
+
+    def send(self, name: str, kind: str, **values: Any) -> int:
+        """Send a message; its size, or 0 if it did not leave."""
+        content = encode(kind, **values)
+        if not self.link.send(name, content):
+            return 0
+        self.traffic |= {(kind, field) for field in values}
+        return len(content)
+
+    def _take(self, event: Event) -> None:
+        site = self.sites.get(event.peer)
+        if site is None:
+            if event.what == "up":
+                self.log.warning("refused: %r has a certificate, but is no site of the plan", event.peer)
+            elif event.what == "message":
+                why = "this name is not among the sites of the plan"
+                self.send(event.peer, "welcome", instance="", accepted=False, why=why)
+        elif event.what == "up":
+            site.connected = True
+            site.alive()
+            self.log.info("%s: connected", site.name)
+        elif event.what == "down":
+            self.log.info("%s: disconnected", site.name)
+            site.lost()
+        else:
+            self._take_message(site, event.content)
+
+    def _take_message(self, site: SiteView, content: bytes) -> None:
+        site.alive()
+        try:
+            kind, values = decode(content, TO_SERVER)
+        except ValueError as error:
+            self.log.warning("%s: refused: %s", site.name, error)
+            self.unreadable(site, str(error))
+            return
+        self.traffic |= {(kind, name) for name in values}
+        if kind == "join":
+            self._take_join(site, values)
+        elif kind == "leave":
+            site.lost()
+        elif not site.joined:
+            if kind != "beat":
+                self.log.warning("%s: sent %r before it joined", site.name, kind)
+        elif kind != "beat":
+            self.said(site, kind, values, len(content))
+
+    def _take_join(self, site: SiteView, offer: dict[str, Any]) -> None:
+        why = self._objection(site, offer)
+        welcome = {"instance": offer["instance"], "accepted": why is None, "why": why or ""}
+        if why is not None:
+            self.log.warning("%s: refused: %s", site.name, why)
+            for _ in range(2):  # two connections under one name are served in turn
+                self.send(site.name, "welcome", **welcome)
+            return
+        site.joined, site.away_since, site.rows, site.instance = True, None, offer["rows"], offer["instance"]
+        site.opened = ""
+        self.columns = self.columns or offer["columns"]
+        self.log.info("%s: joined with %d rows", site.name, site.rows)
+        self.send(site.name, "welcome", **welcome)
+        self.joined(site)
+
+    def _objection(self, site: SiteView, offer: dict[str, Any]) -> str | None:
+        """Why a site may not take part, if it may not."""
+        if site.joined and site.instance != offer["instance"]:
+            return "another process is joined under this name; stop it first, or wait until it is noticed as dead"
+        for key, mine, what in (
+            ("protocol", PROTOCOL, "messages of version"),
+            ("dffl", dffl.__version__, "dffl"),
+            ("carrier", carrier_version(), "NVFlare"),
+        ):
+            if offer[key] != mine:
+                return f"this site has {what} {offer[key]}, the coordinator {mine}; install the same version"
+        if offer["plan"] != self.plan.digest:
+            return "this site's kit has another plan than the coordinator; ask for a new kit"
+        apart = offer["time"] - time.time()
+        if abs(apart) > self.plan.clock_seconds:
+            return f"this site's clock is {abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} the coordinator's; set it"
+        if self.columns not in ("", offer["columns"]):
+            return "this site's feature and cost columns are others, or in another order, than those of the sites before it"
+        if not self.plan.min_rows <= offer["rows"] < MOST_ROWS:
+            return f"this site has {offer['rows']} training rows, the plan asks for {self.plan.min_rows}"
+        return None
+
+    def opened(self, site: SiteView, run: str, values: dict[str, Any]) -> bool:
+        """A site has laid out its samples for a run; whether what it says of them can be true."""
+        counts, units = values["counts"], values["units"]
+        if any(count < 1 or count > site.rows for count in counts.values()):
+            self.log.warning("%s: refused: a number of samples that is not between 1 and its rows", site.name)
+            return False
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for name, array in units.items() if self.plan.pools else ():
+            part, _, key = name.rpartition("/")
+            found.setdefault(part, {})[key] = array
+        shapes = {"x_mean": (self.plan.inputs,), "x_scale": (self.plan.inputs,), "c_scale": ()}
+        for part, own in found.items():
+            right = {key: array.shape for key, array in own.items()} == shapes and f"part {part}" in counts
+            if not right or not all(np.isfinite(array).all() for array in own.values()) or np.any(own["x_scale"] <= 0):
+                self.log.warning("%s: refused: units that are not finite, or of another shape", site.name)
+                return False
+        site.counts, site.opened = counts, run
+        site.units = {part: Normaliser(**{key: own[key] for key in UNIT_FIELDS}) for part, own in found.items()}
+        return True

@@ -1,0 +1,52 @@
+"""The same run in one process: `dffl.fit` in which each round has the participants that the record says.
+
+With everybody accepted in every round it is `dffl.fit` itself. So a deployment can be compared with a simulation bit for bit,
+whatever happened on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dffl.deploy.ledger import RoundRecord
+from dffl.deploy.site_run import federated_jobs
+from dffl.federation import Federation
+from dffl.fitting import Fit, perform
+from dffl.training.engines.base import ClientAnswers, Engine
+from dffl.training.methods import Request
+from dffl.training.parts import Part
+from dffl.training.run import Run, job_name
+from dffl.training.settings import Settings
+from dffl.training.trainers.base import Trainer
+from dffl.training.trainers.federated import Federated
+
+
+class ReplayedRun(Run):
+    """A run whose rounds ask only the clients whose updates were accepted."""
+
+    def __init__(self, federation: Federation, settings: Settings, asked: Request, records: Sequence[RoundRecord]):
+        super().__init__(federation, settings)
+        names = list(federated_jobs(self, asked))
+        self._accepted = {(names[record.job], record.round): set(record.accepted) for record in records}
+
+    def ask(
+        self, trainer: Trainer, part: Part, members: np.ndarray | None = None, *, scope: str | None = None, **sent: Any
+    ) -> Iterator[ClientAnswers]:
+        accepted = self._accepted.get((job_name(trainer, part), sent.get("round", -1)))
+        if isinstance(trainer, Federated) and accepted is not None and members is not None:
+            members = np.array([member for member in members if self.federation.names[member] in accepted], int)
+        return super().ask(trainer, part, members, scope=scope, **sent)
+
+    def _laid_out(self, part: Part) -> Engine:
+        engine = super()._laid_out(part)
+        engine.all_answer = False
+        return engine
+
+
+def replayed(federation: Federation, settings: Settings, asked: Request, records: Sequence[RoundRecord]) -> Fit:
+    """The fit of a run on record, in one process."""
+    with ReplayedRun(federation, settings, asked, records) as run:
+        return perform(run, asked)

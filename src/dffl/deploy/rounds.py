@@ -1,0 +1,89 @@
+"""The rounds of a run's trainings, held with sites behind a network: the server's side of `Federated.next`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dffl.predictor import Normaliser
+from dffl.training.engines.base import ClientAnswers, Engine, Fields
+from dffl.training.engines.start import precision, starting_recipe
+from dffl.training.history import History
+from dffl.training.parts import Part
+from dffl.training.trainers.base import Trainer
+from dffl.training.trainers.federated import Federated, ServerState
+
+if TYPE_CHECKING:
+    from dffl.deploy.coordinator import Coordinator
+
+
+class Rounds:
+    """Holds the trainings of a run one after the other, and writes the state after every round."""
+
+    def __init__(self, coordinator: Coordinator, path: Path):
+        self.settings = coordinator.plan.settings
+        self.history = History(coordinator.plan.sites)
+        self._coordinator, self._path = coordinator, path
+        self._engines: dict[int, SitesEngine] = {}
+        self._place = 0
+        self._state: ServerState | None = None
+
+    def hold(self, place: int, trainer: Federated, part: Part) -> None:
+        """All rounds of one training that are left."""
+        run = self._coordinator.run
+        assert run is not None
+        self._place = place
+        state = run.state if run.state is not None else trainer.begin(self.engine(part))
+        for _ in range(state.round, trainer.planned(self.settings).rounds):
+            self._state = state
+            state = trainer.next(self, part, state)
+            run.state = state
+            run.write(self._path)
+        run.finals.append(state)
+        run.job, run.state = place + 1, None
+        run.write(self._path)
+
+    def engine(self, part: Part) -> Engine:
+        if self._place not in self._engines:
+            self._engines[self._place] = SitesEngine(self._coordinator, part)
+        engine = self._engines[self._place]
+        engine.counts = self._coordinator.counts(self._place)
+        return engine
+
+    def ask(self, trainer: Trainer, part: Part, members: np.ndarray | None = None, **sent: Any) -> Iterator[ClientAnswers]:
+        assert isinstance(trainer, Federated)
+        assert members is not None
+        assert self._state is not None
+        engine = self.engine(part)
+        names = [engine.names[member] for member in members]
+        arrays = {name: np.asarray(value) for name, value in sent.items() if name not in ("round", "rate")}
+        rate = float(sent["rate"])
+        accepted = self._coordinator.hold(self._place, trainer, engine, self._state, names, arrays, rate)
+        for name, fields in accepted.items():
+            place = engine.names.index(name)
+            yield ClientAnswers(np.array([place]), {key: value[None] for key, value in fields.items()})
+
+
+class SitesEngine:
+    """What the server knows of the samples of a part: names and counts. An `Engine` that holds no sample."""
+
+    in_process, all_answer, judges = False, False, False
+
+    def __init__(self, coordinator: Coordinator, part: Part):
+        plan = coordinator.plan
+        self.names, self.counts = plan.sites, np.zeros(len(plan.sites), int)
+        with precision(plan.settings):
+            recipe, self.initial = starting_recipe(part.seeded(plan.settings), plan.inputs, plan.dimension)
+        self.template, self.units = recipe.form.template, list[Normaliser]()
+
+    def ask(self, *_: Any, **__: Any) -> Iterator[ClientAnswers]:
+        raise NotImplementedError("sites are asked in rounds, by the coordinator")
+
+    def kept(self, scope: str) -> dict[str, Fields]:
+        return {}
+
+    def restore(self, scope: str, kept: Any) -> None:
+        pass

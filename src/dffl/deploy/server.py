@@ -1,0 +1,181 @@
+"""The coordinator's process: listens, waits for somebody to ask for a run, holds it, and keeps serving."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+from dffl.cache import keep_compiled_programs
+from dffl.deploy.coordinator import Coordinator
+from dffl.deploy.credentials import server_credentials
+from dffl.deploy.held_round import QuorumError
+from dffl.deploy.network import COORDINATOR, Link, require_free
+from dffl.deploy.plan import read_plan
+from dffl.deploy.reception import StopRequestedError
+from dffl.deploy.state import FINISHED, TRAINING, Folder, RunState, said, say
+from dffl.files import write_text
+from dffl.training.history import DivergenceError
+
+FAILED = "failed"
+LOG = "%(asctime)s %(levelname)s %(message)s"
+
+
+@contextmanager
+def locked(path: Path, what: str) -> Iterator[IO[str]]:
+    """Hold a file that one process at a time can hold, as long as it lives."""
+    file = path.open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise ValueError(f"{path.parent}: {what}") from None
+    try:
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield file
+    finally:
+        file.close()
+
+
+def is_held(path: Path) -> int | None:
+    """The process that holds a file, if one does."""
+    if not path.exists():
+        return None
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            return int(file.read() or 0)
+    return None
+
+
+class FederationServer:
+    """The coordinator's process over its folder."""
+
+    def __init__(self, folder: Folder, log: logging.Logger):
+        self.folder, self.log = folder, log
+        self.plan = read_plan(folder.path / "plan.toml")
+        if not (folder.secrets / "server.key").is_file():
+            raise ValueError(f"{folder.path}: has no certificates yet; type dffl federation create {folder.path / 'plan.toml'}")
+        self._stop = ""
+
+    def serve(self, shown: Any = print) -> None:
+        """Serve until somebody asks to stop."""
+        with locked(self.folder.path / "server.lock", "another coordinator serves this folder already"):
+            require_free(self.plan.listen)
+            keep_compiled_programs()
+            self.folder.control.mkdir(exist_ok=True, mode=0o700)
+            for order in self.folder.control.glob("*"):
+                order.unlink()
+            link = Link(COORDINATOR, self.plan.listen, server_credentials(self.folder.secrets), self.plan.most_bytes, self.log)
+            coordinator = Coordinator(self.plan, link, self.log, self._asked_to_stop)
+            link.start()
+            before = signal.signal(signal.SIGTERM, self._terminated)
+            try:
+                self.log.info("serving %r at %s", self.plan.name, self.plan.listen)
+                shown(f"serving {self.plan.name!r} at {self.plan.listen} for {len(self.plan.sites)} sites; Ctrl-C stops")
+                self._loop(coordinator)
+            except StopRequestedError:
+                self.log.info("stopped")
+                shown("stopped")
+            finally:
+                signal.signal(signal.SIGTERM, before)
+                self._write_traffic(coordinator)
+                link.close()
+
+    def _loop(self, coordinator: Coordinator) -> None:
+        self._resume(coordinator)
+        while True:
+            try:
+                coordinator.step()
+            except StopRequestedError as stopped:
+                if stopped.server:
+                    raise  # and without a run there is nothing else to stop
+            if (order := self.folder.control / "train").exists():
+                fresh = bool(json.loads(order.read_text() or "{}").get("new"))
+                order.unlink()
+                self._hold(coordinator, self._run_folder(fresh))
+
+    def _resume(self, coordinator: Coordinator) -> None:
+        """Go on with a run that a crash has interrupted; serve the models of one that is over."""
+        latest = self.folder.latest()
+        if latest is None or not (latest / "state.dffl").exists():
+            return
+        status = said(latest)["status"]
+        if status == TRAINING:
+            self.log.info("going on with run %s", latest.name)
+            self._hold(coordinator, latest)
+        elif status == FINISHED and RunState.read(latest / "state.dffl").plan == self.plan.digest:
+            coordinator.serve_finished(latest)
+
+    def _run_folder(self, fresh: bool) -> Path:
+        """The last run, if it is not over and follows this plan; else a new one."""
+        latest = self.folder.latest()
+        if latest is not None and not fresh and said(latest)["status"] not in (FINISHED, FAILED):
+            state = latest / "state.dffl"
+            if not state.exists() or RunState.read(state).plan == self.plan.digest:
+                return latest
+        return self.folder.new_run()
+
+    def _hold(self, coordinator: Coordinator, folder: Path) -> None:
+        try:
+            coordinator.train(folder)
+        except QuorumError:
+            pass  # it is on record; the server goes on serving
+        except StopRequestedError as stopped:
+            if stopped.server:
+                raise
+        except (ValueError, DivergenceError, RuntimeError) as error:
+            self.log.error("the run failed: %s", error)
+            say(folder, FAILED, why=str(error))
+            coordinator.abandon(str(error))
+        finally:
+            self._write_traffic(coordinator)
+
+    def _write_traffic(self, coordinator: Coordinator) -> None:
+        kinds = sorted(f"{kind}.{field}" for kind, field in coordinator.traffic)
+        write_text(self.folder.path / "traffic.json", json.dumps(kinds))
+
+    def _asked_to_stop(self) -> str:
+        if (order := self.folder.control / "stop").exists():
+            what = str(json.loads(order.read_text() or "{}").get("what", "run"))
+            order.unlink()
+            return what
+        return self._stop
+
+    def _terminated(self, number: int, frame: FrameType | None) -> None:
+        self._stop = "server"
+
+
+def ask(folder: Folder, order: str, **more: Any) -> None:
+    """Leave an order for the coordinator's process, which must be there."""
+    if is_held(folder.path / "server.lock") is None:
+        raise ValueError(f"{folder.path}: no coordinator serves it; type dffl federation serve {folder.path}")
+    write_text(folder.control / order, json.dumps(more))
+
+
+def serving_log(folder: Folder) -> logging.Logger:
+    """The coordinator's log, in its folder."""
+    return file_log(f"dffl.coordinator.{folder.path}", folder.log)
+
+
+def file_log(name: str, path: Path) -> logging.Logger:
+    """A log that goes to a file, with the time of each line."""
+    log = logging.getLogger(name)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    if not log.handlers:
+        handler = logging.FileHandler(path, encoding="utf-8")
+        handler.setFormatter(logging.Formatter(LOG))
+        log.addHandler(handler)
+    return log

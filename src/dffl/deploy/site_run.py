@@ -1,0 +1,92 @@
+"""The run of one deployed site: the method's own code on the site's own samples, with rounds that were held by the network.
+
+A method asks a run for trainings. Here a federated training is answered by what the coordinator sent when its rounds were over;
+everything else (tuning, mixing, choosing epochs and weights, folds) is computed at the site, as in a simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dffl.federation import Client, Federation
+from dffl.predictor import Normaliser
+from dffl.progress import Progress
+from dffl.sets import Box
+from dffl.training.methods import Request
+from dffl.training.parts import ALL, Part
+from dffl.training.run import Run, job_name
+from dffl.training.settings import Settings
+from dffl.training.trainers.base import Trainer
+from dffl.training.trainers.federated import Federated, ServerState
+
+Jobs = dict[str, tuple[Federated, Part]]
+"""The federated trainings that a method asks for, by name, in order."""
+
+
+class SiteRun(Run):
+    """One client of a federation of ``clients`` sites."""
+
+    def __init__(self, client: Client, settings: Settings, clients: int, progress: Progress | None = None):
+        super().__init__(Federation([client]), settings, progress=progress)
+        self._clients = clients
+        self.finals: dict[str, ServerState] = {}
+        """The server's last state of each federated training, by its job's name."""
+        self.shared_units: dict[str, Normaliser] = {}
+        """For each part of the samples the units of all sites together, if the plan pools statistics."""
+        self.parts: list[Part] = []
+        """The parts of the samples that the method uses."""
+
+    def use_units(self, units: Mapping[str, Normaliser]) -> None:
+        """Train in the units of all sites together where the settings say so."""
+        self.shared_units = dict(units)
+        self._engines.clear()
+
+    def last_seen(self, job: str) -> dict[str, float]:
+        """What the last call of the client update saw in a training."""
+        return self.history.latest(job)
+
+    @property
+    def clients(self) -> int:
+        return self._clients
+
+    def pooled_units(self, part: Part = ALL) -> Normaliser:
+        """The units of all sites where these are shared, else the site's own."""
+        return self.shared_units.get(str(part)) or self.engine(part).units[0]
+
+    def own_units(self, part: Part) -> tuple[Normaliser, int]:
+        """The units of the site's own samples that train, and their number."""
+        [client] = part.divide(self.trained_on, self.settings, None).train
+        return self.settings.units(client.x, client.c), client.n
+
+    def _units(self, part: Part, train: Federation) -> list[Normaliser]:
+        if self.settings.pooled_units and str(part) in self.shared_units:
+            return [self.shared_units[str(part)]]
+        return super()._units(part, train)
+
+    def _result(self, trainer: Trainer, part: Part) -> Any:
+        if isinstance(trainer, Federated):
+            return trainer.finish(self, part, self.finals[job_name(trainer, part)])
+        return super()._result(trainer, part)
+
+
+def federated_jobs(run: Run, asked: Request) -> Jobs:
+    """The federated trainings that a method asks for. What cannot be deployed is refused."""
+    found = run.rehearse([asked])
+    if isinstance(run, SiteRun):
+        run.parts = list(dict.fromkeys(part for _, part in found.blanks))
+    if not found.complete:
+        raise ValueError(f"method {asked.method.name!r} cannot be deployed: what it asks for depends on what was trained")
+    for trainer, _ in found.blanks:
+        if trainer.needs_all_clients and not isinstance(trainer, Federated):
+            raise ValueError(f"method {asked.method.name!r} cannot be deployed: {trainer.name!r} sends more than a model")
+    return {job_name(trainer, part): (trainer, part) for trainer, part in found.blanks if isinstance(trainer, Federated)}
+
+
+def stand_in(names: Mapping[str, int], settings: Settings, features: int, dim: int) -> Run:
+    """A run on made-up samples of the right shape: the coordinator, who has none, rehearses a method with it."""
+    rows = {name: np.random.default_rng(0).normal(size=(count, features)) for name, count in names.items()}
+    clients = [Client(name, x, np.ones((len(x), dim)), Box(np.zeros(dim), np.ones(dim))) for name, x in rows.items()]
+    return Run(Federation(clients), settings)

@@ -1,0 +1,106 @@
+"""What a site keeps on its own disk between rounds and after a crash; nobody else ever sees it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from dffl.archive import in_one_line, packed, read, unpacked, write
+from dffl.deploy.state import deep, flat
+from dffl.federation import Client
+from dffl.files import write_whole
+from dffl.predictor import Normaliser
+from dffl.training.engines.base import Fields
+from dffl.training.engines.processes import UNIT_FIELDS
+from dffl.training.trainers.federated import ServerState
+
+FORMAT = "dffl-site-1"
+Finals = dict[int, tuple[ServerState, int]]
+"""For each training the server's last state, and the last round in which the site's update was accepted, or -1."""
+
+
+def columns_digest(client: Client) -> str:
+    """A digest of the names of features and costs, in order: two sites can compare it without showing them."""
+    names = json.dumps([client.feature_names, client.cost_names, client.x.shape[1], client.c.shape[1]])
+    return hashlib.sha256(names.encode()).hexdigest()
+
+
+class SiteState:
+    """The files of one run at one site."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.run = ""
+
+    def begin(self, run: str) -> None:
+        """Go on with a run; what an earlier run kept is removed."""
+        mine = self.folder / run
+        for other in self.folder.glob("*") if self.folder.is_dir() else ():
+            if other != mine and other.is_dir():
+                shutil.rmtree(other)
+        mine.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.run = run
+
+    # What the trainings keep at the client, by the round after which it holds.
+
+    def keep(self, job: int, round: int, last: int, fields: Fields) -> None:
+        """Keep what a training keeps after a round; the state before it stays until the next order says which one counts."""
+        if fields:
+            before = {name: array for name, array in self._read(f"kept-{job}").items() if name.startswith(f"{last}/")}
+            self._write(f"kept-{job}", before | {f"{round}/{name}": array for name, array in fields.items()})
+
+    def kept(self, job: int, round: int) -> Fields:
+        """What a training kept after this round; nothing for -1, and for trainings that keep nothing."""
+        start = f"{round}/"
+        return {name.removeprefix(start): array for name, array in self._read(f"kept-{job}").items() if name.startswith(start)}
+
+    def keep_units(self, units: Mapping[str, Normaliser]) -> None:
+        self._write(
+            "units", {f"{part}/{key}": np.asarray(getattr(unit, key)) for part, unit in units.items() for key in UNIT_FIELDS}
+        )
+
+    def units(self) -> dict[str, Normaliser]:
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for name, array in self._read("units").items():
+            part, _, key = name.rpartition("/")
+            found.setdefault(part, {})[key] = array
+        return {part: Normaliser(**own) for part, own in found.items()}
+
+    def keep_finals(self, finals: Finals) -> None:
+        """Keep the shared models: from here on the site needs nobody."""
+        arrays = {f"{job}/{name}": array for job, (state, _) in finals.items() for name, array in flat(state).items()}
+        self._write("finals", arrays | {f"{job}/last": np.asarray(last) for job, (_, last) in finals.items()})
+
+    def finals(self) -> Finals:
+        """The shared models, if all rounds are over."""
+        found: dict[int, dict[str, np.ndarray]] = {}
+        for entry, array in self._read("finals").items():
+            job, _, name = entry.partition("/")
+            found.setdefault(int(job), {})[name] = array
+        return {job: (deep(arrays), int(arrays["last"])) for job, arrays in sorted(found.items())}
+
+    def _write(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+        members = {"about.json": json.dumps({"format": FORMAT}).encode()}
+        members |= {entry: packed(np.asarray(array)) for entry, array in arrays.items()}
+        write_whole(self._path(name), lambda where: write(where, members), mode=0o600)
+
+    def _read(self, name: str) -> dict[str, np.ndarray]:
+        path = self._path(name)
+        if not path.exists():
+            return {}
+        try:
+            members, sealed = read(path, "about.json", "the state of a site")
+            about = json.loads(members.pop("about.json"))
+            if not sealed or about["format"] != FORMAT:
+                raise ValueError(f"its format is {about['format']!r:.60}")
+            return {entry: unpacked(content) for entry, content in members.items()}
+        except Exception as error:  # a file that was edited can break anything that is built from it
+            raise ValueError(f"{path}: cannot be read as the state of a site ({in_one_line(error)})") from None
+
+    def _path(self, name: str) -> Path:
+        return self.folder / self.run / f"{name}.dffl"
