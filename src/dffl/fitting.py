@@ -160,6 +160,7 @@ class Fit:
         judge: Loss | str = "regret",
         seed: int | None = None,
         progress: bool | None = None,
+        prior: UnitPrior | None = None,
     ) -> Fit:
         """This fit with a newcomer among its members, who tunes the shared model on its own samples.
 
@@ -167,7 +168,8 @@ class Fit:
         settings of the fit, each without one of ``folds`` folds, and stop at each of ``epochs``. ``judge`` is the loss that
         chooses the stop, on the samples that were held out; epoch 0 is the shared network as it is. The mean of all networks
         decides. A newcomer with fewer samples than folds has fewer folds; one with a single sample has the shared model as it
-        is, with a warning. ``seed`` is the fit's by default. The other members and the shared model stay as they are.
+        is, with a warning. ``seed`` is the fit's by default; ``prior`` is what is known of the units of others, by default those
+        of the members. The other members and the shared model stay as they are.
         """
         if not isinstance(client, Client):
             raise ValueError(f"client must be a dffl.Client, found {type(client).__name__}")
@@ -178,7 +180,9 @@ class Fit:
         same_shape(federation, self, who)
         shared = self._member(client).predictor
         require_within_reach(client.name, shared, client.x, self.feature_names)
-        asked = joining(shared, self._unit_prior(), self.settings, folds=folds, epochs=epochs, judge=judge)
+        asked = joining(
+            shared, self._unit_prior() if prior is None else prior, self.settings, folds=folds, epochs=epochs, judge=judge
+        )
         # The units of a newcomer follow from its own samples and those of the shared model.
         settings = replace(self.settings, seed=self.settings.seed if seed is None else seed, pooled_units=False)
         with running(federation, [Plan(settings, [asked])], progress=progress) as [run]:

@@ -173,6 +173,24 @@ def logs(folder: FolderPath, lines: Annotated[int, typer.Option(help="So many of
 
 
 @federation.command()
+def export(
+    folder: FolderPath,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the shared model.")],
+    json_: Json = False,
+) -> None:
+    """Write the shared model of the last run, for newcomers: `dffl site newcomer`.
+
+    Example: dffl federation export cold-stores -o shared.dffl
+    """
+    with answering():
+        from dffl.deploy.create import Said
+        from dffl.deploy.newcomers import shared_fit
+
+        shared_fit(folder).save(out)
+        answer(Said([f"wrote {out}: the shared model, and nothing of any site's own"], {"model": str(out)}), json_)
+
+
+@federation.command()
 def demo(
     sites: Annotated[int, typer.Option(help="How many sites, from 2 to 20.", min=2, max=20)] = 3,
     rounds: Annotated[int, typer.Option(help="Federated rounds.", min=1, max=1000)] = 10,

@@ -66,3 +66,21 @@ def join(
         found = Kit.read(kit)
         shown = (lambda line: None) if quiet or json_ else (lambda line: typer.echo(line, err=True))
         answer(take_part(found, client, folder or Path(f"{found.name}-site"), shown), json_)
+
+
+@site.command()
+def newcomer(
+    shared: Annotated[Path, typer.Argument(metavar="SHARED", help="What `dffl federation export` wrote.")],
+    client: ClientPath,
+    name: Annotated[str, typer.Option(help="The site's name.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the site's own model.")],
+    json_: Json = False,
+) -> None:
+    """Tune a shared model on the rows of a site that took no part; nothing leaves this machine.
+
+    Example: dffl site newcomer shared.dffl --client my-site.toml --name mill -o model.dffl
+    """
+    with answering():
+        from dffl.deploy.newcomers import newcomer as tune
+
+        answer(tune(shared, name, client, out), json_)

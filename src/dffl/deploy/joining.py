@@ -17,6 +17,7 @@ from dffl.deploy.participant import Participant
 from dffl.deploy.plan import Plan, plan_of
 from dffl.deploy.server import file_log, locked
 from dffl.deploy.site_state import SiteState
+from dffl.fitting import Fit
 from dffl.own.training import TrainedModel, train
 from dffl.terminal import command_name
 
@@ -35,8 +36,8 @@ def site_description(plan: Plan, name: str, path: Path) -> Description:
     return described(path, {"federation": plan.federation, "training": plan.training, "client": [{**own, "name": name}]})
 
 
-def require_fitting(plan: Plan, description: Description) -> None:
-    """Refuse data that the plan does not mean, before anybody is told of them."""
+def require_columns(plan: Plan, description: Description) -> None:
+    """Refuse data of other columns than the plan means."""
     client, path = description.train[0], description.path
     found = {"dimension": len(description.costs), "inputs": client.x.shape[1]}
     for key, what, names in (
@@ -47,6 +48,12 @@ def require_fitting(plan: Plan, description: Description) -> None:
             listed = ", ".join(map(str, names[:12])) + (", ..." if len(names) > 12 else "")
             fix = "add or remove columns, or agree on another plan"
             raise ValueError(f"{path}: the plan asks for {wanted} {what}, this site has {found[key]} ({listed}); {fix}")
+
+
+def require_fitting(plan: Plan, description: Description) -> None:
+    """Refuse data that the plan does not mean, before anybody is told of them."""
+    require_columns(plan, description)
+    client, path = description.train[0], description.path
     least = max(plan.min_rows, int(plan.asked.options.get(FOLDS_OPTION, plan.asked.method.options.get(FOLDS_OPTION, 2))))
     if client.n < least:
         raise ValueError(f"{path}: client.table: has {client.n} training rows, at least {least} are needed to take part")
@@ -116,15 +123,22 @@ def join(kit: Kit, client: Path, folder: Path, shown: Callable[[str], None]) -> 
     with locked(folder / "site.lock", "another process takes part from this folder already"):
         log = file_log(f"dffl.site.{folder}", folder / "log.txt")
         link = Link(kit.name, found.plan.address, credentials, found.plan.most_bytes, log)
-        with Participant(found.plan, found.description.train[0], link, SiteState(folder / "state"), log, shown) as part:
-            fit = part.take_part()
-            shown("judging the model on the test rows")
-            trained = train(found.description, progress=False, given=fit)
-            path = folder / "model.dffl"
-            trained.fit.save(path)
-            part.done(fit)
+        part = Participant(found.plan, found.description.train[0], link, SiteState(folder / "state"), log, shown)
+        path = folder / "model.dffl"
+        if (fit := part.unfinished()) is not None:
+            trained = _judged(found.description, fit, path, part, shown)
+        else:
+            with part:
+                fit = part.take_part()
+                trained = _judged(found.description, fit, path, part, shown)
+                part.done(fit)
     return SiteModel(trained, kit.name, path)
 
 
-def silent(line: str) -> None:
-    """Show nothing."""
+def _judged(description: Description, fit: Fit, path: Path, part: Participant, shown: Callable[[str], None]) -> TrainedModel:
+    """The site's model, judged on its own test rows and saved."""
+    shown("judging the model on the test rows")
+    trained = train(description, progress=False, given=fit)
+    trained.fit.save(path)
+    part.state.finished()
+    return trained

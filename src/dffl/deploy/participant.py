@@ -168,21 +168,26 @@ class Participant:
 
     def _open(self, run: str) -> None:
         """Lay out the samples for a run, and say how many train."""
-        if self._run is None or self.state.run != run:
-            self.state.begin(run)
-            self._run = SiteRun(self.client, self.plan.settings, len(self.plan.sites))
-            self._run.use_units(self.state.units())
-            self._jobs = federated_jobs(self._run, self.plan.asked)
-        assert self._run is not None
+        own = self._run if self._run is not None and self.state.run == run else self._begun(run)
         counts: dict[str, int] = {}
         units: dict[str, np.ndarray] = {}
         for place, (_, part) in enumerate(self._jobs.values()):
-            counts[str(place)] = self._run.own_units(part)[1]
+            counts[str(place)] = own.own_units(part)[1]
         if self.plan.pools:
-            for part in self._run.parts:
-                own, counts[f"part {part}"] = self._run.own_units(part)
-                units |= {f"{part}/{name}": np.asarray(getattr(own, name), np.float64) for name in UNIT_FIELDS}
+            for part in own.parts:
+                unit, counts[f"part {part}"] = own.own_units(part)
+                units |= {f"{part}/{name}": np.asarray(getattr(unit, name), np.float64) for name in UNIT_FIELDS}
         self._send("opened", run=run, counts=counts, units=units)
+
+    def _begun(self, run: str) -> SiteRun:
+        """The site's side of a run, from where its own disk says it is."""
+        self.state.begin(run, self.plan.digest)
+        made = self._run = SiteRun(self.client, self.plan.settings, len(self.plan.sites))
+        made.use_units(self.state.units())
+        self._jobs = federated_jobs(made, self.plan.asked)
+        for place, name in enumerate(self._jobs):
+            made.history.restore(name, self.state.seen(place))
+        return made
 
     def _take_units(self, values: dict[str, Any]) -> None:
         if self._run is None or values["run"] != self.state.run:
@@ -205,11 +210,12 @@ class Participant:
             name, (trainer, part) = list(self._jobs.items())[place]
             engine, scope = self._run.engine(part), trainer.label
             engine.restore(scope, {self.client.name: self.state.kept(place, order["last"])})
+            self._run.history.forget(name, round)
             sent = dict(order["sent"]) | {"rate": order["rate"], "round": round}
             [answer] = list(self._run.ask(trainer, part, **sent))
             fields = {key: np.asarray(value)[0] for key, value in answer.fields.items()}
-            self._run.history.flush()
-            self.state.keep(place, round, order["last"], engine.kept(scope).get(self.client.name, {}))
+            kept, seen = engine.kept(scope).get(self.client.name, {}), self._run.history.saved(name)
+            self.state.keep(place, round, order["last"], kept, seen)
         except DivergenceError as error:
             self.log.warning("%s", error)
             self._send("trouble", **where, why=TROUBLES[0])
@@ -219,22 +225,30 @@ class Participant:
             self._shown(f"could not train: {error}")
             self._send("trouble", **where, why=TROUBLES[1])
             return
-        seen = self._run.last_seen(name)
-        scalars = {key: np.asarray(seen[key], np.float64) for key in self.plan.scalars if key in seen}
+        said = {key: value for key, value in self._run.history.latest(name).items() if key in self.plan.scalars}
+        scalars = {key: np.asarray(value, np.float64) for key, value in said.items()}
         count = int(engine.counts[0])
         self._send("answer", **where, count=count, seconds=time.monotonic() - begun, fields=fields, scalars=scalars)
         self._shown(f"{name}: round {round + 1}")
 
     def _finish(self, values: dict[str, Any]) -> Fit:
         """All rounds are over: what is left happens here."""
-        if self._run is None:
-            raise RuntimeError("rounds are over that this site has not opened")
+        if self._run is None or values["run"] != self.state.run:
+            self._begun(values["run"])
         finals = {
             place: (ServerState(values["rounds"][str(place)], values["shared"][str(place)], {}), values["last"][str(place)] - 1)
             for place in range(len(self._jobs))
         }
         self.state.keep_finals(finals)
         return self._fitted(finals)
+
+    def unfinished(self) -> Fit | None:
+        """The fit of a run whose rounds are over, if the site was interrupted before it had a model. It needs nobody for it."""
+        run = self.state.unfinished(self.plan.digest)
+        if not run:
+            return None
+        self._begun(run)
+        return self._fitted(self.state.finals())
 
     def _fitted(self, finals: Finals) -> Fit:
         """The site's own fit, from the shared models."""

@@ -44,10 +44,6 @@ class SiteRun(Run):
         self.shared_units = dict(units)
         self._engines.clear()
 
-    def last_seen(self, job: str) -> dict[str, float]:
-        """What the last call of the client update saw in a training."""
-        return self.history.latest(job)
-
     @property
     def clients(self) -> int:
         return self._clients

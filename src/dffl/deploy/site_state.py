@@ -13,7 +13,7 @@ import numpy as np
 from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.deploy.state import deep, flat
 from dffl.federation import Client
-from dffl.files import write_whole
+from dffl.files import write_text, write_whole
 from dffl.predictor import Normaliser
 from dffl.training.engines.base import Fields
 from dffl.training.engines.processes import UNIT_FIELDS
@@ -37,22 +37,53 @@ class SiteState:
         self.folder = folder
         self.run = ""
 
-    def begin(self, run: str) -> None:
+    def unfinished(self, plan: str) -> str:
+        """A run of this plan whose rounds are over, but of which the site has no model yet."""
+        for mine in self.folder.glob("*") if self.folder.is_dir() else ():
+            known = mine / "plan.txt"
+            if (
+                (mine / "finals.dffl").exists()
+                and known.exists()
+                and known.read_text() == plan
+                and not self._done(mine).exists()
+            ):
+                return mine.name
+        return ""
+
+    def finished(self) -> None:
+        """The site has a model of its own."""
+        self._done(self.folder / self.run).touch()
+
+    @staticmethod
+    def _done(folder: Path) -> Path:
+        return folder / "done"
+
+    def begin(self, run: str, plan: str) -> None:
         """Go on with a run; what an earlier run kept is removed."""
         mine = self.folder / run
         for other in self.folder.glob("*") if self.folder.is_dir() else ():
             if other != mine and other.is_dir():
                 shutil.rmtree(other)
         mine.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_text(mine / "plan.txt", plan)
         self.run = run
 
     # What the trainings keep at the client, by the round after which it holds.
 
-    def keep(self, job: int, round: int, last: int, fields: Fields) -> None:
-        """Keep what a training keeps after a round; the state before it stays until the next order says which one counts."""
-        if fields:
-            before = {name: array for name, array in self._read(f"kept-{job}").items() if name.startswith(f"{last}/")}
-            self._write(f"kept-{job}", before | {f"{round}/{name}": array for name, array in fields.items()})
+    def keep(self, job: int, round: int, last: int, fields: Fields, seen: Fields) -> None:
+        """Keep what a training keeps after a round, and what was seen in it so far.
+
+        The state before the round stays until the next order says which one counts.
+        """
+        before = self._read(f"kept-{job}") if fields else {}
+        kept = {name: array for name, array in before.items() if name.startswith(f"{last}/")}
+        kept |= {f"{round}/{name}": array for name, array in fields.items()}
+        self._write(f"kept-{job}", kept | {f"seen/{name}": array for name, array in seen.items()})
+
+    def seen(self, job: int) -> Fields:
+        """What was seen in a training so far."""
+        found = self._read(f"kept-{job}").items()
+        return {name.removeprefix("seen/"): array for name, array in found if name.startswith("seen/")}
 
     def kept(self, job: int, round: int) -> Fields:
         """What a training kept after this round; nothing for -1, and for trainings that keep nothing."""

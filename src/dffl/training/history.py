@@ -52,8 +52,8 @@ class History:
     def latest(self, job: str) -> dict[str, float]:
         """What the first client saw in the last call of a job that has no label of its own, such as a client's own model."""
         self.flush()
-        entry = next(entry for entry in reversed(self._entries) if entry.job == job and not entry.label)
-        return {name: float(value[0]) for name, value in entry.seen._asdict().items()}
+        own = (entry for entry in reversed(self._entries) if entry.job == job and not entry.label)
+        return next(({name: float(value[0]) for name, value in entry.seen._asdict().items()} for entry in own), {})
 
     def flush(self) -> None:
         """Check everything that has not been checked."""
@@ -88,6 +88,12 @@ class History:
         return pd.DataFrame(table).iloc[order].reset_index(drop=True)
 
     # Saved and restored with an unfinished training.
+
+    def forget(self, job: str, since: int) -> None:
+        """Drop what was seen in a job from this round on: it is held again."""
+        self.flush()
+        self._entries = [entry for entry in self._entries if entry.job != job or entry.round < since]
+        self._checked = len(self._entries)
 
     def saved(self, job: str, before: int | None = None) -> dict[str, np.ndarray]:
         """The entries of a job, or those before a round, as arrays: one row for each client and call."""

@@ -249,9 +249,13 @@ class Run:
 
     # How it is done.
 
-    def rehearse(self, methods: Sequence[Callable[[Run], Any]]) -> Rehearsal:
-        """Run methods on models of zeros: what they will ask for, how much work it is, and what is refused."""
+    def rehearse(self, methods: Sequence[Callable[[Run], Any]], known: Mapping[Key, Any] | None = None) -> Rehearsal:
+        """Run methods on models of zeros: what they will ask for, how much work it is, and what is refused.
+
+        Trainings whose results are ``known`` are handed out as they are.
+        """
         self._rehearsal = Rehearsal()
+        self._rehearsal.blanks.update(known or {})
         try:
             for method in methods:
                 self._rehearsal.perform(self, method)
