@@ -168,8 +168,8 @@ class Fit:
         settings of the fit, each without one of ``folds`` folds, and stop at each of ``epochs``. ``judge`` is the loss that
         chooses the stop, on the samples that were held out; epoch 0 is the shared network as it is. The mean of all networks
         decides. A newcomer with fewer samples than folds has fewer folds; one with a single sample has the shared model as it
-        is, with a warning. ``seed`` is the fit's by default; ``prior`` is what is known of the units of others, by default those
-        of the members. The other members and the shared model stay as they are.
+        is, with a warning. ``seed`` is the fit's by default; ``prior`` is what is known of others' units, by default those of
+        the members. The other members and the shared model stay as they are.
         """
         if not isinstance(client, Client):
             raise ValueError(f"client must be a dffl.Client, found {type(client).__name__}")

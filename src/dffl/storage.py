@@ -127,8 +127,8 @@ def _rebuild(
     reader = _Reader(contents, settings, features, dim, solvers)
     members = [Member(**{name: reader.decode(value) for name, value in row.items()}) for row in manifest["members"]]
     by_name = {member.name: member for member in members}
-    if not members or len(by_name) < len(members):
-        raise ValueError(f"members must be one or more clients of different names, found {len(members)}")
+    if len(by_name) < len(members) or not (members or manifest["shared"]):
+        raise ValueError(f"members must be clients of different names, one or more without a shared model, found {len(members)}")
     return Fit(
         method=method,
         settings=settings,

@@ -183,8 +183,8 @@ def export(
     Example: dffl federation export cold-stores -o shared.dffl
     """
     with answering():
-        from dffl.deploy.create import Said
         from dffl.deploy.newcomers import shared_fit
+        from dffl.deploy.requesting import Said
 
         shared_fit(folder).save(out)
         answer(Said([f"wrote {out}: the shared model, and nothing of any site's own"], {"model": str(out)}), json_)

@@ -27,7 +27,7 @@ def request(
     Example: dffl site request harbour
     """
     with answering():
-        from dffl.deploy.create import request as make
+        from dffl.deploy.requesting import request as make
 
         answer(make(name, folder or Path(f"{name}-site")), json_)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from rich.console import Console
-
-from dffl.deploy.credentials import Kit, make_authority, make_request, read_request, require_site_name, sign
+from dffl.deploy.credentials import Kit, make_authority, read_request, sign
 from dffl.deploy.network import carrier_version
 from dffl.deploy.plan import read_plan
+from dffl.deploy.requesting import Said
 from dffl.deploy.state import Folder
 from dffl.files import write_text
 from dffl.terminal import command_name
@@ -53,21 +50,6 @@ results = []                    # what it says of its own model in the end: ["ou
 statistics = "own"              # "pooled": sites send the mean and scale of each feature and the scale of their costs.
 most_megabytes = 64             # no message may be larger.
 """
-
-
-@dataclass(frozen=True)
-class Said:
-    """Lines for people, values for programs."""
-
-    lines: list[str]
-    values: dict[str, Any]
-
-    def show(self, console: Console) -> None:
-        for line in self.lines:
-            console.print(line, soft_wrap=True)
-
-    def as_json(self) -> dict[str, Any]:
-        return self.values
 
 
 def init(folder: Path) -> Said:
@@ -126,22 +108,4 @@ def sign_request(path: Path, request: Path, replace: bool) -> Said:
          "Compare it with what the site was shown, by telephone for example, before you send the kit.",
          f"wrote {kit_path} (nothing in it is secret)"],
         {"site": name, "fingerprint": print_, "kit": str(kit_path)},
-    )  # fmt: skip
-
-
-def request(name: str, folder: Path) -> Said:
-    """Make a site's key, which stays, and its request, which goes to the coordinator."""
-    carrier_version()
-    require_site_name(name, "NAME")
-    if (folder / "site.key").exists():
-        raise ValueError(f"{folder / 'site.key'}: is there already; choose another folder, or remove it and its kit")
-    path = make_request(folder, name)
-    print_ = read_request(path)[2]
-    dffl = command_name()
-    return Said(
-        [f"wrote {folder / 'site.key'} (private: it never leaves this machine)", f"wrote {path}",
-         f"fingerprint {print_}", "", f"Next, send {path.name} to the coordinator, who sends back {name}.kit. Then type:", "",
-         f"  {dffl} site check {name}.kit --client my-site.toml",
-         f"  {dffl} site join {name}.kit --client my-site.toml --folder {folder}"],
-        {"site": name, "request": str(path), "fingerprint": print_, "folder": str(folder)},
     )  # fmt: skip

@@ -27,11 +27,12 @@ from rich.table import Table
 import dffl
 from dffl.checks import require_whole
 from dffl.data.synthetic import knapsack
-from dffl.deploy.create import create, request, sign_request
+from dffl.deploy.create import create, sign_request
 from dffl.deploy.following import RunResult
 from dffl.deploy.joining import site_description
 from dffl.deploy.plan import Plan, read_plan
 from dffl.deploy.replay import replayed
+from dffl.deploy.requesting import request
 from dffl.deploy.server import ask, is_held
 from dffl.deploy.state import FINISHED, Folder
 from dffl.federation import Federation

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -22,7 +23,7 @@ from dffl.own.training import train
 from dffl.predictor import MeanPredictor, NetworkPredictor, Normaliser, Predictor
 from dffl.storage import load
 from dffl.training.history import HISTORY_COLUMNS
-from dffl.training.run import Outcome
+from dffl.training.run import Key, Outcome
 from dffl.training.unit_prior import UnitPrior
 
 ABOUT = "federation"
@@ -54,7 +55,7 @@ def _shared(plan: Plan, state: RunState) -> Predictor | None:
     with stand_in(rows, plan.settings, plan.inputs, plan.dimension) as run:
         jobs = federated_jobs(run, plan.asked)
         finals = zip(jobs.values(), state.finals, strict=True)
-        known = {(trainer, part): trainer.finish(run, part, final) for (trainer, part), final in finals}
+        known: dict[Key, Any] = {(trainer, part): trainer.finish(run, part, final) for (trainer, part), final in finals}
         found: list[Outcome] = []
         run.rehearse([lambda run: found.append(plan.asked(run))], known)
     return found[0].shared
