@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dffl.data.cells import texts_of
+from dffl.data.duckdb_source import DuckdbSource
 from dffl.data.encoding import Column, Encoding, agreed, require_kind, summary
 from dffl.data.plan import ClientPlan, Plan
 from dffl.data.problems import Problems, named_at
-from dffl.data.query_source import QuerySource
 from dffl.data.rows import Rows, checked_rows, divided, unit_of
 from dffl.data.same_columns import SameColumns, shown
 from dffl.data.sets_by_name import check_set, make_set
 from dffl.data.sources import Source, Table, load, open_source, require_columns, require_file
+from dffl.data.sqlite_source import SqliteSource
 from dffl.data.tables import UNPRINTABLE, first_true
 from dffl.federation import Client, Federation
 from dffl.sets import FeasibleSet
 
+READERS: Mapping[str, Callable[[Path, str], Source]] = {"sqlite": SqliteSource, "duckdb": DuckdbSource}
 IN_FILES = {
     "make the client with maximize=True": 'write sense = "max" for the client',
     "make the client with maximize=False": 'write sense = "min" for the client',
@@ -151,14 +154,11 @@ class Assembly:
         return load(source, [*features, *costs, *more], texts)
 
     def _source(self, given: Any, where: str) -> Source:
-        if isinstance(given, Mapping):
-            kind = next(kind for kind in given if kind != "query")
-            path = self.plan.folder / given[kind]
-        else:
-            kind, path = "", self.plan.folder / given
+        kind = next(kind for kind in given if kind != "query") if isinstance(given, Mapping) else ""
+        path = self.plan.folder / (given[kind] if kind else given)
         with named_at(where):
             require_file(path)
-        return QuerySource(kind, path, given["query"]) if kind else open_source(path)
+        return READERS[kind](path, given["query"]) if kind else open_source(path)
 
     def _rows(self, site: Site, table: Table) -> Rows | None:
         plan = self.plan
