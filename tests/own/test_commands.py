@@ -102,12 +102,20 @@ def test_decisions_have_names_helpers_and_a_range_that_held_out_rows_back(folder
     out = folder / "decisions.csv"
     said = json.loads(call("decide", folder / "model.dffl", folder / "new.csv", "--client", "south", "-o", out, "--json"))
     written = pd.read_csv(out)
-    assert list(written.columns) == ["x_1", "x_2", "x_3", "short"]
-    assert (written.sum(axis=1) >= 2 - 1e-9).all()
-    np.testing.assert_array_equal(written, np.round(written))
-    pd.testing.assert_frame_equal(pd.DataFrame(said["decisions"]), written, check_dtype=False)
+    assert list(written.columns) == ["x_1", "x_2", "x_3", "short", "expected_low", "expected_median", "expected_high"]
+    decisions = written[["x_1", "x_2", "x_3", "short"]]
+    assert (decisions.sum(axis=1) >= 2 - 1e-9).all()
+    np.testing.assert_array_equal(decisions, np.round(decisions))
+    pd.testing.assert_frame_equal(pd.DataFrame(said["decisions"]), decisions, check_dtype=False)
+    np.testing.assert_allclose(pd.DataFrame(said["ranges"]), written.iloc[:, 4:])
     assert said["expected"]["low"] <= said["expected"]["median"] <= said["expected"]["high"]
     assert (said["expected"]["rows"], said["unit"]) == (6, "EUR")
+    # Six rows are too few for more than their least and largest cost: 5 of 7 new ones lie between them.
+    assert not said["expected"]["follows_features"]
+    assert said["expected"]["share"] == pytest.approx(5 / 7)
+    assert "6 held-out rows are too few" in said["expected"]["why_not"]
+    shown = call("decide", folder / "model.dffl", folder / "new.csv", "-c", "south")
+    assert "one range for all rows, as 6 held-out rows are too few" in " ".join(shown.split())
     # The range is that of the decisions on the test rows.
     model = OwnModel.load(folder / "model.dffl")
     rows = pd.read_csv(folder / "south.csv").tail(6)

@@ -16,7 +16,8 @@ from dffl.comparing import Start, against, fit_all, summarise
 from dffl.data.description import Description
 from dffl.fitting import Fit
 from dffl.jsonable import jsonable
-from dffl.own.model import ABOUT, ranges
+from dffl.own.model import ABOUT, VERSION
+from dffl.own.ranges import cost_range
 from dffl.randomness import start_seeds
 from dffl.report.comparison import from_starts
 from dffl.terminal import command_name
@@ -107,15 +108,19 @@ def _about(description: Description, fit: Fit, table: pd.DataFrame, starts: int)
     shown += ["change", "change_low", "change_high"]
     rows = table[shown].astype({"harmed": object}).to_dict("records")
     rows = [{name: None if value is pd.NA else value for name, value in row.items()} for row in rows]
+    ranges = {
+        client.name: cost_range(fit, client, description.train[client.name], description.order is not None).as_json()
+        for client in description.test
+    }
     return {
-        "version": 1,
+        "version": VERSION,
         "encoding": description.encoding.as_json(),
         "units": dict(description.units),
         "costs": list(description.costs),
         "order": description.order,
         "starts": starts,
         "evaluation": jsonable(rows),
-        "ranges": {client.name: ranges(fit, client) for client in description.test},
+        "ranges": ranges,
     }
 
 
