@@ -140,9 +140,8 @@ def learned(latest: HeldOut, before: HeldOut | None, ordered: bool) -> CostRange
     teachers = before if apart and before is not None else rows
     needed = max(FEWEST_TO_LEARN, 2 * teachers.known.shape[1])
     if len(teachers.cost) < needed:
-        return replace(
-            plain, why=f"{len(teachers.cost)} held-out rows are too few for a range that follows the features ({needed})"
-        )
+        few = f"{len(teachers.cost)} held-out rows are too few for a range that follows the features ({needed} are needed)"
+        return replace(plain, why=few)
     middle, errors = _line(teachers.known, teachers.cost)
     log_stray, log_errors = _line(teachers.known, _log_size(errors))
     if apart:
