@@ -150,6 +150,54 @@ def test_the_report_of_a_model(folder: Path) -> None:
     assert len(page) < 6_000_000
 
 
+def test_the_report_of_a_folder_shows_all_models_of_one_federation(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    out = tmp_path / "report.html"
+    models = tmp_path / "models"
+    models.mkdir()
+    line = call("report", models, "-o", out, code=3)
+    assert "models: holds no model of `dffl fit` (*.dffl) and no page of a study (report.json)" in line
+    (models / "federation.toml").write_text(TOML)
+    line = call("report", models, "-o", out, code=3)
+    assert f"train one: dffl fit {models / 'federation.toml'} -o {models / 'model.dffl'}" in line
+    (models / "federation.toml").unlink()
+    (models / "study.json").write_text("{}")
+    assert "is a study without a page (report.json)" in call("report", models, "-o", out, code=3)
+    call("export", folder / "model.dffl", "--client", "south", "-o", models / "south.dffl")
+    assert "exported model of one client" in call("report", models, "-o", out, code=3)
+    assert not out.exists()
+
+    (models / "first.dffl").write_bytes((folder / "model.dffl").read_bytes())
+    assert "left out: " in call("report", models, "-o", out)
+    assert "finetune" in out.read_text()
+    toml = folder / "longer.toml"
+    toml.write_text(TOML.replace("rounds = 2", "rounds = 3"))
+    call("fit", toml, "-o", models / "longer.dffl", "-q")
+    said = json.loads(call("report", models, "-o", out, "--json"))
+    assert said["report"] == str(out)
+    assert len(said["left_out"]) == 1
+    page = out.read_text()
+    assert all(name in page for name in ("finetune (first)", "finetune (longer)", "local (first)", "2 models: "))
+    assert "mean-cost (first)" not in page  # it is the same under both
+    toml.write_text(TOML.replace('order = "day"', 'order = "day"\ntest_fraction = 0.3'))
+    call("fit", toml, "-o", models / "other.dffl", "-q")
+    out.unlink()
+    line = call("report", models, "-o", out, code=3)
+    assert "models: first and other have different test rows: 6 and 9 of client 'north'; one page shows" in line
+    assert not out.exists()
+
+
+def test_a_comparison_writes_its_page(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    out = tmp_path / "page.html"
+    words = ("compare", folder / "federation.toml", "--method", "fedavg", "--starts", "1", "--report", out, "--json", "-q")
+    assert json.loads(call(*words))["report"] == str(out)
+    page = out.read_text()
+    assert "dffl compare federation.toml --method fedavg --starts 1" in page
+    assert "fedavg" in page
+    assert "must end in" in call(*words[:-3], tmp_path / "page.txt", code=3)
+
+
 def test_advise_bounds_and_compare_take_the_same_file(folder: Path) -> None:
     toml = folder / "federation.toml"
     advised = json.loads(call("advise", toml, "--quick", "--folds", "3", "--json"))

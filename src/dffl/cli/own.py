@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dffl.terminal import Json, Quiet, answer, answering, command_name, shown_progress
+from dffl.terminal import Json, Quiet, Report, answer, answering, command_name, printable, shown_progress
 
 FederationFile = Annotated[
     Path, typer.Argument(metavar="FEDERATION", help="The file that describes the federation, such as federation.toml.")
@@ -78,18 +78,19 @@ def compare(
     federation: FederationFile,
     method: Annotated[list[str] | None, typer.Option(help="A method to compare; may be repeated.")] = None,
     starts: Starts = 3,
+    report: Report = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare methods on a federation of one's own, client by client, from several starts; nothing is saved.
+    """Compare methods on a federation of one's own, client by client, from several starts; no model is saved.
 
-    Example: dffl compare federation.toml --method finetune --method crossfit
+    Example: dffl compare federation.toml --method finetune --method crossfit --report comparison.html
     """
     with answering():
         from dffl.data.description import read
         from dffl.own.comparison import compare as compare_methods
 
-        answer(compare_methods(read(federation), method, starts, shown_progress(quiet)), json_)
+        answer(compare_methods(read(federation), method, starts, shown_progress(quiet), report), json_)
 
 
 def decide(
@@ -135,33 +136,36 @@ def export(
 
 
 def report(
-    model: ModelPath,
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL_OR_FOLDER", help="A model of `dffl fit`, or a folder of models or of an energy study."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the page.")],
     json_: Json = False,
 ) -> None:
-    """Write the report of a model as one HTML file that needs no network.
+    """Write the report of a model, or of all models in a folder side by side, as one HTML file that needs no network.
 
     Example: dffl report model.dffl -o report.html
+
+    Example: dffl report my-federation -o report.html
     """
     with answering():
-        from dffl.report.target import require_packages, require_page
+        from dffl.report.target import require_page
 
         require_page(out, "--out")
-        require_packages()
-        from dffl.own.model import OwnModel
-        from dffl.report.data import ReportData
+        from dffl.own.pages import found_at
         from dffl.report.page import write
 
-        kept = OwnModel.load(model).about.get("report")
-        if kept is None:
-            raise ValueError(f"{model}: is the exported model of one client; the report is in the model of all")
-        write(ReportData.from_json(kept), out)
+        found = found_at(model)
+        write(found.data, out)
         if json_:
             import json
 
-            typer.echo(json.dumps({"report": str(out)}))
-        else:
-            typer.echo(f"wrote {out}")
+            typer.echo(json.dumps({"report": str(out), "left_out": found.left_out}))
+            return
+        for line in found.left_out:
+            typer.echo(f"left out: {printable(line)}")
+        typer.echo(f"wrote {out}")
 
 
 def register(app: Any) -> None:
