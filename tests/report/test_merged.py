@@ -68,9 +68,7 @@ def test_one_report_stays_as_it_is() -> None:
 
 
 def test_reports_of_other_clients_or_rows_are_refused() -> None:
-    with pytest.raises(
-        ValueError, match="a and b have different clients, such as 'elsewhere'; one page shows"
-    ):
+    with pytest.raises(ValueError, match="a and b have different clients, such as 'elsewhere'; one page shows"):
         merged({"a": FIRST, "b": made(("north", "south", "east", "elsewhere"), methods=(*BESIDE, "crossfit"))})
     fewer = replace(FIRST, clients=(replace(FIRST.clients[0], n_test=3), *FIRST.clients[1:]))
     with pytest.raises(ValueError, match="a and b have different test rows: 20 and 3 of client 'north'"):
