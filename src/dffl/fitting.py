@@ -97,7 +97,11 @@ class Fit:
         If a `Client` is handed in, its own set is used. Where a set has helper variables, they follow the decisions; the set's
         `variables` are the names of the columns.
         """
-        member, costs = self._member(client), self.predict(client, x)
+        return self.decide_at(client, self.predict(client, x))
+
+    def decide_at(self, client: str | Client, costs: np.ndarray) -> np.ndarray:
+        """The decision that a client takes if it expects costs (..., d); as `decide` gives it."""
+        member = self._member(client)
         counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
         with Limits(counted, "decisions"), host_errors([(member.name, member.set)]):
             if member.set.variables is not None:

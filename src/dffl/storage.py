@@ -128,7 +128,9 @@ def _rebuild(
     members = [Member(**{name: reader.decode(value) for name, value in row.items()}) for row in manifest["members"]]
     by_name = {member.name: member for member in members}
     if len(by_name) < len(members) or not (members or manifest["shared"]):
-        raise ValueError(f"members must be clients of different names, one or more without a shared model, found {len(members)}")
+        raise ValueError(
+            f"members must be clients of different names, one or more without a shared model, found {len(members)}"
+        )
     return Fit(
         method=method,
         settings=settings,

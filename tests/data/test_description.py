@@ -202,44 +202,6 @@ def test_tables_of_all_kinds_give_the_same(tmp_path: Path) -> None:
         same(before.test, found.test)
 
 
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ("SELECT * FROM nights", "the query fails"),
-        ("DROP TABLE days", "the query fails"),
-        ("ATTACH 'other.db' AS other", "the query fails"),
-        ("SELECT 1; SELECT 2", "the query fails"),
-        ("SELECT date FROM days", "no column fits"),
-        ("SELECT * FROM days WHERE 0", "must have at least one row"),
-    ],
-)
-def test_a_query_that_fails_or_writes_is_refused(tmp_path: Path, query: str, words: str) -> None:
-    made(tmp_path)
-    with closing(sqlite3.connect(tmp_path / "north.db")) as base:
-        pd.read_csv(tmp_path / "north.csv").to_sql("days", base, index=False)
-    (tmp_path / "federation.toml").write_text(TOML.replace('"north.csv"', f'{{ sqlite = "north.db", query = "{query}" }}'))
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(ValueError, match=rf"north\.db.*{words}"):
-        read(tmp_path / "federation.toml")
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_a_query_to_duckdb(tmp_path: Path) -> None:
-    before = made(tmp_path)
-    given_ = '{ duckdb = "north.duckdb", query = "SELECT * FROM days" }'
-    (tmp_path / "federation.toml").write_text(TOML.replace('"north.csv"', given_))
-    try:
-        import duckdb
-    except ImportError:
-        (tmp_path / "north.duckdb").write_text("")
-        with pytest.raises(ValueError, match=r"north\.duckdb: reading DuckDB needs its package: pip install 'dffl\[duckdb\]'"):
-            read(tmp_path / "federation.toml")
-        return
-    with duckdb.connect(str(tmp_path / "north.duckdb")) as base:
-        base.execute(f"CREATE TABLE days AS SELECT * FROM read_csv('{tmp_path / 'north.csv'}')")
-    same(before.train, read(tmp_path / "federation.toml").train)
-
-
 def test_rows_with_gaps_are_dropped_and_counted(tmp_path: Path) -> None:
     contents = files()
     contents["north.csv"] = (

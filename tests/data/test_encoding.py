@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from dffl.data.cells import dates_of, missing_in, numbers_of, texts_of
 from dffl.data.encoding import MOST_CATEGORIES, Column, Encoding, agreed, summary
-from dffl.data.own_categories import own_categories
 from dffl.data.sources import FrameSource, Table, load
 
 
@@ -223,10 +222,3 @@ def test_a_damaged_encoding_is_a_value_error(data: st.DataObject) -> None:
 def test_another_version_is_refused() -> None:
     with pytest.raises(ValueError, match="encoding: version must be 1, found 2; train again"):
         Encoding.from_json({**encoding_of(site=table(x=[1.0])).as_json(), "version": 2})
-
-
-def test_a_site_can_list_its_own_categories(tmp_path: Path) -> None:
-    (tmp_path / "own.csv").write_text("day,weather,x\n2024-01-01,wet,1\n2024-01-02,dry,2\n2024-01-03,wet,3\n")
-    assert own_categories(tmp_path / "own.csv", "*") == {"weather": ["dry", "wet"]}
-    with pytest.raises(ValueError, match=r"own\.csv: lacks the column 'wether'; did you mean 'weather'"):
-        own_categories(tmp_path / "own.csv", ["wether"])

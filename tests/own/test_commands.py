@@ -102,12 +102,20 @@ def test_decisions_have_names_helpers_and_a_range_that_held_out_rows_back(folder
     out = folder / "decisions.csv"
     said = json.loads(call("decide", folder / "model.dffl", folder / "new.csv", "--client", "south", "-o", out, "--json"))
     written = pd.read_csv(out)
-    assert list(written.columns) == ["x_1", "x_2", "x_3", "short"]
-    assert (written.sum(axis=1) >= 2 - 1e-9).all()
-    np.testing.assert_array_equal(written, np.round(written))
-    pd.testing.assert_frame_equal(pd.DataFrame(said["decisions"]), written, check_dtype=False)
+    assert list(written.columns) == ["x_1", "x_2", "x_3", "short", "expected_low", "expected_median", "expected_high"]
+    decisions = written[["x_1", "x_2", "x_3", "short"]]
+    assert (decisions.sum(axis=1) >= 2 - 1e-9).all()
+    np.testing.assert_array_equal(decisions, np.round(decisions))
+    pd.testing.assert_frame_equal(pd.DataFrame(said["decisions"]), decisions, check_dtype=False)
+    np.testing.assert_allclose(pd.DataFrame(said["ranges"]), written.iloc[:, 4:])
     assert said["expected"]["low"] <= said["expected"]["median"] <= said["expected"]["high"]
     assert (said["expected"]["rows"], said["unit"]) == (6, "EUR")
+    # Six rows are too few for more than their least and largest cost: 5 of 7 new ones lie between them.
+    assert not said["expected"]["follows_features"]
+    assert said["expected"]["share"] == pytest.approx(5 / 7)
+    assert "6 held-out rows are too few" in said["expected"]["why_not"]
+    shown = call("decide", folder / "model.dffl", folder / "new.csv", "-c", "south")
+    assert "one range for all rows, as 6 held-out rows are too few" in " ".join(shown.split())
     # The range is that of the decisions on the test rows.
     model = OwnModel.load(folder / "model.dffl")
     rows = pd.read_csv(folder / "south.csv").tail(6)
@@ -140,6 +148,54 @@ def test_the_report_of_a_model(folder: Path) -> None:
     page = out.read_text()
     assert all(name in page for name in ("north", "south", "finetune", "local-tuned"))
     assert len(page) < 6_000_000
+
+
+def test_the_report_of_a_folder_shows_all_models_of_one_federation(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    out = tmp_path / "report.html"
+    models = tmp_path / "models"
+    models.mkdir()
+    line = call("report", models, "-o", out, code=3)
+    assert "models: holds no model of `dffl fit` (*.dffl) and no page of a study (report.json)" in line
+    (models / "federation.toml").write_text(TOML)
+    line = call("report", models, "-o", out, code=3)
+    assert f"train one: dffl fit {models / 'federation.toml'} -o {models / 'model.dffl'}" in line
+    (models / "federation.toml").unlink()
+    (models / "study.json").write_text("{}")
+    assert "is a study without a page (report.json)" in call("report", models, "-o", out, code=3)
+    call("export", folder / "model.dffl", "--client", "south", "-o", models / "south.dffl")
+    assert "exported model of one client" in call("report", models, "-o", out, code=3)
+    assert not out.exists()
+
+    (models / "first.dffl").write_bytes((folder / "model.dffl").read_bytes())
+    assert "left out: " in call("report", models, "-o", out)
+    assert "finetune" in out.read_text()
+    toml = folder / "longer.toml"
+    toml.write_text(TOML.replace("rounds = 2", "rounds = 3"))
+    call("fit", toml, "-o", models / "longer.dffl", "-q")
+    said = json.loads(call("report", models, "-o", out, "--json"))
+    assert said["report"] == str(out)
+    assert len(said["left_out"]) == 1
+    page = out.read_text()
+    assert "2 models: first (finetune, 1 start), longer (finetune, 1 start)" in page
+    assert "mean-cost (first)" not in page  # it is the same under both
+    toml.write_text(TOML.replace('order = "day"', 'order = "day"\ntest_fraction = 0.3'))
+    call("fit", toml, "-o", models / "other.dffl", "-q")
+    out.unlink()
+    line = call("report", models, "-o", out, code=3)
+    assert "models: first and other have different test rows: 6 and 9 of client 'north'; one page shows" in line
+    assert not out.exists()
+
+
+def test_a_comparison_writes_its_page(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    out = tmp_path / "page.html"
+    words = ("compare", folder / "federation.toml", "--method", "fedavg", "--starts", "1", "--report", out, "--json", "-q")
+    assert json.loads(call(*words))["report"] == str(out)
+    page = out.read_text()
+    assert "dffl compare federation.toml --method fedavg --starts 1" in page
+    assert "fedavg" in page
+    assert "must end in" in call(*words[:-3], tmp_path / "page.txt", code=3)
 
 
 def test_advise_bounds_and_compare_take_the_same_file(folder: Path) -> None:

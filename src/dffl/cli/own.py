@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dffl.terminal import Json, Quiet, answer, answering, command_name, shown_progress
+from dffl.terminal import Json, Quiet, Report, answer, answering, command_name, printable, shown_progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FederationFile = Annotated[
     Path, typer.Argument(metavar="FEDERATION", help="The file that describes the federation, such as federation.toml.")
@@ -16,27 +20,68 @@ ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `
 Starts = Annotated[int, typer.Option(help="Trainings from so many starts; three tell harm from luck.")]
 
 
+@dataclass(frozen=True)
+class Written:
+    """What a command wrote, for programs and for people."""
+
+    plain: dict[str, Any]
+    lines: list[str]
+
+    def show(self, console: Console) -> None:
+        """Print the lines as they are: paths are not broken."""
+        for line in self.lines:
+            console.print(line, soft_wrap=True)
+
+    def as_json(self) -> dict[str, Any]:
+        return self.plain
+
+
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write into; it is made if there is none.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="The folder to write into; it is made if there is none. With --client: a federation's file."
+        ),
+    ],
+    client: Annotated[
+        str | None, typer.Option("--client", "-c", help="Add the lists of this client's own table to a federation's file.")
+    ] = None,
+    table: Annotated[Path | None, typer.Option(help="With --client: the table, if it is not where the file says.")] = None,
     json_: Json = False,
 ) -> None:
     """Write a small example of a federation of one's own: three sites, three kinds of constraints.
 
+    With --client, for sites that are apart: add to a federation's file what the other sites cannot see in their own tables.
+    These are the texts of categories, the dates with a time of day, and the columns with empty cells. No row leaves the site.
+
     Example: dffl init my-federation
+
+    Example: dffl init federation.toml --client north
     """
     with answering():
-        from dffl.data.example import write_example
+        if client is None and table is not None:
+            raise ValueError("--table must stand beside --client, whose table it is")
+        answer(_example(folder) if client is None else _lists(folder, client, table), json_)
 
-        written = write_example(folder)
-        if json_:
-            import json
 
-            typer.echo(json.dumps({"files": [str(path) for path in written]}))
-            return
-        dffl = command_name()
-        typer.echo("\n".join(f"wrote {path}" for path in written))
-        typer.echo(f"\nNext, read {folder / 'federation.toml'}, then type:\n")
-        typer.echo(f"  {dffl} fit {folder / 'federation.toml'} -o {folder / 'model.dffl'}")
+def _example(folder: Path) -> Written:
+    from dffl.data.example import write_example
+
+    files, dffl = [str(path) for path in write_example(folder)], command_name()
+    said = [*(f"wrote {path}" for path in files), f"\nNext, read {folder / 'federation.toml'}, then type:\n"]
+    return Written({"files": files}, [*said, f"  {dffl} fit {folder / 'federation.toml'} -o {folder / 'model.dffl'}"])
+
+
+def _lists(file: Path, client: str, table: Path | None) -> Written:
+    from dffl.data.site_lists import add_lists
+
+    lists, agreement = add_lists(file, client, table=table)
+    said = [f"wrote {file}, with what {client} adds:", *lists.lines]
+    said.append(
+        f"\nIt has {len(agreement.features)} features and {len(agreement.costs)} costs, digest {agreement.digest[:16]}."
+    )
+    said.append("When the last site has added its own, send the file to all: the digest is then the same at every site.")
+    return Written({"files": [str(file)], **lists.keys, "agreement": agreement.as_json()}, said)
 
 
 def fit(
@@ -78,18 +123,19 @@ def compare(
     federation: FederationFile,
     method: Annotated[list[str] | None, typer.Option(help="A method to compare; may be repeated.")] = None,
     starts: Starts = 3,
+    report: Report = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare methods on a federation of one's own, client by client, from several starts; nothing is saved.
+    """Compare methods on a federation of one's own, client by client, from several starts; no model is saved.
 
-    Example: dffl compare federation.toml --method finetune --method crossfit
+    Example: dffl compare federation.toml --method finetune --method crossfit --report comparison.html
     """
     with answering():
         from dffl.data.description import read
         from dffl.own.comparison import compare as compare_methods
 
-        answer(compare_methods(read(federation), method, starts, shown_progress(quiet)), json_)
+        answer(compare_methods(read(federation), method, starts, shown_progress(quiet), report), json_)
 
 
 def decide(
@@ -126,42 +172,35 @@ def export(
         from dffl.own.model import OwnModel
 
         OwnModel.load(model).only(client).fit.save(out)
-        if json_:
-            import json
-
-            typer.echo(json.dumps({"client": client, "model": str(out)}))
-        else:
-            typer.echo(f"wrote {out}: the model of {client}, and nothing of the others")
+        said = f"wrote {out}: the model of {client}, and nothing of the others"
+        answer(Written({"client": client, "model": str(out)}, [said]), json_)
 
 
 def report(
-    model: ModelPath,
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL_OR_FOLDER", help="A model of `dffl fit`, or a folder of models or of an energy study."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the page.")],
     json_: Json = False,
 ) -> None:
-    """Write the report of a model as one HTML file that needs no network.
+    """Write the report of a model, or of all models in a folder side by side, as one HTML file that needs no network.
 
     Example: dffl report model.dffl -o report.html
+
+    Example: dffl report my-federation -o report.html
     """
     with answering():
-        from dffl.report.target import require_packages, require_page
+        from dffl.report.target import require_page
 
         require_page(out, "--out")
-        require_packages()
-        from dffl.own.model import OwnModel
-        from dffl.report.data import ReportData
+        from dffl.own.pages import found_at
         from dffl.report.page import write
 
-        kept = OwnModel.load(model).about.get("report")
-        if kept is None:
-            raise ValueError(f"{model}: is the exported model of one client; the report is in the model of all")
-        write(ReportData.from_json(kept), out)
-        if json_:
-            import json
-
-            typer.echo(json.dumps({"report": str(out)}))
-        else:
-            typer.echo(f"wrote {out}")
+        found = found_at(model)
+        write(found.data, out)
+        said = [*(f"left out: {printable(line)}" for line in found.left_out), f"wrote {out}"]
+        answer(Written({"report": str(out), "left_out": found.left_out}, said), json_)
 
 
 def register(app: Any) -> None:

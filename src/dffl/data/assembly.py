@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from dffl.data.cells import texts_of
+from dffl.data.cells import dates_of, texts_of
+from dffl.data.duckdb_source import DuckdbSource
 from dffl.data.encoding import Column, Encoding, agreed, require_kind, summary
 from dffl.data.plan import ClientPlan, Plan
 from dffl.data.problems import Problems, named_at
-from dffl.data.query_source import QuerySource
 from dffl.data.rows import Rows, checked_rows, divided, unit_of
 from dffl.data.same_columns import SameColumns, shown
 from dffl.data.sets_by_name import check_set, make_set
 from dffl.data.sources import Source, Table, load, open_source, require_columns, require_file
+from dffl.data.sqlite_source import SqliteSource
 from dffl.data.tables import UNPRINTABLE, first_true
 from dffl.federation import Client, Federation
 from dffl.sets import FeasibleSet
 
+READERS: Mapping[str, Callable[[Path, str], Source]] = {"sqlite": SqliteSource, "duckdb": DuckdbSource}
 IN_FILES = {
     "make the client with maximize=True": 'write sense = "max" for the client',
     "make the client with maximize=False": 'write sense = "min" for the client',
@@ -56,19 +60,27 @@ class Site:
 class Assembly:
     """The clients of a plan. What is wrong is added to the problems, and reading goes on."""
 
-    def __init__(self, plan: Plan, problems: Problems):
+    def __init__(self, plan: Plan, problems: Problems, alone: str | None = None):
         self.plan, self.problems = plan, problems
+        self.alone = alone
+        """The only client whose table is at hand: then the file must list what cannot be seen in it."""
         self.notes: list[str] = []
         self.costs = SameColumns("costs", plan.costs)
         self.features = SameColumns("features", plan.features)
 
-    def parts(self) -> Parts | None:
-        """The federations, or nothing where there are problems."""
+    def sites(self) -> list[Site]:
+        """The clients with their rows, divided into training and test."""
         sites = self._sites_of_one_table() if self.plan.client_column is not None else self._sites_of_their_own()
         for site in sites:
             if site.rows is not None and site.train is None:
                 with self.problems.catching():
                     site.train, site.test = divided(site.rows, site.plan.name, self.plan.test_fraction, self.plan.seed)
+        return sites
+
+    def parts(self) -> Parts | None:
+        """The federations, or nothing where there are problems."""
+        sites = self.sites()
+        for site in sites:
             self._build_set(site)
         encoding = self._encoding(sites)
         if encoding is None or len(self.problems):
@@ -108,6 +120,8 @@ class Assembly:
         """Give every client its rows of one table; clients that the file does not list have the federation's set."""
         parts = _by_client(whole, column)
         for name, index in parts.items():
+            if name not in sites and self.alone is not None:
+                continue  # the rows of others, which may or may not be there
             if name not in sites and key == "test":
                 self.notes.append(f"{whole.source.name}: rows of {name!r} are not used: it is no client of training")
             elif name not in sites and self.plan.set is None:
@@ -151,14 +165,11 @@ class Assembly:
         return load(source, [*features, *costs, *more], texts)
 
     def _source(self, given: Any, where: str) -> Source:
-        if isinstance(given, Mapping):
-            kind = next(kind for kind in given if kind != "query")
-            path = self.plan.folder / given[kind]
-        else:
-            kind, path = "", self.plan.folder / given
+        kind = next(kind for kind in given if kind != "query") if isinstance(given, Mapping) else ""
+        path = self.plan.folder / (given[kind] if kind else given)
         with named_at(where):
             require_file(path)
-        return QuerySource(kind, path, given["query"]) if kind else open_source(path)
+        return READERS[kind](path, given["query"]) if kind else open_source(path)
 
     def _rows(self, site: Site, table: Table) -> Rows | None:
         plan = self.plan
@@ -193,10 +204,11 @@ class Assembly:
         """What the columns are, from the training rows of all sites; and each site's own fill values."""
         plan, problems = self.plan, self.problems
         trained = [site for site in sites if site.train is not None]
-        for name in plan.categories if self.features.names else ():
+        named = {f"categories.{name}:": name for name in plan.categories}
+        named |= {f"{key}: {name!r}": name for key in ("times", "gaps") for name in getattr(plan, key) or ()}
+        for where, name in named.items() if self.features.names else ():
             if name not in self.features.names:
-                what = f"is no feature (features: {shown(self.features.names)})"
-                problems.add(f"{plan.path}: federation.categories.{name}: {what}")
+                problems.add(f"{plan.path}: federation.{where} is no feature (features: {shown(self.features.names)})")
         if not trained:
             return None
         columns = []
@@ -204,6 +216,9 @@ class Assembly:
             with problems.catching(f"{plan.path}: federation.features: column {name!r}"):
                 texts = plan.categories.get(name)
                 column = agreed(name, (summary(_training(site).frame[name], texts or ()) for site in trained), texts)
+                if self.alone is not None:
+                    self._require_lists(column)
+                column = self._as_listed(column, trained)
                 for site in trained:
                     self._check_cells(site, column, texts is not None)
                 columns.append(column)
@@ -218,6 +233,39 @@ class Assembly:
         with problems.catching():
             return made.with_fills({site.plan.name: _training(site) for site in trained})
         return None
+
+    def _require_lists(self, column: Column) -> None:
+        """Refuse what a site cannot know of the others, unless the file lists it."""
+        plan = self.plan
+        fix = f"`dffl init {plan.path} --client {self.alone}` writes what the table of this site holds"
+        if column.kind == "category" and column.name not in plan.categories:
+            what = f"is missing; column {column.name!r} holds texts, and other sites may have others"
+            self.problems.add(f"{plan.path}: federation.categories.{column.name}: {what}; {fix}")
+        if column.kind == "date" and plan.times is None:
+            what = f"is missing; column {column.name!r} holds dates, and other sites may have a time of day"
+            self.problems.add(f"{plan.path}: federation.times: {what}; {fix}")
+        if plan.missing == "mean" and plan.gaps is None:
+            what = 'is missing; with missing = "mean", other sites may have empty cells'
+            self.problems.add(f"{plan.path}: federation.gaps: {what}; {fix}")
+
+    def _as_listed(self, column: Column, trained: Sequence[Site]) -> Column:
+        """A column as the file's lists say; cells that they do not allow are refused with their place."""
+        plan, name = self.plan, column.name
+        if plan.times is not None and column.kind == "date":
+            if column.time and name not in plan.times:
+                self._refuse_first(trained, name, _with_time, "has a time of day, and the column is not among federation.times")
+            column = replace(column, time=name in plan.times)
+        if plan.gaps is not None:
+            if column.flagged and name not in plan.gaps:
+                self._refuse_first(trained, name, column.empty, "is empty, and the column is not among federation.gaps")
+            column = replace(column, flagged=name in plan.gaps)
+        return column
+
+    def _refuse_first(self, trained: Sequence[Site], column: str, wrong: Callable[[pd.Series], np.ndarray], what: str) -> None:
+        for site in trained:
+            table = _training(site)
+            if (row := first_true(wrong(table.frame[column]))) is not None:
+                self.problems.add(f"{table.at(row, column)}: {what}; add it there, or correct the cell")
 
     def _check_cells(self, site: Site, column: Column, listed: bool) -> None:
         """Refuse cells of another kind, also in test rows; and in training rows texts that are not among those listed."""
@@ -267,6 +315,11 @@ class Assembly:
 def _training(site: Site) -> Table:
     assert site.train is not None
     return site.train.table
+
+
+def _with_time(cells: pd.Series) -> np.ndarray:
+    moments = dates_of(cells)
+    return ~np.isnat(moments) & (moments != moments.astype("datetime64[D]"))
 
 
 def _by_client(table: Table, column: str) -> dict[str, np.ndarray]:

@@ -20,8 +20,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from dffl.data.arrow_cells import prepared
 from dffl.data.cells import DECIMAL_COMMA, NUMBER
-from dffl.data.parquet_source import prepared
 from dffl.data.tables import EMPTY, UNREADABLE, _checked_names, _is_unnamed
 
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}

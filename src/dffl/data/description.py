@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dffl.data.assembly import Assembly
+from dffl.data.agreement import Agreement
+from dffl.data.assembly import Assembly, Parts
 from dffl.data.encoding import Encoding
-from dffl.data.plan import read_plan
+from dffl.data.plan import Plan, read_plan
 from dffl.data.problems import DescriptionError, Problems
 from dffl.federation import Federation
 
@@ -48,27 +48,38 @@ class Description:
         """All keywords for ``dffl.fit(description.train, description.method, **description.keywords)``."""
         return {**self.settings, **self.options}
 
+    @property
+    def agreement(self) -> Agreement:
+        """What sites that are apart must agree on; compare its digest."""
+        return Agreement(tuple(self.encoding.feature_names), self.costs)
+
 
 def read(path: str | PathLike[str]) -> Description:
     """Read a federation's file and its tables. All problems are raised at once, as a `DescriptionError`."""
-    path = Path(path)
     problems = Problems()
-    content: dict[str, Any] = {}
-    with problems.catching():
-        content = parse(path)
-    problems.stop()
-    return described(path, content)
+    plan = planned(Path(path), problems)
+    return described(plan, Assembly(plan, problems).parts(), problems)
 
 
-def described(path: Path, content: Mapping[str, Any]) -> Description:
-    """What the content of a file describes; paths in it are relative to the file."""
-    problems = Problems()
-    plan = read_plan(path, content, problems)
-    made = Assembly(plan, problems).parts()
+def planned(path: Path, problems: Problems, content: dict[str, Any] | None = None) -> Plan:
+    """What the keys of a file say, or those of its ``content`` if that is given.
+
+    A file that is no TOML is refused at once; problems of keys are added to the others.
+    """
+    if content is None:
+        with problems.catching():
+            content = parse(path)
+        problems.stop()
+    assert content is not None, "what cannot be parsed is a problem"
+    return read_plan(path, content, problems)
+
+
+def described(plan: Plan, made: Parts | None, problems: Problems) -> Description:
+    """A plan with what its tables gave; or all problems at once."""
     problems.stop()
     assert made is not None, "without a problem there are clients"
     return Description(
-        path=path,
+        path=plan.path,
         train=made.train,
         test=made.test,
         method=plan.method,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from dffl.data.arrow_cells import cells_of, require_plain
 from dffl.data.tables import _checked_names, _is_unnamed, _tried
 
 
@@ -27,37 +25,15 @@ class ParquetSource:
 
     def load(self, columns: Sequence[str], texts: Collection[str] = ()) -> pd.DataFrame:
         for name in columns:
-            kind = self._types[name]
-            if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
-                raise ValueError(f"{self.path}: column {name!r} must hold one number, text or date per row, found {kind}")
+            require_plain(self.path, name, self._types[name])
         return _tried(self.path, "Parquet", lambda: self._load(columns, texts))
 
     def _load(self, columns: Sequence[str], texts: Collection[str]) -> pd.DataFrame:
         made = {}
         with pq.ParquetFile(self.path) as file:
             for name in columns:  # one by one: else a large table is in memory twice, as it is read and as it is used
-                column = file.read(columns=[self._raw[name]]).column(0)
-                as_text = name in texts and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type))
-                made[name] = prepared(column.cast(pa.string()) if as_text else column).to_pandas()
+                made[name] = cells_of(file.read(columns=[self._raw[name]]).column(0), name in texts)
         return pd.DataFrame(made, copy=False)
 
     def place(self, row: int) -> str:
         return f"row {row + 1}"
-
-
-def prepared(column: Any) -> Any:
-    """A column of Arrow of which pandas makes numbers, moments or texts; blanks around texts are removed."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return pc.utf8_trim_whitespace(column)
-    if pa.types.is_boolean(kind):
-        return column.cast(pa.int8()).cast(pa.float64())
-    if pa.types.is_null(kind) or pa.types.is_decimal(kind):
-        return column.cast(pa.float64())
-    if pa.types.is_time(kind):
-        return column.cast(pa.string())
-    if pa.types.is_duration(kind):
-        return column.cast(pa.int64())
-    return column.cast(pa.timestamp("s")) if pa.types.is_date(kind) else column

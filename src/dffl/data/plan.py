@@ -53,6 +53,10 @@ class Plan:
     seed: int = 0
     test_fraction: float = TEST_FRACTION
     categories: dict[str, list[Any]] = field(default_factory=dict)
+    times: list[str] | None = None
+    """The dates with a time of day at some site, where they are listed."""
+    gaps: list[str] | None = None
+    """The features with empty cells in training rows of some site, where they are listed."""
     clients: list[ClientPlan] = field(default_factory=list)
     method: str = ""
     options: dict[str, Any] = field(default_factory=dict)
@@ -116,6 +120,10 @@ def _read_federation(plan: Plan, keys: Keys) -> None:
     plan.test_fraction = keys.take("test_fraction", "a number between 0 and 1", _is_fraction, TEST_FRACTION)
     wanted = 'lists of the texts of columns, such as { weather = ["dry", "wet"] }'
     plan.categories = keys.take("categories", wanted, _are_categories, {})
+    for name, what in (("times", "dates with a time of day"), ("gaps", "features with empty cells")):
+        setattr(plan, name, keys.take(name, f"a list of columns: {what}; [] if there are none", _are_columns))
+    if plan.gaps is not None and plan.missing != "mean":
+        keys.refuse("gaps", f'belongs to missing = "mean", found missing = "{plan.missing}"')
     keys.finish()
     for one, other in (("table", "client_column"), ("client_column", "table"), ("test", "client_column")):
         if getattr(plan, one) is not None and getattr(plan, other) is None:
@@ -197,6 +205,11 @@ def _is_seed(value: Any) -> bool:
 
 def _is_fraction(value: Any) -> bool:
     return isinstance(value, float) and 0 < value < 1
+
+
+def _are_columns(value: Any) -> bool:
+    """Different names; none is right too."""
+    return isinstance(value, list) and all(_is_name(one) for one in value) and len(set(value)) == len(value)
 
 
 def _are_categories(value: Any) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 from rich.console import Console
 
 from dffl.cache import keep_compiled_programs
-from dffl.data.description import Description, described, parse
+from dffl.data.description import Description, DescriptionError, parse
+from dffl.data.one_site import described_alone
 from dffl.deploy.credentials import Kit
 from dffl.deploy.network import Link
 from dffl.deploy.participant import Participant
@@ -33,7 +34,19 @@ def site_description(plan: Plan, name: str, path: Path) -> Description:
         raise ValueError(f"{path}: must hold one [client] with table and set, and nothing else; the rest is in the plan")
     if own.get("name", name) != name:
         raise ValueError(f"{path}: client.name: must be {name!r}, as in the kit, found {own['name']!r:.60}")
-    return described(path, {"federation": plan.federation, "training": plan.training, "client": [{**own, "name": name}]})
+    whole = {"federation": plan.federation, "training": plan.training, "client": [{**own, "name": name}]}
+    try:
+        return described_alone(path, name, None, None, whole)
+    except DescriptionError as error:
+        raise DescriptionError([_in_the_plan(line, path, name) for line in error.problems]) from None
+
+
+def _in_the_plan(line: str, path: Path, name: str) -> str:
+    """A problem of a key that stands in the plan, not in the site's own file, which has no such section."""
+    for section in ("federation", "training"):
+        line = line.replace(f"{path}: {section}", f"the plan: {section}")
+    told = f"`dffl init {path} --client {name}` writes what the table of this site holds"
+    return line.replace(told, "tell the coordinator what this site's column holds, so that the plan lists it")
 
 
 def require_columns(plan: Plan, description: Description) -> None:

@@ -17,11 +17,12 @@ from typing import Any, Self
 import numpy as np
 
 import dffl
+from dffl.data.agreement import Agreement
 from dffl.deploy.messages import PROTOCOL, TO_SITE, TROUBLES, Message, decode, encode
 from dffl.deploy.network import COORDINATOR, Event, Link, carrier_version
 from dffl.deploy.plan import Plan
 from dffl.deploy.site_run import Jobs, SiteRun, federated_jobs
-from dffl.deploy.site_state import Finals, SiteState, columns_digest
+from dffl.deploy.site_state import Finals, SiteState
 from dffl.federation import Client
 from dffl.fitting import Fit, perform
 from dffl.predictor import Normaliser
@@ -153,9 +154,10 @@ class Participant:
         return message
 
     def _offer(self) -> None:
+        names = Agreement(tuple(self.client.feature_names or ()), tuple(self.client.cost_names or ()))
         self._send(
             "join", protocol=PROTOCOL, dffl=dffl.__version__, carrier=carrier_version(), plan=self.plan.digest,
-            columns=columns_digest(self.client), rows=self.client.n, time=time.time(), instance=self._instance,
+            columns=names.digest, rows=self.client.n, time=time.time(), instance=self._instance,
         )  # fmt: skip
 
     def _give_up(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -12,7 +11,6 @@ import numpy as np
 
 from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.deploy.state import deep, flat
-from dffl.federation import Client
 from dffl.files import write_text, write_whole
 from dffl.predictor import Normaliser
 from dffl.training.engines.base import Fields
@@ -22,12 +20,6 @@ from dffl.training.trainers.federated import ServerState
 FORMAT = "dffl-site-1"
 Finals = dict[int, tuple[ServerState, int]]
 """For each training the server's last state, and the last round in which the site's update was accepted, or -1."""
-
-
-def columns_digest(client: Client) -> str:
-    """A digest of the names of features and costs, in order: two sites can compare it without showing them."""
-    names = json.dumps([client.feature_names, client.cost_names, client.x.shape[1], client.c.shape[1]])
-    return hashlib.sha256(names.encode()).hexdigest()
 
 
 class SiteState:

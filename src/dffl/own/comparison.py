@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from rich.console import Console
 
-from dffl.comparing import compare as compare_methods
+from dffl.comparing import against, judge_starts
 from dffl.data.description import Description
+from dffl.fitting import Fit
 from dffl.jsonable import jsonable
-from dffl.own.training import BESIDE, reading, regrets_by_client
+from dffl.own.training import BESIDE, reading, regrets_by_client, report_of
+from dffl.report import require_page, write
 from dffl.training.keywords import MethodChoice
 
 
@@ -24,6 +28,7 @@ class Comparison:
     method: str
     starts: int
     notes: Sequence[str]
+    report: Path | None = None
 
     def show(self, console: Console) -> None:
         """Print each client's regret under each method."""
@@ -31,19 +36,32 @@ class Comparison:
             console.print(line, style="yellow")
         console.print(regrets_by_client(self.table, self.method))
         console.print(reading(self.table, self.method, self.starts))
+        if self.report is not None:
+            console.print(f"Page: {self.report}", soft_wrap=True)
 
     def as_json(self) -> dict[str, Any]:
         rows = self.table.astype({"harmed": object}).to_dict("records")
         plain = [{str(name): None if value is pd.NA else value for name, value in row.items()} for row in rows]
-        return {"method": self.method, "starts": self.starts, "clients": jsonable(plain)}
+        page = None if self.report is None else str(self.report)
+        return {"method": self.method, "starts": self.starts, "clients": jsonable(plain), "report": page}
 
 
-def compare(description: Description, methods: Sequence[str] | None, starts: int, progress: bool | None) -> Comparison:
-    """Compare these methods, by default the one of the description, with what stands beside it."""
+def compare(
+    description: Description, methods: Sequence[str] | None, starts: int, progress: bool | None, report: Path | None = None
+) -> Comparison:
+    """Compare these methods, by default the one of the description, with what stands beside it; and write a ``report``."""
+    if report is not None:
+        require_page(report)
     own: MethodChoice = (description.method, description.options)
     asked: list[MethodChoice] = [*(methods or []), *([] if description.method in (methods or []) else [own])]
     asked += [name for name in BESIDE if name not in (methods or []) and name != description.method]
-    table = compare_methods(
-        description.train, asked, test=description.test, starts=starts, progress=progress, **description.settings
+    fits: dict[str, Fit] = {}
+    found = judge_starts(
+        description.train, asked, test=description.test, starts=starts, progress=progress, keep=fits, **description.settings
     )
-    return Comparison(table, description.method, starts, description.notes)
+    if report is not None:
+        command = shlex.join(
+            ["dffl", "compare", description.path.name, *(word for name in methods or [] for word in ("--method", name))]
+        )
+        write(report_of(description, found, fits, f"{command} --starts {starts}"), report)
+    return Comparison(against(found, description.test), description.method, starts, description.notes, report)

@@ -13,11 +13,16 @@ from rich.console import Console
 
 from dffl.files import write_whole
 from dffl.own.model import OwnModel
+from dffl.own.ranges import CostRange, known
 from dffl.sets import FeasibleSet
 from dffl.sets.program_set import ProgramSet
 
 FEASIBLE = 1e-6
 """How far a decision may be outside of its constraints, relative to their size."""
+
+
+EXPECTED = ("expected_low", "expected_median", "expected_high")
+"""The columns behind the decisions: what each will cost, or earn."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +31,24 @@ class Decided:
 
     client: str
     decisions: pd.DataFrame
-    expected: dict[str, Any]
-    """What decisions of this model cost, or earned, on held-out rows."""
+    ranges: np.ndarray
+    """(n, 3): low end, median and high end of what each decision will cost, or earn."""
+    expected: CostRange
+    """The held-out rows behind these ranges."""
     unit: str | None
     maximize: bool
+    ordered: bool = False
     path: Path | None = None
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """The decisions, and the ranges behind them; a variable may have the name of such a column."""
+        names = [f"_{name}" if name in self.decisions else name for name in EXPECTED]
+        return pd.concat([self.decisions, pd.DataFrame(self.ranges, columns=names)], axis=1)
+
     def show(self, console: Console) -> None:
-        """Print the first decisions, the range, and where all of them are."""
-        console.print(self.decisions.head(10).to_string(max_cols=12, float_format="{:.4g}".format))
+        """Print the first decisions, the ranges, and where all of them are."""
+        console.print(self.table.head(10).to_string(max_cols=12, float_format="{:.4g}".format))
         if len(self.decisions) > 10:
             console.print(f"... {len(self.decisions)} rows in all")
         console.print(f"\n{self.words}")
@@ -45,35 +59,50 @@ class Decided:
     def words(self) -> str:
         """What to expect, in words."""
         unit, one = f" {self.unit}" if self.unit else "", self.expected
-        verb = "earned" if self.maximize else "cost"
-        return (
-            f"On {one['rows']} held-out rows the decisions of this model {verb} {one['low']:.4g} to {one['high']:.4g}{unit} "
-            f"each (the middle 80 %; median {one['median']:.4g}{unit}). Predicted costs are no forecast: they are trained for "
-            "decisions, so they are not shown."
-        )
+        verb, past = ("earn", "earned") if self.maximize else ("cost", "cost")
+        if one.guide is not None:
+            what = (
+                f"Expect each decision to {verb} between its expected_low and expected_high: about {100 * one.share:.0f} % do, "
+                f"by {one.rows} held-out rows, whose decisions {past} {one.low:.4g} to {one.high:.4g}{unit}."
+            )
+        else:
+            what = (
+                f"Expect each decision to {verb} {one.low:.4g} to {one.high:.4g}{unit} (median {one.median:.4g}{unit}): about "
+                f"{100 * one.share:.0f} % do, by {one.rows} held-out rows. It is one range for all rows, as {one.why}."
+            )
+        drift = " If the level of costs has moved since, fewer do." if self.ordered else ""
+        return f"{what}{drift} Predicted costs are no forecast: they are trained for decisions, so they are not shown."
 
     def as_json(self) -> dict[str, Any]:
+        one = self.expected
+        expected = {"rows": one.rows, "low": one.low, "median": one.median, "high": one.high, "share": one.share}
         return {
-            "client": self.client, "expected": self.expected, "unit": self.unit,
-            "file": None if self.path is None else str(self.path), "decisions": self.decisions.to_dict("records"),
+            "client": self.client, "unit": self.unit, "file": None if self.path is None else str(self.path),
+            "expected": expected | {"follows_features": one.guide is not None, "why_not": one.why or None},
+            "ranges": [dict(zip(("low", "median", "high"), row, strict=True)) for row in self.ranges.tolist()],
+            "decisions": self.decisions.to_dict("records"),
         }  # fmt: skip
 
 
 def decide(model: OwnModel, client: str, table: str | PathLike[str], out: Path | None = None) -> Decided:
     """What a client decides at each row of a table; written to ``out``, completely or not at all."""
-    member = model.fit._member(client)
-    rows = model.encoding.table(table)
-    x = model.encoding.features(rows, client)
-    decisions = np.atleast_2d(model.fit.decide(client, x)) if len(x) else np.zeros((0, model.fit.dim))
-    require_feasible(client, member.set, decisions)
-    names = list(member.set.variables or model.about["costs"])
-    frame = pd.DataFrame(decisions, columns=names)
-    if out is not None:
-        write_whole(out, lambda whole: frame.to_csv(whole, index=False))
-    expected = model.about["ranges"].get(client)
-    if expected is None:
+    fit, about = model.fit, model.about
+    member = fit._member(client)
+    if client not in about["ranges"]:
         raise ValueError(f"client {client!r}: this model has no held-out rows of it, so nothing can be said of its costs")
-    return Decided(client, frame, expected, model.about["units"].get(client), member.maximize, out)
+    expected = CostRange.from_json(about["ranges"][client])
+    x = model.encoding.features(model.encoding.table(table), client)
+    predicted = fit.predict(client, x)
+    decisions = fit.decide_at(client, predicted)
+    require_feasible(client, member.set, decisions)
+    frame = pd.DataFrame(decisions, columns=list(member.set.variables or about["costs"]))
+    ranges = expected.at(known(x, predicted, decisions))
+    found = Decided(
+        client, frame, ranges, expected, about["units"].get(client), member.maximize, about["order"] is not None, out
+    )
+    if out is not None:
+        write_whole(out, lambda whole: found.table.to_csv(whole, index=False))
+    return found
 
 
 def require_feasible(client: str, s: FeasibleSet, decisions: np.ndarray) -> None:

@@ -6,16 +6,13 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
 from dffl.data.encoding import Encoding
-from dffl.federation import Client
 from dffl.fitting import Fit
 from dffl.storage import load
 
 ABOUT = "own_data"
-LOW, HIGH = 0.1, 0.9
-"""The shares of held-out rows below the two ends of a range."""
+VERSION = 2
+"""Raised when what is saved with a model changes its meaning. Version 1 had one range for all rows."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class OwnModel:
         """Read what `dffl fit` wrote."""
         fit = load(path)
         about = fit.about.get(ABOUT)
-        if not isinstance(about, dict) or about.get("version") != 1:
+        if not isinstance(about, dict) or about.get("version") != VERSION:
             raise ValueError(f"{path}: is no model of `dffl fit` of this version; train it again with dffl fit federation.toml")
         return cls(fit, Encoding.from_json(about["encoding"]), about)
 
@@ -48,11 +45,3 @@ class OwnModel:
         history = self.fit.history[self.fit.history["client"] == client].reset_index(drop=True)
         fit = replace(self.fit, members={client: member}, shared=None, history=history, about={**self.fit.about, ABOUT: about})
         return OwnModel(fit, self.encoding.only(client), about)
-
-
-def ranges(fit: Fit, client: Client) -> dict[str, Any]:
-    """What the decisions of a client cost, or earn, on held-out rows: the ends of the middle 80 %, and the median."""
-    lost = fit.regrets(client)
-    objective = client.best_objective + client.sense * lost
-    low, middle, high = (float(np.quantile(objective, share)) for share in (LOW, 0.5, HIGH))
-    return {"rows": client.n, "low": low, "median": middle, "high": high}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -16,9 +17,11 @@ from dffl.comparing import Start, against, fit_all, summarise
 from dffl.data.description import Description
 from dffl.fitting import Fit
 from dffl.jsonable import jsonable
-from dffl.own.model import ABOUT, ranges
+from dffl.own.model import ABOUT, VERSION
+from dffl.own.ranges import cost_range
 from dffl.randomness import start_seeds
 from dffl.report.comparison import from_starts
+from dffl.report.data import ReportData
 from dffl.terminal import command_name
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice
@@ -88,13 +91,17 @@ def train(
         first_fits = first_fits or fits
         found.append(Start.of(fits, description.test))
     kept, table = first_fits[description.method], against(found, description.test)
-    report = from_starts(
-        found, description.test, fits=first_fits, units=description.units, main=description.method,
-        title=f"{len(description.train)} sites: decisions together or alone", notes=description.notes, sample="row",
-        command=f"dffl fit {description.path.name} -o MODEL --starts {starts}",
-    )  # fmt: skip
+    report = report_of(description, found, first_fits, f"dffl fit {description.path.name} -o MODEL --starts {starts}")
     about = _about(description, kept, table, starts) | {"report": report.as_json()}
     return TrainedModel(replace(kept, about=kept.about | {ABOUT: about}), table, starts, description)
+
+
+def report_of(description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str) -> ReportData:
+    """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it."""
+    return from_starts(
+        found, description.test, fits=fits, units=description.units, main=description.method, notes=description.notes,
+        title=f"{len(description.train)} sites: decisions together or alone", sample="row", command=command,
+    )  # fmt: skip
 
 
 def _capped(name: str, description: Description) -> MethodChoice:
@@ -111,15 +118,19 @@ def _about(description: Description, fit: Fit, table: pd.DataFrame, starts: int)
     shown += ["change", "change_low", "change_high"]
     rows = table[shown].astype({"harmed": object}).to_dict("records")
     rows = [{name: None if value is pd.NA else value for name, value in row.items()} for row in rows]
+    ranges = {
+        client.name: cost_range(fit, client, description.train[client.name], description.order is not None).as_json()
+        for client in description.test
+    }
     return {
-        "version": 1,
+        "version": VERSION,
         "encoding": description.encoding.as_json(),
         "units": dict(description.units),
         "costs": list(description.costs),
         "order": description.order,
         "starts": starts,
         "evaluation": jsonable(rows),
-        "ranges": {client.name: ranges(fit, client) for client in description.test},
+        "ranges": ranges,
     }
 
 

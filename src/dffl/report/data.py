@@ -13,6 +13,8 @@ from dffl.jsonable import jsonable
 
 FORMAT = 1
 """Raised when a field changes its meaning; a page of another format is refused."""
+KEPT = "report.json"
+"""The file in which a study keeps what its page says."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +17,9 @@ from dffl.cases.energy.study import study
 from dffl.cases.energy.summary import FAIR
 from dffl.cases.energy.tables import all_tables
 from dffl.comparing import refuse_early
+from dffl.files import write_text
 from dffl.report import require_page, write
+from dffl.report.data import KEPT
 from dffl.studies.render import write_tables
 from dffl.studies.result import RunOptions, finished_rows
 
@@ -42,8 +45,10 @@ def run(
         trained.model.save(found.folder / MODEL)
     if figures:
         _draw(found.rows, panel, calendar_zone, trained, found.folder)
+    page = report_data(found.rows, panel, setup, made.first_test, trained and trained.first_half)
+    write_text(found.folder / KEPT, json.dumps(page.as_json()))  # for `dffl report FOLDER`
     if report is not None:
-        write(report_data(found.rows, panel, setup, made.first_test, trained and trained.first_half), report)
+        write(page, report)
     return EnergyResult(**vars(found), panel=panel, setup=setup, first_test=made.first_test, tables=tables, report=report)
 
 

@@ -1,11 +1,10 @@
-"""Tables that a query to a database in a file gives: SQLite, or DuckDB where it is installed. Nothing is ever written."""
+"""Tables that a query to an SQLite file gives. Nothing is ever written."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +17,24 @@ READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 
 MAGIC = b"SQLite format 3\0"
 
 
-class QuerySource:
+class SqliteSource:
     """The rows of a query, in the order in which the database gives them; messages count them from 1."""
 
-    def __init__(self, kind: str, path: Path, query: str):
+    def __init__(self, path: Path, query: str):
         require_file(path)
         self.path, self.query, self.name = path, query, f"{path} (query)"
-        self._kind = kind
+        self._frame = _answer(path, query)
         self.columns = _checked_names(path, [str(name).strip() for name in self._frame.columns])
+        self._frame.columns = self.columns
 
     def load(self, columns: Sequence[str], texts: Collection[str] = ()) -> pd.DataFrame:
-        return self._frame.set_axis(self.columns, axis=1)[list(columns)].reset_index(drop=True)
+        return self._frame[list(columns)].reset_index(drop=True)
 
     def place(self, row: int) -> str:
         return f"row {row + 1}"
 
-    @cached_property
-    def _frame(self) -> pd.DataFrame:
-        return _sqlite(self.path, self.query) if self._kind == "sqlite" else _duckdb(self.path, self.query)
 
-
-def _sqlite(path: Path, query: str) -> pd.DataFrame:
+def _answer(path: Path, query: str) -> pd.DataFrame:
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise ValueError(f"{path}: is no SQLite database")
@@ -54,20 +50,3 @@ def _sqlite(path: Path, query: str) -> pd.DataFrame:
         raise ValueError(f"{path}: the query fails ({error}): {query!r:.80}") from None
     frame = pd.DataFrame({place: [row[place] for row in rows] for place in range(len(names))})
     return frame.set_axis(names, axis=1)
-
-
-def _duckdb(path: Path, query: str) -> pd.DataFrame:
-    try:
-        import duckdb  # type: ignore[import-not-found, unused-ignore]
-    except ImportError:
-        raise ValueError(f"{path}: reading DuckDB needs its package: pip install 'dffl[duckdb]'") from None
-    from dffl.data.parquet_source import prepared
-
-    try:
-        # No access to other files: a description may come from someone else.
-        with duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"}) as base:
-            table = base.execute(query).fetch_arrow_table()
-    except duckdb.Error as error:
-        raise ValueError(f"{path}: the query fails ({str(error).splitlines()[0]}): {query!r:.80}") from None
-    columns = {place: prepared(table.column(place)).to_pandas() for place in range(table.num_columns)}
-    return pd.DataFrame(columns, copy=False).set_axis(table.column_names, axis=1)

@@ -1,0 +1,134 @@
+"""What a site tells the others so that all encode alike: texts of its categories, dates with a time, columns with gaps.
+
+No row and no count leaves the site. The lists stand in the federation's file, where `read_site` finds them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dffl.data.agreement import Agreement
+from dffl.data.assembly import Assembly
+from dffl.data.cells import missing_in, text_of, texts_of
+from dffl.data.description import parse
+from dffl.data.encoding import agreed, summary
+from dffl.data.one_site import TableLike, described_alone, plan_of
+from dffl.data.problems import Problems
+from dffl.files import write_text
+
+HEADER = re.compile(r"\s*\[\s*federation\s*\]\s*(#.*)?")
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True)
+class SiteLists:
+    """The lists of a federation's file, with those of a site added."""
+
+    categories: dict[str, list[str]] = field(default_factory=dict)
+    times: list[str] = field(default_factory=list)
+    gaps: list[str] | None = None
+    """None where the rule for empty cells needs no list."""
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """As keys of ``[federation]``; a list that is empty says something too, but for the categories."""
+        made: dict[str, Any] = {"categories": self.categories} if self.categories else {}
+        return made | {"times": self.times} | ({} if self.gaps is None else {"gaps": self.gaps})
+
+    @property
+    def lines(self) -> list[str]:
+        """As lines of the file."""
+        return [f"{key} = {_toml(value)}" for key, value in self.keys.items()]
+
+
+def site_lists(path: str | PathLike[str], client: str, *, table: TableLike | None = None) -> SiteLists:
+    """The lists that a file has already, and what the training rows of a site's own table add to them."""
+    problems = Problems()
+    plan = plan_of(Path(path), client, problems, table)
+    lists = plan.categories
+    gaps: list[str] | None = [] if plan.missing == "mean" else None
+    found = Assembly(plan, problems, alone=client)
+    sites = found.sites()
+    problems.stop()
+    made: dict[str, list[str]] = {name: [text_of(text) for text in texts] for name, texts in lists.items()}
+    times: list[str] = []
+    for name in found.features.names:
+        for cells in (site.train.table.frame[name] for site in sites if site.train is not None):
+            with problems.catching(f"{plan.path}: federation.features: column {name!r}"):
+                told = summary(cells, lists.get(name, ()))
+                column = agreed(name, [told], lists.get(name))
+                times += [name] if column.kind == "date" and column.time else []
+                if gaps is not None and told["missing"]:
+                    gaps.append(name)
+                if column.kind == "category":
+                    own = sorted(set(texts_of(cells)[~missing_in(cells, made.get(name, ()))].tolist()))
+                    made[name] = list(dict.fromkeys([*made.get(name, []), *own]))
+    problems.stop()
+    return SiteLists(
+        made,
+        list(dict.fromkeys([*(plan.times or []), *times])),
+        None if gaps is None else list(dict.fromkeys([*(plan.gaps or []), *gaps])),
+    )
+
+
+def add_lists(path: str | PathLike[str], client: str, *, table: TableLike | None = None) -> tuple[SiteLists, Agreement]:
+    """Write the lists of a site into a federation's file, and give what its columns are by that file.
+
+    All other lines stay as they are. A file that cannot be changed so, or with which the site could not be read, is refused
+    and stays as it is.
+    """
+    lists = site_lists(path, client, table=table)
+    path = Path(path)
+    text = _with_lists(path, lists)
+    agreement = described_alone(path, client, table, None, tomllib.loads(text)).agreement
+    write_text(path, text)
+    return lists, agreement
+
+
+def _with_lists(path: Path, lists: SiteLists) -> str:
+    """The text of a file with the lists under ``[federation]``."""
+    before = parse(path)
+    text = path.read_bytes().decode("utf-8-sig")
+    lines = text.split("\n")
+    starts = [number for number, line in enumerate(lines) if HEADER.fullmatch(line.rstrip("\r"))]
+    if len(starts) == 1:
+        first = starts[0] + 1
+        last = next((number for number in range(first, len(lines)) if lines[number].lstrip().startswith("[")), len(lines))
+        while last > first and (not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#")):
+            last -= 1  # comments at the end belong to what follows
+        kept = [line for line in lines[first:last] if not _is_one_of(line, lists.keys)]
+        text = "\n".join([*lines[:first], *kept, *lists.lines, *lines[last:]])
+    wanted = {**before, "federation": {**before.get("federation", {}), **lists.keys}}
+    if _parsed(text) != wanted:
+        fix = "; ".join(lists.lines)
+        raise ValueError(f"{path}: federation: its lists are written in a way that cannot be changed here; write {fix}")
+    return text
+
+
+def _is_one_of(line: str, keys: dict[str, Any]) -> bool:
+    return line.partition("=")[0].strip().strip("\"'") in keys and "=" in line
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except ValueError:
+        return None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(name)} = {_toml(one)}" for name, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)

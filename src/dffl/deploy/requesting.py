@@ -1,0 +1,47 @@
+"""A site asks for its certificate. It needs no data, no plan and nothing that is slow to import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dffl.deploy.credentials import make_request, read_request, require_site_name
+from dffl.deploy.network import carrier_version
+from dffl.terminal import command_name
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Said:
+    """Lines for people, values for programs."""
+
+    lines: list[str]
+    values: dict[str, Any]
+
+    def show(self, console: Console) -> None:
+        for line in self.lines:
+            console.print(line, soft_wrap=True)
+
+    def as_json(self) -> dict[str, Any]:
+        return self.values
+
+
+def request(name: str, folder: Path) -> Said:
+    """Make a site's key, which stays, and its request, which goes to the coordinator."""
+    carrier_version()
+    require_site_name(name, "NAME")
+    if (folder / "site.key").exists():
+        raise ValueError(f"{folder / 'site.key'}: is there already; choose another folder, or remove it and its kit")
+    path = make_request(folder, name)
+    print_ = read_request(path)[2]
+    dffl = command_name()
+    return Said(
+        [f"wrote {folder / 'site.key'} (private: it never leaves this machine)", f"wrote {path}",
+         f"fingerprint {print_}", "", f"Next, send {path.name} to the coordinator, who sends back {name}.kit. Then type:", "",
+         f"  {dffl} site check {name}.kit --client my-site.toml",
+         f"  {dffl} site join {name}.kit --client my-site.toml --folder {folder}"],
+        {"site": name, "request": str(path), "fingerprint": print_, "folder": str(folder)},
+    )  # fmt: skip

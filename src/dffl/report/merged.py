@@ -1,0 +1,103 @@
+"""Several reports of one federation as one: models that were trained with different methods or settings, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isclose
+from statistics import fmean
+
+from dffl.report.data import ReportData, Result
+from dffl.report.kinds import ORDER
+
+
+def merged(parts: Mapping[str, ReportData]) -> ReportData:
+    """One report of several models, given by name. The verdict is about the model that loses least.
+
+    What has the same regrets everywhere, such as the naive rules, is shown once; a method that differs between models has the
+    name of its model behind it. Models of other clients, or judged on other test rows, are refused.
+    """
+    first = next(iter(parts))
+    for name, one in parts.items():
+        _require_same(first, parts[first], name, one)
+    if len(parts) == 1:
+        return parts[first]
+    shown = _titles(parts)
+    best = min(parts, key=lambda name: _mean(parts[name]))
+    main = parts[best]
+    methods = {
+        shown[name, method.name]: replace(method, name=shown[name, method.name])
+        for name, one in parts.items()
+        for method in one.methods
+    }
+    results: dict[tuple[str, str], Result] = {}
+    for name in [best, *parts]:
+        for result in parts[name].results:
+            title = shown[name, result.method]
+            changes = tuple(replace(one, against=shown[name, one.against]) for one in result.changes)
+            results.setdefault((result.client, title), replace(result, method=title, changes=changes))
+    curves = {(shown[name, one.method], one.job): one for name, part in parts.items() for one in part.curves}
+    told = ", ".join(f"{name} ({one.main}, {_starts(one)})" for name, one in parts.items())
+    what = f"The verdict is about {best}, which loses least on the test rows: chosen on these rows, it looks a little too good."
+    return replace(
+        main,
+        main=shown[best, main.main],
+        methods=tuple(sorted(methods.values(), key=lambda one: ORDER.index(one.kind))),
+        results=tuple(results.values()),
+        references=tuple(shown[best, name] for name in main.references),
+        notes=(f"{len(parts)} models: {told}. {what}", *dict.fromkeys(note for one in parts.values() for note in one.notes)),
+        curves=tuple(replace(one, method=method) for (method, _), one in curves.items()),
+    )
+
+
+def _titles(parts: Mapping[str, ReportData]) -> dict[tuple[str, str], str]:
+    """What each method of each model is called: as it is, or with its model behind it where models differ."""
+    found: dict[str, list[dict[str, float | None]]] = {}
+    for one in parts.values():
+        for method in one.methods:
+            found.setdefault(method.name, []).append(_regrets(one, method.name))
+    differ = {method for method, many in found.items() if any(not _alike(many[0], own) for own in many)}
+    return {
+        (name, method.name): f"{method.name} ({name})" if method.name in differ else method.name
+        for name, one in parts.items()
+        for method in one.methods
+    }
+
+
+def _require_same(first: str, like: ReportData, name: str, one: ReportData) -> None:
+    """Refuse a model of another federation, or of tables that have changed since."""
+    mine, theirs = ({client.name: client.n_test for client in data.clients} for data in (one, like))
+    if mine.keys() != theirs.keys():
+        other = min(mine.keys() ^ theirs.keys())
+        raise ValueError(f"{first} and {name} have different clients, such as {other!r}; {FIX}")
+    if moved := [client for client in mine if mine[client] != theirs[client]]:
+        rows = f"{theirs[moved[0]]} and {mine[moved[0]]}"
+        raise ValueError(f"{first} and {name} have different test rows: {rows} of client {moved[0]!r}; {FIX}")
+    naive = {method.name for method in one.methods if method.kind == "naive"}
+    for method in naive & {method.name for method in like.methods}:
+        if not _alike(_regrets(one, method), _regrets(like, method)):
+            raise ValueError(f"{first} and {name} have different test rows: {method} loses more under one of them; {FIX}")
+
+
+FIX = "one page shows the models of one federation: name a model, or train them on the same tables"
+
+
+def _regrets(one: ReportData, method: str) -> dict[str, float | None]:
+    return {result.client: result.regret for result in one.results if result.method == method}
+
+
+def _alike(mine: dict[str, float | None], theirs: dict[str, float | None]) -> bool:
+    return mine.keys() == theirs.keys() and all(_close(mine[client], theirs[client]) for client in mine)
+
+
+def _close(mine: float | None, theirs: float | None) -> bool:
+    return mine is theirs if mine is None or theirs is None else isclose(mine, theirs, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _mean(one: ReportData) -> float:
+    known = [regret for regret in _regrets(one, one.main).values() if regret is not None]
+    return fmean(known) if known else float("inf")
+
+
+def _starts(one: ReportData) -> str:
+    return "starts unknown" if one.starts is None else f"{one.starts} start{'' if one.starts == 1 else 's'}"
