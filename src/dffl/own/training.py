@@ -25,7 +25,9 @@ from dffl.report.data import ReportData
 from dffl.terminal import command_name
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice
+from dffl.training.methods import METHODS
 from dffl.training.methods.crossfit import LOCAL_EPOCHS
+from dffl.training.trainers.tuning import checked_epochs
 
 BESIDE = ("mean-cost", "ridge", "local", "local-tuned")
 """What stands beside the method: the naive rows, and what a client does alone, trained once and with care."""
@@ -105,11 +107,12 @@ def report_of(description: Description, found: Sequence[Start], fits: Mapping[st
 
 
 def _capped(name: str, description: Description) -> MethodChoice:
-    """A method beside the wanted one; `local-tuned` trains for no longer than `local`, which the settings say."""
+    """A method beside the wanted one; `local-tuned` may train as long as a client trains under the wanted one, and no longer."""
     if name != "local-tuned":
         return name
     usual = Settings.of(**description.settings)
-    most = usual.rounds * usual.local_epochs
+    tuning = description.options.get("epochs", METHODS[description.method].options.get("epochs"))
+    most = usual.rounds * usual.local_epochs + (max(checked_epochs(tuning)) if tuning is not None else 0)
     return name, {"epochs": tuple(sorted({min(epochs, most) for epochs in LOCAL_EPOCHS}))}
 
 
