@@ -107,7 +107,7 @@ def report_of(description: Description, found: Sequence[Start], fits: Mapping[st
 
 
 def _capped(name: str, description: Description) -> MethodChoice:
-    """A method beside the wanted one; `local-tuned` may train as long as a client trains under the wanted one, and no longer."""
+    """A method beside the wanted one; `local-tuned` may train as long as a client does under that one, and no longer."""
     if name != "local-tuned":
         return name
     usual = Settings.of(**description.settings)
