@@ -97,7 +97,7 @@ def run(sites: int, rounds: int, method: str, kill: str | None, figure: Path | N
     names = [f"site-{number + 1}" for number in range(sites)]
     victim = _victim(kill, names, rounds)
     with tempfile.TemporaryDirectory(prefix="dffl-federation-") as folder:
-        return _Stage(Path(folder), names, rounds, method, shown).play(victim, figure)
+        return Stage(Path(folder), names, rounds, method, shown).play(victim, figure)
 
 
 def _victim(kill: str | None, names: Sequence[str], rounds: int) -> tuple[str, int] | None:
@@ -111,17 +111,30 @@ def _victim(kill: str | None, names: Sequence[str], rounds: int) -> tuple[str, i
     return name, int(number)
 
 
-class _Stage:
+class Stage:
     """The processes of a demo."""
 
     def __init__(self, base: Path, names: list[str], rounds: int, method: str, shown: Callable[[str], None]):
         self.base, self.names, self.shown = base, names, shown
-        self.port = _free_port()
+        self.port = self.free_port()
         self.folder = Folder(base / "coordinator")
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.ended: list[int] = []
-        write_demo(base, names, rounds, method, self.port)
+        write_demo(base, names, rounds, method, self.port, self.listens)
         self.plan: Plan = read_plan(self.folder.path / "plan.toml")
+
+    listens = "127.0.0.1"
+    """Where the coordinator listens; sites dial localhost."""
+
+    def free_port(self) -> int:
+        """A port that nobody uses."""
+        with socket.socket() as tried:
+            tried.bind(("127.0.0.1", 0))
+            return int(tried.getsockname()[1])
+
+    def words_before(self, key: str) -> list[str]:
+        """What stands before the command of a process, for a stage that has a machine for each."""
+        return []
 
     def play(self, victim: tuple[str, int] | None, figure: Path | None) -> Demo:
         try:
@@ -216,7 +229,8 @@ class _Stage:
 
     def _start(self, key: str, *words: str) -> None:
         output = (self.base / f"{key}.txt").open("ab")
-        self.processes[key] = subprocess.Popen(_dffl(*words), stdout=output, stderr=output, env=_one_core_each())
+        command = [*self.words_before(key), *_dffl(*words)]
+        self.processes[key] = subprocess.Popen(command, stdout=output, stderr=output, env=_one_core_each())
         output.close()
 
     def _wait(self, ready: Callable[[], bool], what: str, seconds: float = START_SECONDS, look: float = 0.1) -> None:
@@ -231,7 +245,7 @@ class _Stage:
             time.sleep(look)
 
 
-def write_demo(base: Path, names: Sequence[str], rounds: int, method: str, port: int) -> None:
+def write_demo(base: Path, names: Sequence[str], rounds: int, method: str, port: int, listens: str = "127.0.0.1") -> None:
     """Write the sites' own tables and files, and the coordinator's plan."""
     made = knapsack(seed=0, split="train", clients=len(names), samples=ROWS)
     for name, client in zip(names, made, strict=True):
@@ -253,7 +267,7 @@ def write_demo(base: Path, names: Sequence[str], rounds: int, method: str, port:
         f"""[federation]
 name = "demo"
 address = "localhost:{port}"
-listen = "127.0.0.1:{port}"
+listen = "{listens}:{port}"
 sites = {json.dumps(list(names))}
 features = "feature_*"
 costs = "profit_*"
@@ -275,12 +289,6 @@ def _dffl(*words: str) -> list[str]:
 def _one_core_each() -> dict[str, str]:
     """Many processes on one machine: more threads than cores would only get into each other's way."""
     return {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-def _free_port() -> int:
-    with socket.socket() as tried:
-        tried.bind(("127.0.0.1", 0))
-        return int(tried.getsockname()[1])
 
 
 def _lives(pid: int) -> bool:
