@@ -1,12 +1,18 @@
 """Write the examples and tables that pages show into the pages, so that Markdown is complete without a build.
 
 A page marks what it shows with ``<!-- from PATH -->`` and ``<!-- end -->``; PATH is relative to the repository. What stands
-between the two is replaced by the file. ``make docs-write-out`` calls this; a test fails if a block differs from its file.
+between the two is replaced by the file. What commands of a page print is written by `docs/consoles.py`. ``make docs-write-out``
+calls both; tests fail if a page differs from its files, or from what its commands print.
+
+    python docs/write_out.py                # all pages: the commands of some take a minute
+    python docs/write_out.py tutorial.md    # one page
 """
 
 from __future__ import annotations
 
 import re
+import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,9 +38,16 @@ def pages() -> list[Path]:
 
 
 if __name__ == "__main__":
+    from consoles import has_commands, run_again
+
     for page in pages():
+        if sys.argv[1:] and page.name not in sys.argv[1:]:
+            continue
         before = page.read_text(encoding="utf-8")
         after = written_out(before)
+        if has_commands(after):
+            with tempfile.TemporaryDirectory() as folder:
+                after = run_again(after, Path(folder))
         if after != before:
             page.write_text(after, encoding="utf-8")
             print(f"rewrote {page.relative_to(ROOT)}")

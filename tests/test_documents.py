@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dffl"
 WRITE_OUT = runpy.run_path(str(ROOT / "docs" / "write_out.py"))
+CONSOLES = runpy.run_path(str(ROOT / "docs" / "consoles.py"))
 PAGES: list[Path] = WRITE_OUT["pages"]()
 LONGEST = 120
 NEEDS = {"pyepo_model.py": ("pyepo", "pyomo")}
@@ -53,6 +54,75 @@ def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
     if "FOLDER" in code and not DATA:
         pytest.skip("needs the real zones: set DFFL_ENERGY_DATA")
     run(SHORT + code.replace("FOLDER", DATA), tmp_path)
+
+
+NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+def assert_alike(shown: str, found: str) -> None:
+    """The words are the same; numbers may differ a little, as processors round differently."""
+    words = [re.sub(r"[\s─━]+", " ", NUMBER.sub("#", text)) for text in (shown, found)]  # numbers change the width of tables
+    assert words[0] == words[1]
+    numbers = [[float(number[0]) for number in NUMBER.finditer(text)] for text in (shown, found)]
+    assert numbers[1] == pytest.approx(numbers[0], rel=0.05, abs=0.05)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if CONSOLES["has_commands"](p.read_text())], ids=lambda p: p.name)
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    text = page.read_text()
+    assert_alike(text, CONSOLES["run_again"](text, tmp_path))
+
+
+def test_a_page_is_carried_out_from_top_to_bottom(tmp_path: Path) -> None:
+    def page(first: str, second: str) -> str:
+        return f"""
+```text title="in/list.txt"
+one
+two
+```
+
+```console
+$ cd in
+$ cat list.txt
+{first}```
+
+```diff title="list.txt"
+-two
++2
+```
+
+```text title="list.txt, continued"
+four
+```
+
+```console
+$ cat list.txt; exit 3
+{second}$ echo $?
+3
+```
+"""
+
+    typed, right = page("", "wrong\n"), page("one\ntwo\n", "one\n2\n\nfour\n")
+    assert CONSOLES["run_again"](typed, tmp_path) == right
+    with pytest.raises(AssertionError):
+        assert_alike(typed, right)
+    with pytest.raises(AssertionError):
+        assert_alike("loses 2.23 %", "loses 2.43 %")
+    assert_alike("│ 9.98 │\n└──────┘", "│ 10.02 │\n└───────┘")
+
+
+@pytest.mark.parametrize(
+    ("block", "problem"),
+    [
+        ("```console\n$ exit 3\n```", "a command failed"),
+        ("```console\ndffl init\n```", "no line that begins"),
+        ('```text title="a"\none\none\n```\n```diff title="a"\n-one\n+two\n```', "must have these lines once"),
+        ('```text title="a"\none\n```\n```diff title="a"\n-on\n+two\n```', "must have these lines once"),
+    ],
+)
+def test_a_page_that_cannot_be_carried_out_is_refused(block: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=problem):
+        CONSOLES["run_again"](block, tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
