@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+import dffl
+from dffl.data.description import read
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dffl"
 WRITE_OUT = runpy.run_path(str(ROOT / "docs" / "write_out.py"))
@@ -71,6 +74,34 @@ def assert_alike(shown: str, found: str) -> None:
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
     assert_alike(text, CONSOLES["run_again"](text, tmp_path))
+
+
+def test_the_federations_of_data_questions_can_be_trained_on(tmp_path: Path) -> None:
+    text = (ROOT / "docs/data-questions.md").read_text()
+    console = CONSOLES["Console"](tmp_path)
+    for block in (found for found in CONSOLES["FENCED"].finditer(text) if found["title"]):
+        console.write(block["language"], block["title"], block["text"])
+    files = sorted(tmp_path.glob("*/federation.toml"))
+    assert len(files) == text.count("```toml")
+    for file in files:
+        if file.parent.name == "mixed":  # what the page shows to be refused
+            continue
+        described = read(file)
+        after = text.partition(f'title="{file.parent.name}/federation.toml"')[2].partition("```toml")[0]
+        if said := re.search(r"It becomes the features (.*?)\.\n", after, flags=re.DOTALL):
+            assert tuple(re.findall(r"`(.*?)`", said[1])) == described.encoding.feature_names
+        fit = dffl.fit(described.train, "ridge", **described.settings)
+        for client in described.test:
+            decisions = fit.decide(client.name, client.x)
+            assert client.set.contains(decisions).all()
+            if file.parent.name == "whole":
+                assert (decisions == decisions.round()).all()
+                assert decisions.any()
+    assert text.count("It becomes the features") == 3
+    whole, units, one = (read(tmp_path / name / "federation.toml") for name in ("whole", "units", "one"))
+    assert whole.settings["relax"]
+    assert units.units == {"mill": "EUR", "bruk": "SEK"}
+    assert [(client.name, client.maximize) for client in one.train] == [("dam", True), ("mill", False)]
 
 
 def test_a_page_is_carried_out_from_top_to_bottom(tmp_path: Path) -> None:
