@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dffl"
 WRITE_OUT = runpy.run_path(str(ROOT / "docs" / "write_out.py"))
 CONSOLES = runpy.run_path(str(ROOT / "docs" / "consoles.py"))
+NOTEBOOKS = runpy.run_path(str(ROOT / "docs" / "notebooks.py"))
 PAGES: list[Path] = WRITE_OUT["pages"]()
 LONGEST = 120
 NEEDS = {"pyepo_model.py": ("pyepo", "pyomo")}
@@ -74,6 +75,22 @@ def assert_alike(shown: str, found: str) -> None:
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
     assert_alike(text, CONSOLES["run_again"](text, tmp_path))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS["notebooks"](), ids=lambda p: p.name)
+def test_notebooks_show_what_their_cells_give(path: Path, tmp_path: Path) -> None:
+    import nbformat
+
+    stored, found = (NOTEBOOKS["shown"](one) for one in (nbformat.read(path, 4), NOTEBOOKS["executed"](path, tmp_path)))
+    assert any(stored)
+    for kept, new in zip(stored, found, strict=True):
+        assert_alike(kept, new)
+
+
+def test_links_of_notebooks_lead_somewhere() -> None:
+    for path in NOTEBOOKS["notebooks"]():
+        for target in re.findall(r"\]\((\.\.[^)#\s]+)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
 def test_the_federations_of_data_questions_can_be_trained_on(tmp_path: Path) -> None:
