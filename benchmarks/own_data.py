@@ -3,10 +3,10 @@
     python -m benchmarks.own_data                     # everything; some minutes on two quiet cores
     python -m benchmarks.own_data --only rows         # reading 5 million rows
     python -m benchmarks.own_data --only finetune     # 100 clients, trained by one method
+    python -m benchmarks.own_data --only command      # the whole of `dffl fit`: also the methods beside, and the report
 
-The tables are made up and written to a temporary folder first, which is not measured. Each measurement runs in a process of its
-own, after one that fills the cache of compiled programs if ``--warm`` is given. Processor seconds are those of all threads of
-that process: on a busy machine they say more than seconds on the clock.
+The tables are made up and written to a temporary folder first, which is not measured. Each line of work runs in a process of
+its own. Processor seconds are those of all threads of that process: on a busy machine they say more than seconds on the clock.
 """
 
 from __future__ import annotations
@@ -123,8 +123,20 @@ def clients_by(method: str, folder: Path) -> dict[str, Any]:
     return found
 
 
+def command_of(method: str, folder: Path) -> dict[str, Any]:
+    """All that `dffl fit` does after reading: the method, what stands beside it, the judgement and the report."""
+    from dffl.data.description import read
+    from dffl.own.training import train
+
+    found: dict[str, Any] = {}
+    description = read(folder / f"{method}.toml")
+    with measured(found, f"{method}, the whole of `dffl fit`"):
+        train(description, progress=False)
+    return found
+
+
 def rows_of(kind: str, folder: Path) -> dict[str, Any]:
-    """Read many rows: the table alone, and in a process of its own the whole federation with its checks."""
+    """Read many rows as a table."""
     from dffl.data.sources import load, open_source
 
     found: dict[str, Any] = {}
@@ -145,7 +157,9 @@ def federation_of(kind: str, folder: Path) -> dict[str, Any]:
     return found
 
 
-WORK: dict[str, Callable[[str, Path], dict[str, Any]]] = {"clients": clients_by, "rows": rows_of, "federation": federation_of}
+WORK: dict[str, Callable[[str, Path], dict[str, Any]]] = {
+    "clients": clients_by, "command": command_of, "rows": rows_of, "federation": federation_of,
+}  # fmt: skip
 
 
 def child(work: str, of: str, folder: Path) -> dict[str, Any]:
@@ -169,7 +183,7 @@ def line(what: str, one: dict[str, Any], load: float) -> str:
 def main() -> None:
     """Make the tables, measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=[*METHODS, "rows"], nargs="+", help="some of the measurements")
+    parser.add_argument("--only", choices=[*METHODS, "rows", "command"], nargs="+", help="some of the measurements")
     parser.add_argument("--measure", nargs=3, metavar=("WORK", "OF", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -179,13 +193,14 @@ def main() -> None:
     wanted = options.only or [*METHODS, "rows"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if set(wanted) & set(METHODS):
+        if set(wanted) & {*METHODS, "command"}:
             write_clients(folder)
         if "rows" in wanted:
             write_rows(folder)
         print(f"{os.cpu_count()} cores; load: the average over a minute, when the measurement ended\n")
         print("| measurement | seconds | processor seconds | peak memory, GB | load | aim | |\n|---|---|---|---|---|---|---|")
         asked = [("clients", method) for method in METHODS if method in wanted]
+        asked += [("command", "crossfit")] if "command" in wanted else []
         asked += [(work, kind) for kind in KINDS for work in ("rows", "federation") if "rows" in wanted]
         for work, of in asked:
             for what, one in child(work, of, folder).items():
