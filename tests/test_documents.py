@@ -11,6 +11,7 @@ import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import dffl
@@ -119,6 +120,20 @@ def test_the_federations_of_data_questions_can_be_trained_on(tmp_path: Path) -> 
     assert whole.settings["relax"]
     assert units.units == {"mill": "EUR", "bruk": "SEK"}
     assert [(client.name, client.maximize) for client in one.train] == [("dam", True), ("mill", False)]
+
+
+def test_advice_finds_the_reversed_prices_of_the_tutorial() -> None:
+    def kitchen(name: str, reverse: bool) -> dffl.Client:
+        table = pd.read_csv(ROOT / "examples/tutorial" / f"{name}.csv").ffill()
+        prices = [column for column in table if column.startswith("price_")]
+        x = pd.get_dummies(table[["sky", "temp", "harvest"]], dtype=float)
+        return dffl.Client(name, x, table[prices].to_numpy()[:, :: -1 if reverse else 1], dffl.TopK(8, 3))
+
+    for odd in ("none", "office"):
+        kitchens = dffl.Federation([kitchen(name, name == odd) for name in ("hospital", "office", "school")])
+        table = dffl.advise(kitchens, quick=True, progress=False).table
+        named = table["reason"].str.contains("your prices make the difference")
+        assert table.loc[named, "client"].tolist() == [name for name in kitchens.names if name == odd]
 
 
 def test_a_page_is_carried_out_from_top_to_bottom(tmp_path: Path) -> None:
