@@ -49,7 +49,7 @@ docs: $(VENV)/dev.stamp  ## build the site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the site: site/index.html"
 
-docs-write-out: $(VENV)/dev.stamp  ## write examples and tables into the pages that show them
+docs-write-out: $(VENV)/dev.stamp  ## write examples, tables and what commands print into the pages and notebooks that show them
 	$(BIN)/python docs/write_out.py
 
 bench: $(VENV)/demo.stamp  ## measure speed and memory on this machine

@@ -1,12 +1,18 @@
 """Write the examples and tables that pages show into the pages, so that Markdown is complete without a build.
 
 A page marks what it shows with ``<!-- from PATH -->`` and ``<!-- end -->``; PATH is relative to the repository. What stands
-between the two is replaced by the file. ``make docs-write-out`` calls this; a test fails if a block differs from its file.
+between the two is replaced by the file. What commands of a page print is written by `docs/consoles.py`, what notebooks show by
+`docs/notebooks.py`. ``make docs-write-out`` calls all; tests fail if a page or a notebook differs from what it shows.
+
+    python docs/write_out.py                # everything: the commands of some pages, and notebooks, take a minute
+    python docs/write_out.py tutorial.md    # one page or notebook
 """
 
 from __future__ import annotations
 
 import re
+import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,9 +38,21 @@ def pages() -> list[Path]:
 
 
 if __name__ == "__main__":
-    for page in pages():
-        before = page.read_text(encoding="utf-8")
-        after = written_out(before)
+    from consoles import has_commands, run_again
+    from notebooks import executed, notebooks
+
+    for path in [*pages(), *notebooks()]:
+        if sys.argv[1:] and path.name not in sys.argv[1:]:
+            continue
+        before = path.read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory() as folder:
+            if path.suffix == ".ipynb":
+                import nbformat
+
+                after = nbformat.writes(executed(path, Path(folder))) + "\n"
+            else:
+                after = written_out(before)
+                after = run_again(after, Path(folder)) if has_commands(after) else after
         if after != before:
-            page.write_text(after, encoding="utf-8")
-            print(f"rewrote {page.relative_to(ROOT)}")
+            path.write_text(after, encoding="utf-8")
+            print(f"rewrote {path.relative_to(ROOT)}")

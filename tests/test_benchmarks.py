@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dffl
+from dffl.data.description import read
 
 work = pytest.importorskip("benchmarks.integer.work", reason="benchmarks/ is not here")
 
@@ -58,3 +59,22 @@ def test_competitors_train(command: str, tmp_path: Path) -> None:
     out = work.read(tmp_path / "out.npz")
     assert out["predicted"].shape == (1, 5, work.ITEMS)
     assert np.abs(out["gradient"]).max() == 2
+
+
+def test_tables_of_own_data_are_read_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = pytest.importorskip("benchmarks.own_data")
+    for name, value in {"CLIENTS": 2, "ROWS": 12, "MANY_ROWS": 60, "PART": 20}.items():
+        monkeypatch.setattr(own, name, value)
+    own.write_rows(tmp_path)
+    own.write_clients(tmp_path)
+    for kind in own.KINDS:
+        found = own.rows_of(kind, tmp_path) | own.federation_of(kind, tmp_path)
+        assert all(one["seconds"] > 0 and one["memory"] > 0 for one in found.values())
+        assert set(found) & set(own.AIMS)
+    described = read(tmp_path / "crossfit.toml")
+    assert described.method == "crossfit"
+    assert (len(described.train), described.train.features, described.train.dim) == (2, own.FEATURES, own.DECISIONS)
+    missed = {"seconds": 11.0, "processor": 6.0, "memory": 1.0}
+    assert own.line("rows of csv, read", missed, 1.0).endswith("| missed |")
+    assert own.line("rows of csv, read", missed | {"seconds": 9.0}, 1.0).endswith("| reached |")
+    assert own.line("rows of csv, read", missed | {"seconds": 9.0, "memory": 5.0}, 1.0).endswith("| missed |")

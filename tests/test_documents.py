@@ -11,11 +11,17 @@ import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
+import pandas as pd
 import pytest
+
+import dffl
+from dffl.data.description import read
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dffl"
 WRITE_OUT = runpy.run_path(str(ROOT / "docs" / "write_out.py"))
+CONSOLES = runpy.run_path(str(ROOT / "docs" / "consoles.py"))
+NOTEBOOKS = runpy.run_path(str(ROOT / "docs" / "notebooks.py"))
 PAGES: list[Path] = WRITE_OUT["pages"]()
 LONGEST = 120
 NEEDS = {"pyepo_model.py": ("pyepo", "pyomo")}
@@ -53,6 +59,133 @@ def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
     if "FOLDER" in code and not DATA:
         pytest.skip("needs the real zones: set DFFL_ENERGY_DATA")
     run(SHORT + code.replace("FOLDER", DATA), tmp_path)
+
+
+NUMBER = re.compile(r"\d+(\.\d+)?")
+
+
+def assert_alike(shown: str, found: str) -> None:
+    """The words are the same; numbers may differ a little, as processors round differently."""
+    words = [re.sub(r"[\s─━]+", " ", NUMBER.sub("#", text)) for text in (shown, found)]  # numbers change the width of tables
+    assert words[0] == words[1]
+    numbers = [[float(number[0]) for number in NUMBER.finditer(text)] for text in (shown, found)]
+    assert numbers[1] == pytest.approx(numbers[0], rel=0.05, abs=0.05)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if CONSOLES["has_commands"](p.read_text())], ids=lambda p: p.name)
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    text = page.read_text()
+    assert_alike(text, CONSOLES["run_again"](text, tmp_path))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS["notebooks"](), ids=lambda p: p.name)
+def test_notebooks_show_what_their_cells_give(path: Path, tmp_path: Path) -> None:
+    import nbformat
+
+    stored, found = (NOTEBOOKS["shown"](one) for one in (nbformat.read(path, 4), NOTEBOOKS["executed"](path, tmp_path)))
+    assert any(stored)
+    for kept, new in zip(stored, found, strict=True):
+        assert_alike(kept, new)
+
+
+def test_links_of_notebooks_lead_somewhere() -> None:
+    for path in NOTEBOOKS["notebooks"]():
+        for target in re.findall(r"\]\((\.\.[^)#\s]+)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_the_federations_of_data_questions_can_be_trained_on(tmp_path: Path) -> None:
+    text = (ROOT / "docs/data-questions.md").read_text()
+    console = CONSOLES["Console"](tmp_path)
+    for block in (found for found in CONSOLES["FENCED"].finditer(text) if found["title"]):
+        console.write(block["language"], block["title"], block["text"])
+    files = sorted(tmp_path.glob("*/federation.toml"))
+    assert len(files) == text.count("```toml")
+    for file in files:
+        if file.parent.name == "mixed":  # what the page shows to be refused
+            continue
+        described = read(file)
+        after = text.partition(f'title="{file.parent.name}/federation.toml"')[2].partition("```toml")[0]
+        if said := re.search(r"It becomes the features (.*?)\.\n", after, flags=re.DOTALL):
+            assert tuple(re.findall(r"`(.*?)`", said[1])) == described.encoding.feature_names
+        fit = dffl.fit(described.train, "ridge", **described.settings)
+        for client in described.test:
+            decisions = fit.decide(client.name, client.x)
+            assert client.set.contains(decisions).all()
+            if file.parent.name == "whole":
+                assert (decisions == decisions.round()).all()
+                assert decisions.any()
+    assert text.count("It becomes the features") == 3
+    whole, units, one = (read(tmp_path / name / "federation.toml") for name in ("whole", "units", "one"))
+    assert whole.settings["relax"]
+    assert units.units == {"mill": "EUR", "bruk": "SEK"}
+    assert [(client.name, client.maximize) for client in one.train] == [("dam", True), ("mill", False)]
+
+
+def test_advice_finds_the_reversed_prices_of_the_tutorial() -> None:
+    def kitchen(name: str, reverse: bool) -> dffl.Client:
+        table = pd.read_csv(ROOT / "examples/tutorial" / f"{name}.csv").ffill()
+        prices = [column for column in table if column.startswith("price_")]
+        x = pd.get_dummies(table[["sky", "temp", "harvest"]], dtype=float)
+        return dffl.Client(name, x, table[prices].to_numpy()[:, :: -1 if reverse else 1], dffl.TopK(8, 3))
+
+    for odd in ("none", "office"):
+        kitchens = dffl.Federation([kitchen(name, name == odd) for name in ("hospital", "office", "school")])
+        table = dffl.advise(kitchens, quick=True, progress=False).table
+        named = table["reason"].str.contains("your prices make the difference")
+        assert table.loc[named, "client"].tolist() == [name for name in kitchens.names if name == odd]
+
+
+def test_a_page_is_carried_out_from_top_to_bottom(tmp_path: Path) -> None:
+    def page(first: str, second: str) -> str:
+        return f"""
+```text title="in/list.txt"
+one
+two
+```
+
+```console
+$ cd in
+$ cat list.txt
+{first}```
+
+```diff title="list.txt"
+-two
++2
+```
+
+```text title="list.txt, continued"
+four
+```
+
+```console
+$ cat list.txt; exit 3
+{second}$ echo $?
+3
+```
+"""
+
+    typed, right = page("", "wrong\n"), page("one\ntwo\n", "one\n2\n\nfour\n")
+    assert CONSOLES["run_again"](typed, tmp_path) == right
+    with pytest.raises(AssertionError):
+        assert_alike(typed, right)
+    with pytest.raises(AssertionError):
+        assert_alike("loses 2.23 %", "loses 2.43 %")
+    assert_alike("│ 9.98 │\n└──────┘", "│ 10.02 │\n└───────┘")
+
+
+@pytest.mark.parametrize(
+    ("block", "problem"),
+    [
+        ("```console\n$ exit 3\n```", "a command failed"),
+        ("```console\ndffl init\n```", "no line that begins"),
+        ('```text title="a"\none\none\n```\n```diff title="a"\n-one\n+two\n```', "must have these lines once"),
+        ('```text title="a"\none\n```\n```diff title="a"\n-on\n+two\n```', "must have these lines once"),
+    ],
+)
+def test_a_page_that_cannot_be_carried_out_is_refused(block: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=problem):
+        CONSOLES["run_again"](block, tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
