@@ -172,8 +172,12 @@ class Coordinator(Reception):
         if run is None or values["run"] != run.run:
             self.log.info("%s: %r of another run is left out", site.name, kind)
         elif kind == "opened":
-            if self.opened(site, run.run, values):
+            if (why := self.opened(site, run.run, values)) is None:
                 self._go_on(site, run)
+            else:  # nobody waits for a site that cannot take part
+                self.log.warning("%s: refused: %s", site.name, why)
+                self.send(site.name, "stop", why=why)
+                site.lost()
         elif kind == "done":
             site.finished = run.run
             named = {name: one for name, one in values["scalars"].items() if name in self.plan.results and one.shape == ()}

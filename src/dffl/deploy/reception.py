@@ -152,12 +152,11 @@ class Reception(ABC):
             return f"this site has {offer['rows']} training rows, the plan asks for {self.plan.min_rows}"
         return None
 
-    def opened(self, site: SiteView, run: str, values: dict[str, Any]) -> bool:
-        """A site has laid out its samples for a run; whether what it says of them can be true."""
+    def opened(self, site: SiteView, run: str, values: dict[str, Any]) -> str | None:
+        """A site has laid out its samples for a run; why what it says of them cannot be true, if it cannot."""
         counts, units = values["counts"], values["units"]
         if any(count < 1 or count > site.rows for count in counts.values()):
-            self.log.warning("%s: refused: a number of samples that is not between 1 and its rows", site.name)
-            return False
+            return "a number of samples is not between 1 and the site's rows"
         found: dict[str, dict[str, np.ndarray]] = {}
         for name, array in units.items() if self.plan.pools else ():
             part, _, key = name.rpartition("/")
@@ -166,8 +165,7 @@ class Reception(ABC):
         for part, own in found.items():
             right = {key: array.shape for key, array in own.items()} == shapes and f"part {part}" in counts
             if not right or not all(np.isfinite(array).all() for array in own.values()) or np.any(own["x_scale"] <= 0):
-                self.log.warning("%s: refused: units that are not finite, or of another shape", site.name)
-                return False
+                return "its units are not finite, or of another shape"
         site.counts, site.opened = counts, run
         site.units = {part: Normaliser(**{key: own[key] for key in UNIT_FIELDS}) for part, own in found.items()}
-        return True
+        return None
