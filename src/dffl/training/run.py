@@ -15,6 +15,7 @@ from dffl.federation import Client, Federation
 from dffl.losses import Loss
 from dffl.predictor import ConstantPredictor, NetworkPredictor, Normaliser, Predictor
 from dffl.progress import Progress
+from dffl.randomness import NoiseSource
 from dffl.training.alone import Own
 from dffl.training.checkpoint import Checkpoint
 from dffl.training.engines.base import ClientAnswers, Engine, Note
@@ -23,6 +24,8 @@ from dffl.training.engines.start import precision
 from dffl.training.engines.vector import LoopEngine, VectorEngine
 from dffl.training.history import History
 from dffl.training.parts import ALL, FoldSamples, Part
+from dffl.training.privacy import SamplePrivacy, Spending
+from dffl.training.privacy.spending import most_uses
 from dffl.training.settings import Settings
 from dffl.training.trainers.base import Trainer
 from dffl.training.trainers.federated import ServerState
@@ -70,8 +73,11 @@ class Run:
         validation: Federation | None = None,
         progress: Progress | None = None,
         checkpoint: Checkpoint | None = None,
+        noise: NoiseSource | None = None,
     ):
         self.federation, self.settings = federation, settings
+        self.noise = noise or NoiseSource.public(settings.seed)
+        """What the server's noise is drawn from: public in a simulation, with a secret of its own in a deployment."""
         self.trained_on = federation.relaxed() if settings.relax else federation
         """The clients as engines have them."""
         self.require_loss(settings.loss)
@@ -204,6 +210,20 @@ class Run:
         for answer in engine.ask(trainer, members, scope=trainer.label if scope is None else scope, note=note, **sent):
             self.spent[job] += Spent(sent=order * len(answer.members), answered=_bytes(answer.fields))
             yield answer
+
+    def spending(self, jobs: Sequence[str]) -> Spending | None:
+        """What these trainings released of what the privacy of the settings hides; None without any privacy."""
+        privacy = self.settings.hides
+        if privacy is None:
+            return None
+        found = [(trainer, part) for trainer, part in self._trained if job_name(trainer, part) in jobs]
+        uses = [trainer.uses(self, part) for trainer, part in found]
+        trainings = {job_name(*key): count for key, count in zip(found, uses, strict=True) if count}
+        if not isinstance(privacy, SamplePrivacy):
+            return Spending(privacy, trainings, sum(uses))
+        folds = [(p.number, p.count, n) for (_, p), n in zip(found, uses, strict=True) if n and isinstance(p, FoldSamples)]
+        others = [n for (_, p), n in zip(found, uses, strict=True) if not isinstance(p, FoldSamples)]
+        return Spending(privacy, trainings, most_uses(folds, others))
 
     def require_loss(self, loss: Loss | str) -> None:
         """Refuse a loss that cannot be computed on some client's set."""

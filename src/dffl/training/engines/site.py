@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from dffl.losses import Loss
-from dffl.randomness import Purpose, stream
+from dffl.randomness import NoiseSource, Purpose, stream
 from dffl.shapes import round_up
 from dffl.training.batches import Batches
 from dffl.training.engines.base import Fields, Note
@@ -42,6 +42,8 @@ class Layout(NamedTuple):
     held: JudgingSamples | None
     smoothing: Callable[[int], float]
     """A client's own smoothing, by its position; computed when a loss asks for it."""
+    noise: NoiseSource
+    """What hides: public in a simulation, with a secret of its own at a deployed site."""
 
 
 class JudgingSamples(NamedTuple):
@@ -82,7 +84,7 @@ class Site:
         self, members: np.ndarray, layout: Layout, side: ClientSide, kept: dict[int, Fields], note: Callable[[Note], None]
     ):
         self.members, self._layout, self._side, self._kept, self._note = members, layout, side, kept, note
-        self.settings, self.initial = layout.settings, layout.initial
+        self.settings, self.initial, self.noise = layout.settings, layout.initial, layout.noise
         self.recipe = layout.recipe
         """How the run trains; `dataclasses.replace` makes another one of it."""
         self.template = self.recipe.form.template

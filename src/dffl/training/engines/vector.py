@@ -21,12 +21,13 @@ import numpy as np
 from dffl.cores import core_count
 from dffl.federation import Federation
 from dffl.predictor import Normaliser
+from dffl.randomness import NoiseSource
 from dffl.sets import FeasibleSet, stack
 from dffl.sets._errors import host_errors
 from dffl.sets.base import structure
 from dffl.tiles import places_by
 from dffl.training.batches import Batches
-from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor, checked_answer
+from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor, answered
 from dffl.training.engines.cores import side_by_side
 from dffl.training.engines.site import JudgingSamples, Layout, Site, judging_rows
 from dffl.training.engines.start import precision, starting_recipe
@@ -54,6 +55,7 @@ class VectorEngine:
         settings: Settings,
         held: Federation | None = None,
         units: list[Normaliser] | None = None,
+        noise: NoiseSource | None = None,
     ):
         self.federation, self.settings = federation, settings
         self.names, self.counts = tuple(federation.names), np.array(federation.counts)
@@ -70,7 +72,8 @@ class VectorEngine:
             for client, start in zip(federation, starts, strict=True)
         ]
         smoothing = cache(lambda place: own_smoothing(federation[place], self.units[place]))
-        self._layout = Layout(settings, recipe, self.initial, table, batches, judging, smoothing)
+        hides = noise or NoiseSource.public(settings.seed)
+        self._layout = Layout(settings, recipe, self.initial, table, batches, judging, smoothing, hides)
         self._cores = core_count()
         self._groups = self._grouped()
         self._kept: defaultdict[str, dict[int, Fields]] = defaultdict(dict)
@@ -93,7 +96,7 @@ class VectorEngine:
 
         def visit(site: Site) -> ClientAnswers:
             with self.precision():
-                return checked_answer(visitor, site.members, visitor.visit(site, sent))
+                return answered(visitor, site, sent)
 
         notes = _Notes(note or _ignore)
         sites = list(self.sites(members, scope, notes.add))
