@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -137,6 +138,11 @@ class Settings:
         network = self.network
         named = None if network is None else getattr(network, "__qualname__", type(network).__name__)
         return {name: plain(getattr(self, name)) for name in self.names()} | {"network": named}
+
+    def digest(self) -> str:
+        """A short text of all settings that change numbers."""
+        words = {name: value for name, value in self.described().items() if name not in ("engine", "chunk_size")}
+        return hashlib.blake2b(repr(words).encode(), digest_size=16).hexdigest()
 
     @classmethod
     def read(cls, described: dict[str, Any], network: NetworkFactory | None) -> Settings:

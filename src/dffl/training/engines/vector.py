@@ -6,6 +6,7 @@ samples are in one table, so no client is padded to another's size.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -72,8 +73,14 @@ class VectorEngine:
             for client, start in zip(federation, starts, strict=True)
         ]
         smoothing = cache(lambda place: own_smoothing(federation[place], self.units[place]))
+
+        @cache
+        def rows_digest(place: int) -> bytes:
+            own = batches[place]
+            return hashlib.blake2b(np.asarray(table[own.offset : own.offset + own.n]).tobytes()).digest()
+
         hides = noise or NoiseSource.public(settings.seed)
-        self._layout = Layout(settings, recipe, self.initial, table, batches, judging, smoothing, hides)
+        self._layout = Layout(settings, recipe, self.initial, table, batches, judging, smoothing, rows_digest, hides)
         self._cores = core_count()
         self._groups = self._grouped()
         self._kept: defaultdict[str, dict[int, Fields]] = defaultdict(dict)
