@@ -52,8 +52,9 @@ def test_one_samples_influence_on_a_step_is_bounded() -> None:
     wild = dffl.Client(ONE.name, np.concatenate([1e4 * ONE.x[:1], ONE.x[1:]]), ONE.c, ONE.set)
     privacy = {"level": "sample", "clip": CLIP, "noise": 0.0}
     apart = np.linalg.norm(change(wild, privacy=privacy, batch_size=16) - change(ONE, privacy=privacy, batch_size=16))
-    assert 0 < apart <= 2 * RATE * CLIP / ONE.n + 1e-12
-    assert np.linalg.norm(change(wild, batch_size=16) - change(ONE, batch_size=16)) > 1e2 * apart
+    most = 2 * RATE * CLIP / ONE.n
+    assert 0 < apart <= most + 1e-12
+    assert np.linalg.norm(change(wild, batch_size=16) - change(ONE, batch_size=16)) > 3 * most
 
 
 def test_noise_in_a_step_has_the_promised_size_and_a_step_of_its_own() -> None:
