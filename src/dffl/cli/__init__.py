@@ -12,6 +12,7 @@ from dffl.cases.advice.command import advice_study
 from dffl.cases.energy.command import energy
 from dffl.cases.leaderboard.command import leaderboard
 from dffl.cases.paper.command import paper
+from dffl.cases.privacy.command import privacy_study
 from dffl.cli.own import register
 from dffl.interrupts import interruptible
 from dffl.terminal import (
@@ -163,6 +164,7 @@ register(app)
 app.command()(paper)
 app.command()(leaderboard)
 app.command("advice-study")(advice_study)
+app.command("privacy-study")(privacy_study)
 app.add_typer(energy, name="energy")
 
 

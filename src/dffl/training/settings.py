@@ -55,8 +55,8 @@ class Settings:
     loss: Loss | str = "spo+"
     """What clients train on: a name (spo+, rspo+, fenchel-young, dpo, mse, spo+mse) or a `dffl.Loss`."""
     aggregate: Aggregator | str = "mean"
-    """How a round's updates become the next shared model: a name (mean, median, trimmed-mean, geometric-median, norm-bound, krum,
-    momentum, server-adam) or a `dffl.Aggregator`."""
+    """How a round's updates become the next shared model: a name (mean, median, trimmed-mean, geometric-median, norm-bound,
+    krum, momentum, server-adam) or a `dffl.Aggregator`."""
     privacy: Privacy | str | Mapping[str, Any] | None = None
     """What is hidden of what leaves the clients: client, sample, an object or a table such as {"level": "client", "clip": 1.0,
     "noise": 2.0}; None: nothing. See `docs/privacy.md`."""
