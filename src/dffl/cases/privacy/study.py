@@ -33,6 +33,8 @@ TRAININGS = {"fedavg": 1, "finetune": 1, "crossfit": 5}
 """The methods, and how many shared models each trains on a client's data. `finetune` without its refit has one."""
 SAMPLE_TRAININGS = TRAININGS | {"crossfit": 4}
 """A sample is in four of five folds."""
+METHODS_AT = dict.fromkeys(LEVELS, ("fedavg", "finetune")) | {"client, server's noise": tuple(TRAININGS)}
+"""What is judged at each level: crossfit where it is quick enough."""
 OPTIONS: dict[str, dict[str, Any]] = {"finetune": {"refit": False}}
 NAIVE = ("mean-cost", "local", "local-tuned")
 AGGREGATORS: dict[str, Any] = {
@@ -41,8 +43,8 @@ AGGREGATORS: dict[str, Any] = {
 }  # fmt: skip
 LIARS = (0, 2, 6)
 LIED_TO = {DEMO: ("sign flip", "large noise", "same value", "a little"), REAL: ("sign flip", "a little")}
-TUNED_AMONG_LIARS = ("mean",)
-"""The aggregators with which `finetune` is judged too: what tuning at home repairs."""
+TUNED_AMONG_LIARS = ("mean", "sign flip")
+"""The aggregator and the attack with which `finetune` is judged too: what tuning at home repairs."""
 NO_LIES: Parameters = {"attack": "", "liars": 0, "aggregate": "mean"}
 NO_PRIVACY: Parameters = {"level": NOTHING, "epsilon": None, "clip": None, "rounds": 20}
 
@@ -83,10 +85,10 @@ def judging_study(chosen: Choice, zones: Path | None) -> Study:
         found += [_parameters(data, method) for method in (*NAIVE, *TRAININGS)]
         for (known, level, epsilon), (clip, rounds) in chosen.items():
             private = {"level": level, "epsilon": epsilon, "clip": clip, "rounds": rounds}
-            found += [_parameters(data, method, **private) for method in TRAININGS if known == data]
+            found += [_parameters(data, method, **private) for method in METHODS_AT[level] if known == data]
         for attack in LIED_TO.get(data, ()):
             for aggregate in AGGREGATORS:
-                methods = ["fedavg", *(["finetune"] if aggregate in TUNED_AMONG_LIARS else [])]
+                methods = ["fedavg", *(["finetune"] if (aggregate, attack) == TUNED_AMONG_LIARS else [])]
                 lies = [{"attack": attack if liars else "", "liars": liars, "aggregate": aggregate} for liars in LIARS]
                 found += [_parameters(data, method, **one) for method in methods for one in lies]
     unlike = {Job(one).key: one for one in found}  # nobody lies in the same way under every attack

@@ -48,11 +48,12 @@ def epsilon_table(rows: pd.DataFrame, data: str) -> Table:
 def liars_table(rows: pd.DataFrame, data: str) -> Table:
     """One row per method, aggregator and attack, one column per number of liars: the mean regret of the honest clients."""
     honest = rows[~rows["lies"]]
-    regrets = 100 * honest.groupby(["method", "aggregate", "attack", "liars"], sort=False)["relative_regret"].mean()
+    regrets = 100 * honest.groupby(["method", "aggregate", "attack", "liars"])["relative_regret"].mean()
     cells = []
     for method, aggregate in honest[["method", "aggregate"]].drop_duplicates().itertuples(index=False):
         own = regrets[method, aggregate]
-        attacks = [name for name in own.index.get_level_values("attack").unique() if name]
+        there = set(own.index.get_level_values("attack"))
+        attacks = [name for name in honest["attack"].unique() if name and name in there]
         calm = float(own.get(("", 0), np.nan))
         for attack in attacks:
             row = (str(method), str(aggregate), str(attack))
