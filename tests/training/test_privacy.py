@@ -102,8 +102,9 @@ def test_a_secret_is_never_shown_and_never_short() -> None:
         NoiseSource(b"short")
 
 
-def test_the_server_has_a_secret_of_its_own() -> None:
-    settings = Settings.of(privacy={"level": "client", "clip": 0.1, "noise": 1.0}, **SETTINGS)
+@pytest.mark.parametrize("where", ["server", "site"])
+def test_a_run_may_have_a_secret_of_its_own(where: str) -> None:
+    settings = Settings.of(privacy={"level": "client", "clip": 0.1, "noise": 1.0, "where": where}, **SETTINGS)
 
     def trained(noise: NoiseSource | None) -> np.ndarray:
         with Run(FEDERATION, settings, noise=noise) as run:

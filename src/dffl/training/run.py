@@ -76,8 +76,10 @@ class Run:
         noise: NoiseSource | None = None,
     ):
         self.federation, self.settings = federation, settings
+        self._secret = noise
         self.noise = noise or NoiseSource.public(settings.seed)
-        """What the server's noise is drawn from: public in a simulation, with a secret of its own in a deployment."""
+        """What noise is drawn from, here and by the engines of this process: public in a simulation; a deployed server, or
+        a deployed site, hands in one with a secret of its own."""
         self.trained_on = federation.relaxed() if settings.relax else federation
         """The clients as engines have them."""
         self.require_loss(settings.loss)
@@ -299,7 +301,7 @@ class Run:
         divided = part.divide(self.trained_on, self.settings, self.validation)
         kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
         units = part.units(divided.train, self.settings)
-        return kind(divided.train, part.seeded(self.settings), divided.judge, units)
+        return kind(divided.train, part.seeded(self.settings), divided.judge, units, self._secret)
 
     def _predictor(self, engine: Engine, vector: np.ndarray, unit: Normaliser) -> NetworkPredictor:
         template = engine.template
