@@ -29,6 +29,7 @@ from dffl.training.checkpoint import Checkpoint, run_fingerprint
 from dffl.training.keywords import FitKeywords, MethodChoice
 from dffl.training.methods import Request, request
 from dffl.training.newcomers import joining
+from dffl.training.privacy import Spending
 from dffl.training.run import Spent
 from dffl.training.trainers.crossfit import FOLDS
 from dffl.training.trainers.tuning import EPOCHS
@@ -36,6 +37,9 @@ from dffl.training.unit_prior import UnitPrior
 
 DEFAULT_METHOD = "crossfit"
 """What the measurements recommend: see docs/leaderboard.md."""
+
+PRIVACY = "privacy"
+"""Where a fit's `about` says what it released."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,15 @@ class Fit:
             warnings.warn(f"{who}: one sample cannot be held out, so nothing is tuned: it has the shared model", stacklevel=2)
         history = pd.concat([self.history, alone.history], ignore_index=True) if len(alone.history) else self.history
         return replace(self, members=self.members | alone.members, history=history)
+
+    def spending(self) -> Spending:
+        """What the trainings of this fit released, where `Settings.privacy` hid something; its ``epsilon(delta)`` is the price.
+
+        A fit of the same clients' data that is published too costs as well: ``one.epsilon(delta, other)`` is the price of both.
+        """
+        if PRIVACY not in self.about:
+            raise ValueError("this fit hides nothing: it was trained without the setting privacy")
+        return Spending.of(self.about[PRIVACY])
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fit to one file (no pickle), complete or not at all. `dffl.load` reads it."""
@@ -422,6 +435,7 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
         shared=outcome.shared,
         history=run.history.frame(only=jobs),
         effort=_effort(run, jobs),
+        about={} if (spending := run.spending(jobs)) is None else {PRIVACY: spending.as_json()},
     )
 
 

@@ -22,6 +22,8 @@ class Named:
 
     what: ClassVar[str] = ""
     name: ClassVar[str] = ""
+    key: ClassVar[str] = "name"
+    """Under which key a table, such as a file has it, says the name."""
     known: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -33,11 +35,13 @@ class Named:
 
     @classmethod
     def of(cls, value: Any) -> Self:
-        """The value itself, or the one of this name with its defaults."""
+        """The value itself, the one of this name with its defaults, or the one of a table with its name and arguments."""
         if isinstance(value, cls):
             if not value.name:
                 raise ValueError(f"{cls.what} {type(value).__name__} needs a name: set the class attribute name")
             return value
+        if isinstance(value, Mapping):
+            return cls._of_table(value)
         if not isinstance(value, str):
             article = "an" if cls.what[0] in "aeiou" else "a"
             raise ValueError(f"{cls.what} must be a name or {article} {cls.what} object, found {value!r:.80}")
@@ -46,6 +50,22 @@ class Named:
         except TypeError as error:
             raise ValueError(f"{cls.what} {value!r} cannot be made from its name alone ({error}); pass the object") from None
         return made
+
+    @classmethod
+    def _of_table(cls, table: Mapping[str, Any]) -> Self:
+        if not isinstance(table.get(cls.key), str):
+            raise ValueError(f"{cls.what}: a table must say its {cls.key}, found {dict(table)!r:.80}")
+        kind: type[Self] = find(cls.known, table[cls.key], cls.what)
+        known = list(inspect.signature(kind).parameters)
+        own = {name: value for name, value in table.items() if name != cls.key}
+        for name in own:
+            if name not in known:
+                who, allowed = f"{cls.what} {table[cls.key]!r}", ", ".join(known) or "none"
+                raise ValueError(f"{who} has no argument {name!r}{nearest(name, known)} (allowed: {allowed})")
+        try:
+            return kind(**own)
+        except TypeError as error:
+            raise ValueError(f"{cls.what} {table[cls.key]!r} cannot be made from {own!r:.80} ({error})") from None
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)

@@ -7,12 +7,14 @@ loop engine, the vectorised engine and a client on its own machine draw the same
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 
 class Purpose(IntEnum):
@@ -35,6 +37,10 @@ class Purpose(IntEnum):
     FIRST_CLUSTER = 15
     SOME_ROWS = 16
     TEST_ROWS = 17
+    SITE_NOISE = 18
+    SERVER_NOISE = 19
+    SAMPLE_NOISE = 20
+    LIE = 21
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:
@@ -87,3 +93,51 @@ def checked_seed(seed: int, name: str = "seed") -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise ValueError(f"{name} must be a whole number from 0 to 2**63 - 1, found {seed!r:.40}")
     return int(seed)
+
+
+class NoiseSource:
+    """Noise that hides something: a function of a secret and of the whole question that it helps to answer.
+
+    The same question asked again gets the same answer, so an interrupted training continues to the same bits and asking twice
+    reveals nothing new. Any other question gets noise of its own: no two answers share noise that could be subtracted. Who
+    knows the secret can take the noise away, so a deployed site or server has one of its own, `fresh`, which never leaves it.
+    A simulation has a `public` one, that of its seed, which protects nothing and makes its numbers repeatable.
+    """
+
+    LEAST = 16
+
+    def __init__(self, secret: bytes):
+        if not isinstance(secret, bytes) or len(secret) < self.LEAST:
+            raise ValueError(f"a noise source needs a secret of at least {self.LEAST} bytes; NoiseSource.fresh() makes one")
+        self._secret = secret
+
+    @classmethod
+    def fresh(cls) -> NoiseSource:
+        """A source with a new secret from the operating system."""
+        return cls(os.urandom(32))
+
+    @classmethod
+    def public(cls, seed: int) -> NoiseSource:
+        """The source of a simulation: anyone who knows the seed knows the noise."""
+        return cls(b"no secret: simulation" + checked_seed(seed).to_bytes(8, "little"))
+
+    @property
+    def secret(self) -> bytes:
+        """For keeping it until an interrupted training goes on, in a file that only its owner can read."""
+        return self._secret
+
+    def __repr__(self) -> str:
+        return "NoiseSource(...)"  # never the secret
+
+    def normals(self, size: int, purpose: Purpose, *question: str | int | bytes) -> np.ndarray:
+        """Standard normal numbers for this question, in float64, from a cryptographic generator (SHAKE-256)."""
+        words = [self._secret, int(purpose).to_bytes(8, "little"), *map(_as_bytes, question)]
+        sponge = hashlib.shake_256()
+        for word in words:  # with its length before it, so that no two questions read the same
+            sponge.update(len(word).to_bytes(8, "little") + word)
+        bits = np.frombuffer(sponge.digest(8 * size), "<u8")
+        return ndtri(((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+
+
+def _as_bytes(value: str | int | bytes) -> bytes:
+    return value if isinstance(value, bytes) else f"{type(value).__name__}:{value}".encode()

@@ -17,7 +17,9 @@ import dffl
 from dffl.named import plain, rebuilt
 from dffl.training import ALL, FedAvg, Run, Settings
 from dffl.training.aggregators import Aggregator, Moment, Update
+from dffl.training.aggregators.geometric import GeometricMedian
 from dffl.training.aggregators.mean import Mean
+from dffl.training.aggregators.norm_bound import NormBound
 from dffl.training.aggregators.robust import Krum, Median, TrimmedMean
 from dffl.training.aggregators.server import Momentum, ServerAdam
 from dffl.training.engines.base import gathered
@@ -97,6 +99,53 @@ def test_the_trimmed_mean_leaves_out_both_ends(share: float, clients: int, out: 
     columns = [sorted(column)[out : clients - out] for column in vectors.T.tolist()]
     wanted = [math.fsum(column) / len(column) for column in columns]
     np.testing.assert_allclose(TrimmedMean(share).aggregate(ZERO, updates(vectors, range(1, clients + 1))), wanted, rtol=1e-13)
+
+
+@pytest.mark.parametrize("clients", [1, 2, 3, 9])
+def test_the_geometric_median_has_the_least_sum_of_distances(clients: int) -> None:
+    from scipy.optimize import minimize
+
+    vectors = drawn(5, clients)
+
+    def distances(point: np.ndarray) -> float:
+        return float(np.linalg.norm(vectors - point, axis=1).sum())
+
+    found = GeometricMedian(500).aggregate(ZERO, updates(vectors, range(1, clients + 1)))
+    others = [minimize(distances, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12}) for start in vectors]
+    assert distances(found) <= min(one.fun for one in others) + 1e-6
+    # One vector, however far away, moves it by no more than the others are apart.
+    wild = [*vectors, *drawn(6, 8), np.full(4, 1e9)]
+    assert np.linalg.norm(GeometricMedian().aggregate(ZERO, updates(wild))) < 10
+
+
+def test_the_geometric_median_of_equal_vectors_is_that_vector() -> None:
+    np.testing.assert_array_equal(GeometricMedian().aggregate(ZERO, updates([np.arange(4.0)] * 3)), np.arange(4.0))
+
+
+def test_a_bound_on_norms_shortens_long_changes_and_leaves_short_ones() -> None:
+    start = np.array([1.0, 1, 1, 1])
+    changes = np.array([[3.0, 0, 0, 0], [0, 0.5, 0, 0], [0, 0, 1, 0]])
+    fixed = NormBound(1.0).aggregate(start, updates(start + changes, [9, 1, 1]))
+    np.testing.assert_allclose(fixed - start, [1 / 3, 0.5 / 3, 1 / 3, 0], rtol=1e-14)
+    longer = np.array([[3.0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 1, 0]])
+    median = NormBound().aggregate(start, updates(start + longer))
+    np.testing.assert_allclose(median - start, [2 / 3, 2 / 3, 1 / 3, 0], rtol=1e-14)
+    np.testing.assert_array_equal(NormBound().aggregate(start, updates([start, start])), start)
+
+
+@pytest.mark.parametrize("bad", [-1.0, math.inf, True, "1"])
+def test_a_bound_that_is_none_is_refused(bad: Any) -> None:
+    with pytest.raises(ValueError, match="norm-bound: norm must be >= 0 and finite"):
+        NormBound(bad)
+
+
+def test_a_table_gives_an_aggregator_with_its_arguments() -> None:
+    assert Aggregator.of({"name": "trimmed-mean", "share": 0.3}) == TrimmedMean(0.3)
+    assert Aggregator.of({"name": "momentum", "inner": {"name": "krum", "f": 2}}) == Momentum(inner=Krum(2))
+    with pytest.raises(ValueError, match=r"aggregator 'krum' has no argument 'g' \(allowed: f\)"):
+        Aggregator.of({"name": "krum", "g": 2})
+    with pytest.raises(ValueError, match="aggregator: a table must say its name"):
+        Aggregator.of({"f": 2})
 
 
 def brute_force_krum(vectors: np.ndarray, f: int) -> int:

@@ -12,6 +12,7 @@ from dffl.cases.advice.command import advice_study
 from dffl.cases.energy.command import energy
 from dffl.cases.leaderboard.command import leaderboard
 from dffl.cases.paper.command import paper
+from dffl.cases.privacy.command import privacy_study
 from dffl.cli.federation import federation
 from dffl.cli.own import register
 from dffl.cli.site import site
@@ -165,6 +166,7 @@ register(app)
 app.command()(paper)
 app.command()(leaderboard)
 app.command("advice-study")(advice_study)
+app.command("privacy-study")(privacy_study)
 app.add_typer(energy, name="energy")
 app.add_typer(federation, name="federation")
 app.add_typer(site, name="site")

@@ -8,7 +8,7 @@ from typing import Any
 
 from dffl.data.keys import Keys
 from dffl.fitting import DEFAULT_METHOD
-from dffl.named import nearest, rebuilt
+from dffl.named import nearest
 from dffl.training.methods import METHODS
 from dffl.training.settings import MOVED, NAMED_SETTINGS, Settings
 
@@ -51,9 +51,7 @@ def _setting(keys: Keys, key: str, value: Any, settings: dict[str, Any]) -> None
         if key in FLAGS and not isinstance(value, bool):
             raise ValueError(f"{key} must be true or false, found {value!r:.60}")
         if key in NAMED_SETTINGS and isinstance(value, Mapping):  # such as loss = { name = "rspo+", ... }
-            if not isinstance(value.get("name"), str):
-                raise ValueError(f"must be a name, or a table with a name, found {dict(value)!r:.60}")
-            value = rebuilt({**value, "kind": NAMED_SETTINGS[key].what})
+            value = NAMED_SETTINGS[key].of(value)
         Settings.of(**{key: value})
         settings[key] = value
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:

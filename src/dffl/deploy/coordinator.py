@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dffl.deploy.credentials import kept_secret
 from dffl.deploy.held_round import HeldRound, QuorumError
 from dffl.deploy.ledger import Ledger
 from dffl.deploy.network import Link
@@ -21,6 +22,7 @@ from dffl.deploy.site_run import Jobs, federated_jobs, stand_in
 from dffl.deploy.sites import SiteView
 from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, RunState, say
 from dffl.predictor import Normaliser
+from dffl.randomness import NoiseSource
 from dffl.training.engines.base import Engine, Fields
 from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.trainers.federated import Federated, ServerState
@@ -63,7 +65,7 @@ class Coordinator(Reception):
                 self.joined(site)
         try:
             self._wait_for_sites(run)
-            rounds = Rounds(self, path)
+            rounds = Rounds(self, path, NoiseSource(kept_secret(folder / "noise.key")))
             for place, (name, (trainer, part)) in enumerate(jobs.items()):
                 if place >= run.job:
                     self.log.info("training %s: rounds begin", name)

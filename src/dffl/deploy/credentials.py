@@ -166,6 +166,13 @@ class Kit:
         return Credentials(folder / "site.crt", key, folder / "authority.crt")
 
 
+def kept_secret(path: Path) -> bytes:
+    """A secret of the operating system that is made once and kept: with it, noise that hides something can be made again."""
+    if not path.exists():
+        write_secret(path, os.urandom(32))
+    return path.read_bytes()
+
+
 def write_secret(path: Path, content: bytes) -> None:
     """A file that only its owner can read."""
     write_whole(path, lambda where: where.write_bytes(content), mode=0o600)

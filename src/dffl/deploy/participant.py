@@ -184,7 +184,7 @@ class Participant:
     def _begun(self, run: str) -> SiteRun:
         """The site's side of a run, from where its own disk says it is."""
         self.state.begin(run, self.plan.digest)
-        made = self._run = SiteRun(self.client, self.plan.settings, len(self.plan.sites))
+        made = self._run = SiteRun(self.client, self.plan.settings, len(self.plan.sites), self.state.noise())
         made.use_units(self.state.units())
         self._jobs = federated_jobs(made, self.plan.asked)
         for place, name in enumerate(self._jobs):

@@ -184,6 +184,10 @@ def _read_training(path: Path, made: dict[str, Any], problems: Problems) -> None
         made["settings"] = Settings.of(**settings)
         if made["settings"].engine == "processes":
             raise ValueError("engine must be vector or loop: a site holds one client, in one process")
+        if made["settings"].hides is not None and (made["scalars"] or made["results"] or made["statistics"] != "own"):
+            raise ValueError(
+                "privacy hides models only: under [wire], write scalars = [], results = [] and no pooled statistics"
+            )
         if made["settings"].pooled_units and made["statistics"] != "pooled":
             raise ValueError('pooled_units needs statistics = "pooled" under [wire]: every site sends its means and scales')
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dffl.predictor import Normaliser
+from dffl.randomness import NoiseSource
 from dffl.training.engines.base import ClientAnswers, Engine, Fields
 from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.history import History
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 class Rounds:
     """Holds the trainings of a run one after the other, and writes the state after every round."""
 
-    def __init__(self, coordinator: Coordinator, path: Path):
-        self.settings = coordinator.plan.settings
+    def __init__(self, coordinator: Coordinator, path: Path, noise: NoiseSource):
+        self.settings, self.noise = coordinator.plan.settings, noise
         self.history = History(coordinator.plan.sites)
         self._coordinator, self._path = coordinator, path
         self._engines: dict[int, SitesEngine] = {}

@@ -14,6 +14,7 @@ import numpy as np
 from dffl.federation import Client, Federation
 from dffl.predictor import Normaliser
 from dffl.progress import Progress
+from dffl.randomness import NoiseSource
 from dffl.sets import Box
 from dffl.training.methods import Request
 from dffl.training.parts import ALL, Part
@@ -29,8 +30,15 @@ Jobs = dict[str, tuple[Federated, Part]]
 class SiteRun(Run):
     """One client of a federation of ``clients`` sites."""
 
-    def __init__(self, client: Client, settings: Settings, clients: int, progress: Progress | None = None):
-        super().__init__(Federation([client]), settings, progress=progress)
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        clients: int,
+        noise: NoiseSource | None = None,
+        progress: Progress | None = None,
+    ):
+        super().__init__(Federation([client]), settings, progress=progress, noise=noise)
         self._clients = clients
         self.finals: dict[str, ServerState] = {}
         """The server's last state of each federated training, by its job's name."""

@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from dffl.archive import in_one_line, packed, read, unpacked, write
+from dffl.deploy.credentials import kept_secret
 from dffl.deploy.state import deep, flat
 from dffl.files import write_text, write_whole
 from dffl.predictor import Normaliser
+from dffl.randomness import NoiseSource
 from dffl.training.engines.base import Fields
 from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.trainers.federated import ServerState
@@ -59,6 +61,10 @@ class SiteState:
         mine.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_text(mine / "plan.txt", plan)
         self.run = run
+
+    def noise(self) -> NoiseSource:
+        """The site's own source of noise: its secret stays here, so that nobody can take the noise away again."""
+        return NoiseSource(kept_secret(self.folder / self.run / "noise.key"))
 
     # What the trainings keep at the client, by the round after which it holds.
 

@@ -12,6 +12,7 @@ from dffl.losses import Loss
 from dffl.predictor import NetworkFactory
 from dffl.training.aggregators import Aggregator
 from dffl.training.optimisers import Optimiser
+from dffl.training.privacy.levels import Privacy
 from dffl.training.schedules import Schedule
 
 MethodChoice = str | tuple[str, Mapping[str, Any]]
@@ -28,6 +29,7 @@ class SettingsKeywords(TypedDict, total=False):
     client_fraction: float
     loss: Loss | str
     aggregate: Aggregator | str
+    privacy: Privacy | str | Mapping[str, Any] | None
     optimiser: Optimiser | str
     learning_rate: float
     schedule: Schedule | str

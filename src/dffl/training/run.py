@@ -15,6 +15,7 @@ from dffl.federation import Client, Federation
 from dffl.losses import Loss
 from dffl.predictor import ConstantPredictor, NetworkPredictor, Normaliser, Predictor
 from dffl.progress import Progress
+from dffl.randomness import NoiseSource
 from dffl.training.alone import Own
 from dffl.training.checkpoint import Checkpoint
 from dffl.training.engines.base import ClientAnswers, Engine, Note
@@ -23,6 +24,8 @@ from dffl.training.engines.start import precision
 from dffl.training.engines.vector import LoopEngine, VectorEngine
 from dffl.training.history import History
 from dffl.training.parts import ALL, FoldSamples, Part
+from dffl.training.privacy import SamplePrivacy, Spending
+from dffl.training.privacy.spending import most_uses
 from dffl.training.settings import Settings
 from dffl.training.trainers.base import Trainer
 from dffl.training.trainers.federated import ServerState
@@ -70,8 +73,13 @@ class Run:
         validation: Federation | None = None,
         progress: Progress | None = None,
         checkpoint: Checkpoint | None = None,
+        noise: NoiseSource | None = None,
     ):
         self.federation, self.settings = federation, settings
+        self._secret = noise
+        self.noise = noise or NoiseSource.public(settings.seed)
+        """What noise is drawn from, here and by the engines of this process: public in a simulation; a deployed server, or
+        a deployed site, hands in one with a secret of its own."""
         self.trained_on = federation.relaxed() if settings.relax else federation
         """The clients as engines have them."""
         self.require_loss(settings.loss)
@@ -210,6 +218,20 @@ class Run:
             self.spent[job] += Spent(sent=order * len(answer.members), answered=_bytes(answer.fields))
             yield answer
 
+    def spending(self, jobs: Sequence[str]) -> Spending | None:
+        """What these trainings released of what the privacy of the settings hides; None without any privacy."""
+        privacy = self.settings.hides
+        if privacy is None:
+            return None
+        found = [(trainer, part) for trainer, part in self._trained if job_name(trainer, part) in jobs]
+        uses = [trainer.uses(self, part) for trainer, part in found]
+        trainings = {job_name(*key): count for key, count in zip(found, uses, strict=True) if count}
+        if not isinstance(privacy, SamplePrivacy):
+            return Spending(privacy, trainings, sum(uses))
+        folds = [(p.number, p.count, n) for (_, p), n in zip(found, uses, strict=True) if n and isinstance(p, FoldSamples)]
+        others = [n for (_, p), n in zip(found, uses, strict=True) if not isinstance(p, FoldSamples)]
+        return Spending(privacy, trainings, most_uses(folds, others))
+
     def require_loss(self, loss: Loss | str) -> None:
         """Refuse a loss that cannot be computed on some client's set."""
         for client in self.trained_on:
@@ -288,7 +310,7 @@ class Run:
         divided = part.divide(self.trained_on, self.settings, self.validation)
         kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
         units = self._units(part, divided.train)
-        return kind(divided.train, part.seeded(self.settings), divided.judge, units)
+        return kind(divided.train, part.seeded(self.settings), divided.judge, units, self._secret)
 
     def _units(self, part: Part, train: Federation) -> list[Normaliser]:
         return part.units(train, self.settings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,13 +16,16 @@ from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
 from dffl.randomness import checked_seed
 from dffl.training.aggregators import Aggregator
 from dffl.training.optimisers import Optimiser
+from dffl.training.privacy.levels import Privacy
 from dffl.training.schedules import Schedule
 
 LARGEST = {
     "rounds": 10**7, "local_epochs": 10**5, "batch_size": 10**7, "hidden": 10**6, "chunk_size": 10**6,
 }  # fmt: skip
 """A larger number is a mistake, and would end in a full memory or a traceback."""
-NAMED_SETTINGS: dict[str, Any] = {"loss": Loss, "aggregate": Aggregator, "optimiser": Optimiser, "schedule": Schedule}
+NAMED_SETTINGS: dict[str, Any] = {
+    "loss": Loss, "aggregate": Aggregator, "optimiser": Optimiser, "schedule": Schedule, "privacy": Privacy,
+}  # fmt: skip
 """Settings that are named values."""
 MOVED = {
     "lambda_step": ("lambda_step", "interp-spo"),
@@ -50,8 +55,11 @@ class Settings:
     loss: Loss | str = "spo+"
     """What clients train on: a name (spo+, rspo+, fenchel-young, dpo, mse, spo+mse) or a `dffl.Loss`."""
     aggregate: Aggregator | str = "mean"
-    """How a round's updates become the next shared model: a name (mean, median, trimmed-mean, krum, momentum, server-adam) or
-    a `dffl.Aggregator`."""
+    """How a round's updates become the next shared model: a name (mean, median, trimmed-mean, geometric-median, norm-bound,
+    krum, momentum, server-adam) or a `dffl.Aggregator`."""
+    privacy: Privacy | str | Mapping[str, Any] | None = None
+    """What is hidden of what leaves the clients: client, sample, an object or a table such as {"level": "client", "clip": 1.0,
+    "noise": 2.0}; None: nothing. See `docs/privacy.md`."""
     optimiser: Optimiser | str = "adam"
     """How a client's gradients become steps: adam, sgd or an object."""
     learning_rate: float = 1e-3
@@ -103,8 +111,11 @@ class Settings:
         if self.network is not None and not callable(self.network):
             raise ValueError(f"network must be a function of (key, p, d) that builds a network, found {self.network!r:.80}")
         for name, kind in NAMED_SETTINGS.items():
-            object.__setattr__(self, name, kind.of(getattr(self, name)))
+            if name != "privacy" or self.privacy is not None:
+                object.__setattr__(self, name, kind.of(getattr(self, name)))
         trainable(self.loss)
+        if self.hides is not None:
+            self.hides.check(self)
         if not isinstance(self.relax, bool):
             raise ValueError(f"relax must be True or False, found {self.relax!r:.80}")
 
@@ -128,6 +139,11 @@ class Settings:
         named = None if network is None else getattr(network, "__qualname__", type(network).__name__)
         return {name: plain(getattr(self, name)) for name in self.names()} | {"network": named}
 
+    def digest(self) -> str:
+        """A short text of all settings that change numbers."""
+        words = {name: value for name, value in self.described().items() if name not in ("engine", "chunk_size")}
+        return hashlib.blake2b(repr(words).encode(), digest_size=16).hexdigest()
+
     @classmethod
     def read(cls, described: dict[str, Any], network: NetworkFactory | None) -> Settings:
         """The settings that `described` gave."""
@@ -140,6 +156,11 @@ class Settings:
             return self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)))
         inner = self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)).silent())
         return lambda key, p, d: Correction(inner(key, p - d, d), d)
+
+    @property
+    def hides(self) -> Privacy | None:
+        """The privacy, as an object."""
+        return self.privacy if isinstance(self.privacy, Privacy) else None
 
     def units(self, x: np.ndarray, c: np.ndarray) -> Normaliser:
         """A client's units, from its samples."""

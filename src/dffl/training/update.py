@@ -24,6 +24,8 @@ from dffl.predictor import Layers, Template, clip_norm
 from dffl.sets import FeasibleSet
 from dffl.shapes import round_up
 from dffl.training.optimisers import Adam, Optimiser
+from dffl.training.privacy.gradients import hidden_mean
+from dffl.training.privacy.levels import SamplePrivacy
 
 
 class Diagnostics(NamedTuple):
@@ -61,6 +63,8 @@ class Recipe:
     """The strength of a proximal term: pull / 2 times the squared distance to the anchor is added to the loss."""
     trains: Layers | None = None
     """Which numbers train; None: all of them."""
+    protects: SamplePrivacy | None = None
+    """Hides each sample in every step, since what is trained leaves the client; None: it stays there, or nothing is hidden."""
     measure: bool = False
     """Also return the mean over steps of the loss's own gradient, before pull, correction and clip."""
 
@@ -93,6 +97,8 @@ class ClientSide(NamedTuple):
     """A factor on the learning rate; what judges has none."""
     smoothing: Numbers | None = None
     """How much a loss that smooths does so."""
+    noise: Numbers | None = None
+    """(steps at most, numbers) standard normal numbers, where the recipe protects samples."""
 
 
 class Shared(NamedTuple):
@@ -126,11 +132,30 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
         loss = jnp.sum(losses * share)
         return loss, Diagnostics(loss, jnp.sum((norm > recipe.form.tau) * share), jnp.sum(norm * share))
 
+    def plain(vector: Array, i: Array, key: Array | None) -> tuple[Array, Diagnostics]:
+        arrays, seen = jax.grad(batch_loss, has_aux=True)(template.cut(vector), mine.batches[i], key)
+        return template.join(arrays), seen
+
+    def hidden(vector: Array, i: Array, key: Array | None) -> tuple[Array, Diagnostics]:
+        assert recipe.protects is not None
+        assert mine.noise is not None, "protection needs noise"
+        index, arrays = mine.batches[i], template.cut(vector)
+        keys = None if key is None else jax.random.split(key, len(index))
+
+        def of_one(row: Array, key: Array | None) -> tuple[Array, Diagnostics]:
+            found, seen = jax.grad(batch_loss, has_aux=True)(arrays, row[None], key)
+            return template.join(found), seen
+
+        gradients, seen = jax.vmap(of_one)(_filled(index), keys)
+        present = (index >= 0).astype(vector.dtype)
+        share = present / jnp.maximum(jnp.sum(present), 1)
+        gradient = hidden_mean(recipe.protects, gradients, present, mine.noise[i])
+        return gradient, jax.tree.map(lambda values: jnp.sum(values * share), seen)
+
     def step(i: Array, carry: Any) -> Any:
         vector, state, total, gradients = carry
         key = None if mine.key is None else jax.random.fold_in(jax.random.wrap_key_data(mine.key), i)
-        arrays, seen = jax.grad(batch_loss, has_aux=True)(template.cut(vector), mine.batches[i], key)
-        gradient = template.join(arrays)
+        gradient, seen = hidden(vector, i, key) if recipe.protects is not None else plain(vector, i, key)
         gradients = None if gradients is None else gradients + gradient
         updates, state = transformation.update(_directed(recipe, mine, vector, gradient), state, vector)
         # An optimiser may move numbers that have no gradient, as weight decay does.

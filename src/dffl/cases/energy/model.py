@@ -46,7 +46,7 @@ def train(panel: Panel, setup: Setup, method: str = METHOD, seed: int = 0, progr
     last = fit(federation(panel, sampling), method, progress=progress, **settings)
     weight = used.weight or tuned_weight(panel, setup.cost, first_test)
     ranges = recent_errors(first, late, panel, setup.cost, weight)
-    return Trained(replace(last, about={KIND: _about(panel, sampling, ranges)}), first, late)
+    return Trained(replace(last, about={**last.about, KIND: _about(panel, sampling, ranges)}), first, late)
 
 
 class CostRange(NamedTuple):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from dffl.cases.leaderboard.entries import ENTRIES, STARTS, Entry, read, written
-from dffl.cases.leaderboard.federations import PART, PROBLEMS, SEEDS, divided, search_part, synthetic_part, zones_part
+from dffl.cases.leaderboard.federations import PART, PROBLEMS, SEEDS, Divided, divided, search_part, synthetic_part, zones_part
 from dffl.studies.study import Job, Parameters, Study
+
+if TYPE_CHECKING:
+    from dffl.fitting import Fit
 
 BLOCKS = 20
 """Test samples are kept as so many means of consecutive ones: enough for an interval, and small on disk."""
@@ -143,14 +146,19 @@ def judge_entry(
     except ValueError as error:
         return pd.DataFrame([{"client": "", "refused": str(error)}])
     seconds = time.process_time() - used
+    return in_blocks(fit, made).assign(refused="", fit_seconds=np.float32(seconds), **fit.effort)
+
+
+def in_blocks(fit: Fit, made: Divided) -> pd.DataFrame:
+    """One row per client: its regret in the mean and in blocks of test samples, as shares of the mean |z*|."""
     rows = []
     for client, lost in zip(made.test, fit.regrets_of(made.test.clients), strict=True):
         size = float(client.z_star_size.mean())
         blocks = [float(part.mean()) / size for part in np.array_split(lost, min(BLOCKS, len(lost)))]
         row = {"client": client.name, "n": made.train[client.name].n, "relative_regret": float(lost.mean()) / size}
         rows.append(row | dict(zip(BLOCK_COLUMNS, blocks, strict=False)))
-    table = pd.DataFrame(rows).assign(refused="", fit_seconds=seconds, **fit.effort)
-    numbers = ["relative_regret", "fit_seconds", *BLOCK_COLUMNS]
+    table = pd.DataFrame(rows)
+    numbers = ["relative_regret", *BLOCK_COLUMNS]
     return table.astype(dict.fromkeys([name for name in numbers if name in table], "float32")).astype({"n": "int16"})
 
 

@@ -48,6 +48,20 @@ def checked_answer(visitor: Visitor, members: np.ndarray, fields: Any) -> Client
     return ClientAnswers(members, dict(fields))
 
 
+def answered(visitor: Visitor, site: Site, sent: Mapping[str, Any]) -> ClientAnswers:
+    """What leaves a site: the visitor's answer, hidden as the site's own settings say. All engines and deployed sites use it.
+
+    An answer to an order that is no round of federated training (`Federated.in_round`) does not leave a deployed site.
+    """
+    fields = checked_answer(visitor, site.members, visitor.visit(site, sent)).fields
+    privacy, in_round = site.settings.hides, getattr(visitor, "in_round", None)
+    if privacy is not None and in_round is not None and in_round(site.settings, sent):
+        if set(fields) != {"vector"}:
+            raise ValueError(f"privacy hides the field 'vector' of an answer, {type(visitor).__name__} sends {sorted(fields)}")
+        fields = {"vector": privacy.leaving(site, sent, np.asarray(fields["vector"]))}
+    return ClientAnswers(site.members, fields)
+
+
 @dataclass(frozen=True)
 class Note:
     """What one call of the client update saw, for the history and the progress bar."""

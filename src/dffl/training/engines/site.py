@@ -7,13 +7,14 @@ of every array as the clients of the site and never mixes its rows, so the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from dffl.losses import Loss
-from dffl.randomness import Purpose, stream
+from dffl.randomness import NoiseSource, Purpose, stream
 from dffl.shapes import round_up
 from dffl.training.batches import Batches
 from dffl.training.engines.base import Fields, Note
@@ -42,6 +43,10 @@ class Layout(NamedTuple):
     held: JudgingSamples | None
     smoothing: Callable[[int], float]
     """A client's own smoothing, by its position; computed when a loss asks for it."""
+    rows_digest: Callable[[int], bytes]
+    """A digest of a client's rows of the table, by its position."""
+    noise: NoiseSource
+    """What hides: public in a simulation, with a secret of its own at a deployed site."""
 
 
 class JudgingSamples(NamedTuple):
@@ -82,7 +87,7 @@ class Site:
         self, members: np.ndarray, layout: Layout, side: ClientSide, kept: dict[int, Fields], note: Callable[[Note], None]
     ):
         self.members, self._layout, self._side, self._kept, self._note = members, layout, side, kept, note
-        self.settings, self.initial = layout.settings, layout.initial
+        self.settings, self.initial, self.noise = layout.settings, layout.initial, layout.noise
         self.recipe = layout.recipe
         """How the run trains; `dataclasses.replace` makes another one of it."""
         self.template = self.recipe.form.template
@@ -139,7 +144,8 @@ class Site:
         same way ``rate``, a factor on the learning rate, and ``smoothing``, for a loss that smooths, are numbers.
         ``round`` and ``label`` name the rows of the history; without a round, calls are counted.
         """
-        used = recipe or self.recipe
+        # Without a recipe of the trainer's own, what is trained stays with the client, and needs no protection.
+        used = recipe or replace(self.recipe, protects=None)
         current = self._started(start, used, state)
         for begin, count in in_calls(epochs, self.settings.local_epochs):
             side = self._side._replace(
@@ -149,6 +155,7 @@ class Site:
                 correction=None if correction is None else self._each(correction),
                 rate=self._numbers(rate),
                 smoothing=self._smoothings([used.loss], smoothing),
+                noise=None if used.protects is None else self._noises(used, current, first + begin, count, purpose, rate),
             )
             shared = Shared(self._layout.table, np.int32(count * self._batches[0].steps))
             current = compiled_update(used)(self._blocks, current.vector, current.state, side, shared)
@@ -254,6 +261,19 @@ class Site:
     def _keys(self, first: int) -> np.ndarray:
         words = [stream(self.settings.seed, Purpose.LOSS, own.name, first).integers(2**32, size=2) for own in self._batches]
         return self._padded(np.array(words, np.uint32))
+
+    def _noises(self, recipe: Recipe, current: Updated, first: int, count: int, purpose: Purpose, rate: Any) -> np.ndarray:
+        """Noise for each client and step. It depends on all that the steps depend on: no two trainings share any."""
+        steps, size = count * self._batches[0].steps, np.shape(current.vector)[1]
+        most = round_up(max(self.settings.local_epochs * self._batches[0].steps, 8), bits=0)
+        out = np.zeros((self._places, most, size), self.initial.dtype)
+        starts = np.asarray(current.vector)
+        how = (recipe.loss, recipe.optimiser, recipe.learning_rate, recipe.gradient_clip, recipe.pull, recipe.protects)
+        asked = repr((how, purpose, first, count, np.asarray(rate).tolist(), self.settings.digest()))
+        for place, (own, member) in enumerate(zip(self._batches, self.members.tolist(), strict=True)):
+            question = (own.name, asked, starts[place].tobytes(), self._layout.rows_digest(member))
+            out[place, :steps] = self.noise.normals(steps * size, Purpose.SAMPLE_NOISE, *question).reshape(steps, size)
+        return out
 
     def _smoothings(self, losses: Sequence[Loss], given: Any) -> np.ndarray | None:
         """One smoothing for each place, if one of the losses asks for it."""

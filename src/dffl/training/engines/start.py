@@ -13,6 +13,7 @@ from dffl.losses import Loss
 from dffl.predictor import Template
 from dffl.randomness import Purpose, stream
 from dffl.training.optimisers import Optimiser
+from dffl.training.privacy.levels import SamplePrivacy
 from dffl.training.settings import Settings
 from dffl.training.update import NetworkForm, Recipe
 
@@ -33,6 +34,7 @@ def starting_recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe
         Optimiser.of(settings.optimiser),
         settings.learning_rate,
         settings.gradient_clip,
+        protects=settings.hides if isinstance(settings.hides, SamplePrivacy) else None,
     )
     return recipe, np.asarray(template.vector(network)).astype(settings.dtype)
 

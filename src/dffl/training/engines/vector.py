@@ -6,6 +6,7 @@ samples are in one table, so no client is padded to another's size.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -21,12 +22,13 @@ import numpy as np
 from dffl.cores import core_count
 from dffl.federation import Federation
 from dffl.predictor import Normaliser
+from dffl.randomness import NoiseSource
 from dffl.sets import FeasibleSet, stack
 from dffl.sets._errors import host_errors
 from dffl.sets.base import structure
 from dffl.tiles import places_by
 from dffl.training.batches import Batches
-from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor, checked_answer
+from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor, answered
 from dffl.training.engines.cores import side_by_side
 from dffl.training.engines.site import JudgingSamples, Layout, Site, judging_rows
 from dffl.training.engines.start import precision, starting_recipe
@@ -55,6 +57,7 @@ class VectorEngine:
         settings: Settings,
         held: Federation | None = None,
         units: list[Normaliser] | None = None,
+        noise: NoiseSource | None = None,
     ):
         self.federation, self.settings = federation, settings
         self.names, self.counts = tuple(federation.names), np.array(federation.counts)
@@ -71,7 +74,14 @@ class VectorEngine:
             for client, start in zip(federation, starts, strict=True)
         ]
         smoothing = cache(lambda place: own_smoothing(federation[place], self.units[place]))
-        self._layout = Layout(settings, recipe, self.initial, table, batches, judging, smoothing)
+
+        @cache
+        def rows_digest(place: int) -> bytes:
+            own = batches[place]
+            return hashlib.blake2b(np.asarray(table[own.offset : own.offset + own.n]).tobytes()).digest()
+
+        hides = noise or NoiseSource.public(settings.seed)
+        self._layout = Layout(settings, recipe, self.initial, table, batches, judging, smoothing, rows_digest, hides)
         self._cores = core_count()
         self._groups = self._grouped()
         self._kept: defaultdict[str, dict[int, Fields]] = defaultdict(dict)
@@ -94,7 +104,7 @@ class VectorEngine:
 
         def visit(site: Site) -> ClientAnswers:
             with self.precision():
-                return checked_answer(visitor, site.members, visitor.visit(site, sent))
+                return answered(visitor, site, sent)
 
         notes = _Notes(note or _ignore)
         sites = list(self.sites(members, scope, notes.add))

@@ -86,7 +86,7 @@ class APFLTrainer(FedAvg):
         trains = form.layers(("own.*", "alpha") if self.adaptive else "own.*")
         trained = site.train(
             np.hstack([own, np.broadcast_to(shared, own.shape), alpha]), epochs, round * epochs, purpose=Purpose.TUNE,
-            recipe=replace(recipe, form=replace(recipe.form, template=form), trains=trains), rate=sent["rate"],
+            recipe=replace(recipe, form=replace(recipe.form, template=form), trains=trains, protects=None), rate=sent["rate"],
             round=round, label="own",
         ).vectors  # fmt: skip
         site.keep("vector", trained[:, : shared.size])

@@ -48,6 +48,7 @@ class ClusteredTrainer(Federated):
     """Rounds in which a client trains the model of one cluster. The server's shared array has a row for each cluster."""
 
     name: ClassVar[str] = "clustered"
+    ANSWERS: ClassVar[tuple[str, ...]] = ("vector", "cluster")
     clusters: int = 3
     judge: Loss | str = "spo+"
 

@@ -42,8 +42,8 @@ class DittoTrainer(FedAvg):
         epochs = self.own_epochs or site.settings.local_epochs
         own = site.train(
             site.kept("vector", site.initial), epochs, sent["round"] * epochs, purpose=Purpose.TUNE,
-            recipe=replace(self.recipe(site.recipe), pull=self.towards), anchor=sent["shared"], rate=sent["rate"],
-            round=sent["round"], label="own",
+            recipe=replace(self.recipe(site.recipe), pull=self.towards, protects=None), anchor=sent["shared"],
+            rate=sent["rate"], round=sent["round"], label="own",
         )  # fmt: skip
         site.keep("vector", own.vectors)
         return answer

@@ -77,6 +77,10 @@ class SummedRidge(Trainer):
             total = {name: total.get(name, 0) + value for name, value in fields.items()}
         return total
 
+    def check(self, run: Run, part: Part) -> None:
+        if run.settings.privacy is not None:
+            raise ValueError("privacy: method 'ridge-pooled' sends sums over a client's samples, which nothing would hide")
+
     def blank(self, run: Run, part: Part) -> PooledRidge:
         columns = expanded(np.zeros(run.federation.features), self.degree).size
         return PooledRidge(np.zeros((1 + columns, run.federation.dim)), np.zeros(()))

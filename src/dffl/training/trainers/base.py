@@ -54,6 +54,10 @@ class Trainer(ABC):
     def check(self, run: Run, part: Part) -> None:  # noqa: B027  most trainers have nothing to refuse
         """Refuse, before anything trains, what cannot be trained."""
 
+    def uses(self, run: Run, part: Part) -> int:
+        """How often this training uses a client, or a sample, for something that leaves the client; see `Settings.privacy`."""
+        return 0
+
     def work(self, run: Run, part: Part) -> float:
         """The number of samples that training will see, each as often as it sees it: what the progress bar counts."""
         return 0.0

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from dffl.losses import Loss
-from dffl.randomness import Purpose, stream
+from dffl.randomness import NoiseSource, Purpose, stream
 from dffl.training.aggregators import Aggregator, Memory, Moment, Update
 from dffl.training.engines.base import ClientAnswers, Engine, Fields, in_name_order
 from dffl.training.history import DivergenceError, History
 from dffl.training.parts import Part
+from dffl.training.privacy.levels import ClientPrivacy, SamplePrivacy
+from dffl.training.privacy.server import protected, require_mean
 from dffl.training.schedules import Schedule
 from dffl.training.settings import Settings, trainable
 from dffl.training.trainers.base import Trainer
@@ -37,6 +39,8 @@ class Server(Protocol):
 
     settings: Settings
     history: History
+    noise: NoiseSource
+    """What the server's noise is drawn from, where the settings hide something."""
 
     def engine(self, part: Part) -> Engine: ...
 
@@ -57,6 +61,8 @@ class Federated(Trainer):
 
     needs_all_clients: ClassVar[bool] = True
     AGGREGATE: ClassVar[str] = "aggregate/"
+    ANSWERS: ClassVar[tuple[str, ...]] = ("vector",)
+    """The fields that a client answers with in a round."""
 
     def train(self, run: Run, part: Part) -> Any:
         rounds = self.planned(run.settings).rounds
@@ -73,7 +79,7 @@ class Federated(Trainer):
         engine, settings = run.engine(part), self.planned(run.settings)
         # A fold samples clients of its own, as it has a start of its own.
         members = sampled(engine.names, part.seeded(settings), state.round)
-        samples = float(engine.counts.sum())
+        everyone = float(engine.counts.sum())
         moment = Moment(state.round, settings.rounds)
         rate = Schedule.of(settings.schedule).factor(*moment)
         answers = run.ask(self, part, members, round=state.round, shared=state.shared, rate=rate, **self.sent(state))
@@ -84,11 +90,13 @@ class Federated(Trainer):
             for member, fields in in_name_order(answers, members, engine.names, engine.all_answer):
                 if "vector" not in fields:
                     raise ValueError(f"{type(self).__name__}.visit must answer with a field 'vector', found {list(fields)}")
-                self.absorb(memory, fields, float(engine.counts[member]) / samples)
-                yield Update(engine.names[member], int(engine.counts[member]), fields["vector"]), fields
+                self.absorb(memory, fields, float(engine.counts[member]) / everyone)
+                samples = 1 if isinstance(settings.hides, ClientPrivacy) else int(engine.counts[member])
+                yield Update(engine.names[member], samples, fields["vector"]), fields
 
         aggregator = self.aggregator(settings)
-        shared, mine = self.combined(aggregator, state, updates(), mine, moment)
+        used = protected(settings.hides, aggregator, len(members), run.noise, f"{self.label}/{part}")
+        shared, mine = self.combined(used, state, updates(), mine, moment)
         if not np.isfinite(shared).all():
             run.history.flush()  # names the client, if it was one of them
             raise DivergenceError(f"aggregator {aggregator.name!r}: the shared vector of round {state.round} is not finite")
@@ -147,9 +155,41 @@ class Federated(Trainer):
 
     def check(self, run: Run, part: Part) -> None:
         settings = self.planned(run.settings)
-        self.aggregator(settings).check(participants(run.clients, settings.client_fraction))
+        aggregator = self.aggregator(settings)
+        aggregator.check(participants(run.clients, settings.client_fraction))
+        if settings.hides is not None:
+            self._require_hidden(run, aggregator)
         if self.loss is not None:
             run.require_loss(trainable(self.loss))
+
+    def _require_hidden(self, run: Run, aggregator: Aggregator) -> None:
+        """Refuse what the privacy of the settings would not cover."""
+        who = f"privacy: method {run.performing!r}"
+        if self.ANSWERS != ("vector",):
+            others = ", ".join(name for name in self.ANSWERS if name != "vector")
+            raise ValueError(f"{who} sends {others} besides its vector, which nothing would hide")
+        if isinstance(run.settings.hides, SamplePrivacy) and self.passes(run.settings) is None:
+            raise ValueError(f"{who} is not covered at the level of samples; use level = 'client', or another method")
+        require_mean(run.settings.hides, aggregator)
+
+    def in_round(self, settings: Settings, sent: Mapping[str, Any]) -> bool:
+        """Whether this order belongs to a round, whose answer goes to the server; other answers stay at a deployed site."""
+        return "shared" in sent and "round" in sent and sent["round"] < self.planned(settings).rounds
+
+    def passes(self, settings: Settings) -> int | None:
+        """How often a round uses each sample of a client for what leaves it; None: nobody has counted."""
+        return None
+
+    def uses(self, run: Run, part: Part) -> int:
+        """In how many sums with noise a client, or a sample, is at most, over all rounds."""
+        settings, rounds = self.planned(run.settings), 0
+        names = run.engine(part).names
+        if participants(len(names), settings.client_fraction) == len(names):
+            rounds = settings.rounds
+        else:  # who is asked in which round is known to everyone, so this is a count, not a chance
+            taken = [sampled(names, part.seeded(settings), round) for round in range(settings.rounds)]
+            rounds = int(np.bincount(np.concatenate(taken)).max())
+        return rounds * (self.passes(settings) or 1) if isinstance(settings.hides, SamplePrivacy) else rounds
 
     def work(self, run: Run, part: Part) -> float:
         counts, settings = run.engine(part).counts, self.planned(run.settings)
@@ -192,6 +232,9 @@ class FedAvg(Federated):
 
     name: ClassVar[str] = "fedavg"
     pull: float = 0.0
+
+    def passes(self, settings: Settings) -> int | None:
+        return settings.local_epochs
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
         epochs, round = site.settings.local_epochs, sent["round"]

@@ -1,0 +1,1 @@
+"""`dffl privacy-study`: what privacy and sites that lie cost, in regret."""

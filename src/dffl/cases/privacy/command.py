@@ -1,0 +1,66 @@
+"""`dffl privacy-study`: what privacy and sites that lie cost, in regret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
+
+if TYPE_CHECKING:
+    from dffl.studies.result import RunOptions, StudyResult
+
+
+def privacy_study(
+    out: Annotated[Path | None, typer.Option(help="Where rows, tables and the figure go. Default: dffl-privacy.")] = None,
+    zones: Annotated[
+        Path | None,
+        typer.Option(help="Judge on the electricity zones in this folder too (see dffl energy).", envvar="DFFL_ENERGY_DATA"),
+    ] = None,
+    only: Only = None,
+    workers: Workers = None,
+    ray: Ray = "",
+    show: Annotated[
+        bool, typer.Option(help="Run nothing: tables and figure of what is finished, even while a run is under way.")
+    ] = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Price privacy and robustness: regret against epsilon, and against the number of sites that lie.
+
+    First clip and rounds are searched for every level and epsilon, on federations of their own. Then they are judged on the
+    demo's 20 clients and on real zones, from three starts. It takes half an hour on two cores; stop it at any time, and the
+    same command continues. It needs the extra dffl[privacy].
+
+    Example: dffl privacy-study --only liars=0 --only start=0
+    """
+    with answering():
+        from dffl.studies.result import RunOptions
+
+        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet))
+        answer(judge(options, zones), json_)
+
+
+def judge(options: RunOptions, zones: Path | None) -> StudyResult:
+    """Search, judge what was chosen, and write tables and the figure."""
+    from dataclasses import replace
+
+    from dffl.cases.privacy import study
+    from dffl.cases.privacy.figure import draw
+    from dffl.cases.privacy.tables import all_tables
+    from dffl.studies.render import write_tables
+    from dffl.studies.result import StudyResult, finished_rows
+    from dffl.training.privacy.spending import accountant
+
+    accountant()  # refused at once, not in every job
+    if zones is not None and not zones.is_dir():
+        raise ValueError(f"--zones: {zones} is no folder")
+    folder = options.out or Path("dffl-privacy")
+    searched = finished_rows(study.search_study(zones), replace(options, out=folder / "search", only=[]))
+    planned = study.judging_study(study.choose(searched.rows), zones)
+    found = finished_rows(planned, replace(options, out=folder / "judged"))
+    made = all_tables(found.rows)
+    write_tables(made, folder / "tables")
+    return StudyResult(found, made, tuple(table.name for table in made), draw(found.rows, folder / "figures"))

@@ -1,0 +1,145 @@
+"""The price of privacy and of sites that lie, in regret: a search for clip and rounds, and the judgement on other data.
+
+All fits of one epsilon spend that epsilon as a whole: a method that trains five shared models has more noise on each.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dffl.cases.leaderboard.study import in_blocks
+from dffl.cases.privacy.federations import DEMO, FIXED, REAL, divided
+from dffl.studies.study import Job, Parameters, Study
+from dffl.training.privacy import noise_for
+
+NOTHING = "nothing hidden"
+LEVELS: dict[str, dict[str, Any]] = {
+    "client, server's noise": {"level": "client", "where": "server"},
+    "client, site's noise": {"level": "client", "where": "site"},
+    "sample, site's noise": {"level": "sample"},
+}
+LEVELS_OF = {DEMO: tuple(LEVELS)[:2], FIXED: tuple(LEVELS)[2:], REAL: tuple(LEVELS)[:2]}
+EPSILONS = (1.0, 10.0, 100.0, 1000.0)
+DELTA = 1e-5
+CLIPS = (0.1, 0.3, 1.0)
+ROUNDS = {"client": (5, 20), "sample": (5, 10)}
+"""What the search chooses from. Fewer rounds leave less noise on each; steps that hide samples are ten times as slow."""
+LOCAL_EPOCHS = 5
+STARTS = 3
+TRAININGS = {"fedavg": 1, "finetune": 1, "crossfit": 5}
+"""The methods, and how many shared models each trains on a client's data. `finetune` without its refit has one."""
+SAMPLE_TRAININGS = TRAININGS | {"crossfit": 4}
+"""A sample is in four of five folds."""
+METHODS_AT = dict.fromkeys(LEVELS, ("fedavg", "finetune")) | {"client, server's noise": tuple(TRAININGS)}
+"""What is judged at each level: crossfit where it is quick enough."""
+OPTIONS: dict[str, dict[str, Any]] = {"finetune": {"refit": False}}
+NAIVE = ("mean-cost", "local", "local-tuned")
+AGGREGATORS: dict[str, Any] = {
+    "mean": "mean", "norm-bound": "norm-bound", "median": "median", "geometric-median": "geometric-median",
+    "trimmed-mean, 0.3": {"name": "trimmed-mean", "share": 0.3}, "krum, f = 6": {"name": "krum", "f": 6},
+}  # fmt: skip
+LIARS = (0, 2, 6)
+LIED_TO = {DEMO: ("sign flip", "large noise", "same value", "a little"), REAL: ("sign flip", "a little")}
+TUNED_AMONG_LIARS = ("mean", "sign flip")
+"""The aggregator and the attack with which `finetune` is judged too: what tuning at home repairs."""
+NO_LIES: Parameters = {"attack": "", "liars": 0, "aggregate": "mean"}
+NO_PRIVACY: Parameters = {"level": NOTHING, "epsilon": None, "clip": None, "rounds": 20}
+
+
+def data_sets(zones: Path | None) -> list[str]:
+    """The data that there are: the real ones only where their folder is known."""
+    return [DEMO, FIXED, *([REAL] if zones else [])]
+
+
+def search_study(zones: Path | None) -> Study:
+    """The shared model at every level and epsilon, with every clip and number of rounds."""
+    jobs = [
+        Job(_parameters(data, "fedavg", level=level, epsilon=epsilon, clip=clip, rounds=rounds))
+        for data in data_sets(zones)
+        for level in LEVELS_OF[data]
+        for epsilon in EPSILONS
+        for rounds in ROUNDS[LEVELS[level]["level"]]
+        for clip in CLIPS
+    ]
+    return Study("privacy-search", judge_one, jobs, {"search": True}, weight, _places(zones))
+
+
+Choice = dict[tuple[str, str, float], tuple[float, int]]
+"""For data, level and epsilon the clip and the rounds."""
+
+
+def choose(rows: pd.DataFrame) -> Choice:
+    """The clip and the rounds with the lowest mean regret in the search."""
+    means = rows.groupby(["data", "level", "epsilon", "clip", "rounds"])["relative_regret"].mean()
+    best = means.groupby(["data", "level", "epsilon"]).idxmin()
+    return {(str(key[0]), str(key[1]), float(key[2])): (float(key[3]), int(key[4])) for key in best}
+
+
+def judging_study(chosen: Choice, zones: Path | None) -> Study:
+    """Every method at every level and epsilon, and among liars, from three starts, with naive rows beside them."""
+    found: list[Parameters] = []
+    for data in data_sets(zones):
+        found += [_parameters(data, method) for method in (*NAIVE, *TRAININGS)]
+        for (known, level, epsilon), (clip, rounds) in chosen.items():
+            private = {"level": level, "epsilon": epsilon, "clip": clip, "rounds": rounds}
+            found += [_parameters(data, method, **private) for method in METHODS_AT[level] if known == data]
+        for attack in LIED_TO.get(data, ()):
+            for aggregate in AGGREGATORS:
+                methods = ["fedavg", *(["finetune"] if (aggregate, attack) == TUNED_AMONG_LIARS else [])]
+                lies = [{"attack": attack if liars else "", "liars": liars, "aggregate": aggregate} for liars in LIARS]
+                found += [_parameters(data, method, **one) for method in methods for one in lies]
+    unlike = {Job(one).key: one for one in found}  # nobody lies in the same way under every attack
+    jobs = [Job({**one, "start": start}) for start in range(STARTS) for one in unlike.values()]
+    return Study("privacy", judge_one, jobs, {"search": False}, weight, _places(zones))
+
+
+def _parameters(data: str, method: str, **given: Any) -> Parameters:
+    return {"data": data, "method": method, **NO_PRIVACY, **NO_LIES, **given} | {"start": 0}
+
+
+def weight(job: Parameters) -> float:
+    """Seconds on one core, roughly."""
+    own = {"mean-cost": 0.3, "fedavg": 1.5, "local": 3.0, "finetune": 5.0, "crossfit": 10.0, "local-tuned": 15.0}
+    slow = 5.0 if job["level"].startswith("sample") else 1.0
+    return slow * own[job["method"]] * (0.5 if job["data"] == REAL else 1.0)
+
+
+def privacy_of(method: str, level: str, epsilon: float, clip: float, rounds: int) -> dict[str, Any]:
+    """The setting with which this method spends this epsilon as a whole."""
+    table = LEVELS[level]
+    uses = rounds * (SAMPLE_TRAININGS[method] * LOCAL_EPOCHS if table["level"] == "sample" else TRAININGS[method])
+    return {**table, "clip": clip, "noise": noise_for(epsilon, {**table, "clip": clip}, uses, DELTA)}
+
+
+def judge_one(
+    *, search: bool, data: str, method: str, level: str, epsilon: float | None, clip: float | None, rounds: int, attack: str,
+    liars: int, aggregate: str, start: int, zones: str | None = None,
+) -> pd.DataFrame:  # fmt: skip
+    """One row per client: its regret in the mean and in blocks of test samples, and whether it lied."""
+    import dffl
+    from dffl.cases.privacy.lies import Lying, drawn_liars
+    from dffl.randomness import start_seeds
+
+    made = divided(data, search, zones)
+    seed = start_seeds(0, start + 1)[start]
+    settings: dict[str, Any] = {**made.settings, "rounds": rounds, "local_epochs": LOCAL_EPOCHS, "seed": seed}
+    lying = drawn_liars(made.train.names, liars, seed)
+    settings["aggregate"] = Lying(AGGREGATORS[aggregate], attack, lying, seed) if liars else AGGREGATORS[aggregate]
+    noise = None
+    if epsilon is not None:
+        assert clip is not None, "a level of privacy has a clip"
+        settings["privacy"] = privacy_of(method, level, epsilon, clip, rounds)
+        noise = float(settings["privacy"]["noise"])
+    fit = dffl.fit(made.train, (method, OPTIONS.get(method, {})), progress=False, **settings)
+    spent = fit.spending().epsilon(DELTA) if epsilon is not None else None
+    if spent is not None and epsilon is not None and method in TRAININGS and abs(spent / epsilon - 1) > 1e-6:
+        raise ValueError(f"{method}: epsilon must be {epsilon}, found {spent}")  # what was planned is what the fit counted
+    table = in_blocks(fit, made)
+    return table.assign(lies=table["client"].isin(lying), noise=noise).astype({"noise": "float64"})
+
+
+def _places(zones: Path | None) -> Parameters:
+    return {} if zones is None else {"zones": str(zones.resolve())}

@@ -1,0 +1,105 @@
+"""The two levels of privacy, as values: what is hidden, who clips and who adds noise.
+
+``clip`` bounds what one client, or one sample, can add to a sum; ``noise`` times ``clip`` is the standard deviation of the
+Gaussian noise on that sum. What a noise is worth is computed in `dffl.training.privacy.spending`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dffl.checks import require_number
+from dffl.named import Named
+from dffl.randomness import Purpose
+
+if TYPE_CHECKING:
+    from dffl.training.engines.site import Site
+    from dffl.training.settings import Settings
+
+WHERE = ("server", "site")
+
+
+class Privacy(Named):
+    """What is hidden of what leaves the clients. A table has its name under ``level``: {level = "client", noise = 1.0}."""
+
+    what = "privacy"
+    key = "level"
+
+    sensitivity: ClassVar[float]
+    """How far, in clips, two answers to one question can lie apart if what is hidden differs."""
+
+    def __init__(self, clip: float = 1.0, noise: float = 1.0):
+        require_number("privacy: clip", clip, 0.0, np.inf, "> 0 and finite")
+        require_number("privacy: noise", noise, -1e-300, np.inf, ">= 0 and finite")
+        self.clip, self.noise = float(clip), float(noise)
+
+    def check(self, settings: Settings) -> None:
+        """Refuse settings under which the promise does not hold."""
+        if settings.pooled_units:
+            fix = "leave pooled_units out"
+            raise ValueError(f"privacy: with pooled_units every client sends its means and scales, which nothing hides; {fix}")
+
+    def leaving(self, site: Site, sent: Mapping[str, Any], vectors: np.ndarray) -> np.ndarray:
+        """The clients' vectors as they may leave the site, in a round of federated training."""
+        return vectors
+
+
+class ClientPrivacy(Privacy):
+    """Whether a client took part, and all of its data. Its change of the shared vector is clipped as a whole.
+
+    All clients weigh the same, and the sum is divided by the number of clients that the round asked, never by numbers of
+    samples or of answers. ``where`` is who adds the noise. ``server``: once, to the sum; it hides a client from everyone who
+    sees models, and not from the server, which is trusted with the changes. ``site``: each client, to its own change; it hides
+    a client's data from the server too, and costs as many times more noise as there are clients in a round.
+    """
+
+    name = "client"
+
+    def __init__(self, clip: float = 1.0, noise: float = 1.0, where: str = "server"):
+        super().__init__(clip, noise)
+        if where not in WHERE:
+            raise ValueError(f"privacy: where must be one of {', '.join(WHERE)}, found {where!r:.60}")
+        self.where = where
+
+    @property
+    def sensitivity(self) -> float:  # type: ignore[override]
+        """With the server's noise a client is in the sum or not; with its own, its change is this one or any other."""
+        return 1.0 if self.where == "server" else 2.0
+
+    def leaving(self, site: Site, sent: Mapping[str, Any], vectors: np.ndarray) -> np.ndarray:
+        start = np.asarray(sent["shared"], np.float64)
+        out = np.empty_like(vectors)
+        for place, (name, vector) in enumerate(zip(site.names, vectors, strict=True)):
+            change = clipped(vector - start, self.clip)
+            if self.where == "site" and self.noise:
+                question = (name, int(sent["round"]), start.tobytes(), change.tobytes())
+                change += self.noise * self.clip * site.noise.normals(change.size, Purpose.SITE_NOISE, *question)
+            out[place] = start + change
+        return out
+
+
+class SamplePrivacy(Privacy):
+    """Each sample's values. In every step of a client's training each sample's gradient is clipped, and the site adds noise.
+
+    It hides samples from the server and from everyone else. Numbers of samples are not hidden.
+    """
+
+    name = "sample"
+    sensitivity = 2.0
+
+    def check(self, settings: Settings) -> None:
+        super().check(settings)
+        if settings.scale_features or settings.scale_costs:
+            why = "units from a client's own samples let each of them change all the others"
+            fix = "give data in fixed units, and set scale_features and scale_costs to false"
+            raise ValueError(f"privacy at the level of samples: {why}; {fix}")
+
+
+def clipped(change: np.ndarray, clip: float) -> np.ndarray:
+    """The change, shortened to the norm ``clip`` if it is longer; in float64."""
+    change = np.asarray(change, np.float64)
+    norm = float(np.linalg.norm(change))
+    return change * (clip / norm) if norm > clip else change.copy()
