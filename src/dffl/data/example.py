@@ -33,7 +33,7 @@ seed = 0                        # fixes everything that is random.
 
 [training]
 method = "crossfit"             # the default; the docs list all methods.
-rounds = 10                     # federated rounds: few, so that the example is quick. The default is 50.
+rounds = 15                     # federated rounds: few, so that the example is quick. The default is 50.
 local_epochs = 3                # passes over its rows that a site makes in a round. The default is 5.
 epochs = [0, 3, 10]             # an option of crossfit: for how long a site may train the shared model further.
 relax = true                    # train without the whole numbers of plant.mps, which is much faster; decisions keep them.
@@ -114,7 +114,7 @@ def _site(site: str) -> pd.DataFrame:
         - 26 * size * turbines[:, None] * (0.35 + 0.65 * night)
         + own.normal(0, 2, (count, HOURS))  # what no forecast knows
     )
-    price = 12 + 38 * np.exp((left - 50) / 14)
+    price = 12 + 38 * np.exp((left - 50) / 12)
     table = pd.DataFrame({
         "date": dates.strftime("%Y-%m-%d"),
         "weather": np.select([cover < 0.4, cover < 0.7], WEATHER[:2], WEATHER[2]),
