@@ -191,6 +191,24 @@ def test_types_of_sqlite(tmp_path: Path) -> None:
 
 
 @NEEDS_DUCKDB
+def test_duckdb_is_opened_for_reading_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+
+    in_duckdb(tmp_path / "a.duckdb", "CREATE TABLE t AS SELECT 1 AS x")
+    opened, connect = [], duckdb.connect
+
+    def watched(*words: object, **options: object) -> object:
+        opened.append(options)
+        return connect(*words, **options)
+
+    monkeypatch.setattr(duckdb, "connect", watched)
+    DuckdbSource(tmp_path / "a.duckdb", "SELECT * FROM t")
+    assert [one["read_only"] for one in opened] == [True]
+    with connect(str(tmp_path / "a.duckdb"), read_only=True), pytest.raises(duckdb.Error):
+        connect(str(tmp_path / "a.duckdb"))  # why it matters: others that read may hold the file
+
+
+@NEEDS_DUCKDB
 def test_a_query_to_duckdb_reads_no_other_file(tmp_path: Path) -> None:
     in_duckdb(tmp_path / "a.duckdb", "CREATE TABLE t AS SELECT 1 AS x")
     (tmp_path / "secret.csv").write_text("a\n1\n")

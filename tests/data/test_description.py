@@ -285,6 +285,17 @@ def test_the_example_is_complete_and_nothing_is_overwritten(tmp_path: Path) -> N
         write_example(paths[0])
 
 
+def test_in_the_example_prices_follow_the_features(tmp_path: Path) -> None:
+    write_example(tmp_path)
+    found = read(tmp_path / "federation.toml")
+    lost = {
+        name: dffl.fit(found.train, name, progress=False).evaluate(found.test)["relative_regret"].to_numpy()
+        for name in ("mean-cost", "ridge")
+    }
+    assert lost["ridge"].mean() < 0.5 * lost["mean-cost"].mean()
+    assert lost["mean-cost"].min() > 0.02  # at no site is the plain average nearly perfect
+
+
 def test_every_line_of_the_example_is_explained(tmp_path: Path) -> None:
     write_example(tmp_path)
     lines = (tmp_path / "federation.toml").read_text().splitlines()

@@ -11,7 +11,7 @@ from dffl.files import write_text, write_whole
 from dffl.randomness import Purpose, stream
 
 HOURS = 12
-DAYS = 150
+DAYS = 200
 NEW_DAYS = 7
 START = "2023-03-01"
 WEATHER = ("clear", "cloudy", "rain")
@@ -33,7 +33,7 @@ seed = 0                        # fixes everything that is random.
 
 [training]
 method = "crossfit"             # the default; the docs list all methods.
-rounds = 10                     # federated rounds: few, so that the example is quick. The default is 50.
+rounds = 15                     # federated rounds: few, so that the example is quick. The default is 50.
 local_epochs = 3                # passes over its rows that a site makes in a round. The default is 5.
 epochs = [0, 3, 10]             # an option of crossfit: for how long a site may train the shared model further.
 relax = true                    # train without the whole numbers of plant.mps, which is much faster; decisions keep them.
@@ -84,30 +84,37 @@ def write_example(folder: str | Path) -> list[Path]:
 
 
 def _site(site: str) -> pd.DataFrame:
-    """Days of a site: weather that is partly its own, and prices that follow its demand, wind and sun, each site in its way."""
+    """Days of a site: weather that is partly its own, and prices that follow from it, each site in its way.
+
+    What demand, sun and wind leave for other plants makes the price, by a curve that rises ever faster. So the cheap slots are
+    around noon on a clear day and at night on a windy one; a plain average of prices misses that.
+    """
     count = DAYS + NEW_DAYS
     shared, own = stream(2023, Purpose.EXAMPLE, "region"), stream(2023, Purpose.EXAMPLE, site)
     dates = pd.date_range(START, periods=count, freq="D")
     season = np.cos(2 * np.pi * (dates.day_of_year.to_numpy() - 20) / 365.25)  # 1 in winter
-    wind = np.clip(6 + 2 * season + _slow(shared, count, 2.5) + own.normal(0, 1, count), 0.2, None)
-    cover = np.clip(0.5 + 0.15 * season + _slow(shared, count, 0.25) + own.normal(0, 0.1, count), 0, 1)
+    wind = np.clip(7 + 2 * season + _slow(shared, count, 3.0) + own.normal(0, 1, count), 0.2, None)
+    cover = np.clip(0.5 + 0.15 * season + _slow(shared, count, 0.3) + own.normal(0, 0.1, count), 0, 1)
     temp = 11 - 9 * season + _slow(shared, count, 2.0) + own.normal(0, 1, count)
-    spread = 4 + 5 * (1 - cover)
+    spread = 4 + 8 * (1 - cover)  # clear days are warm, and the nights before them cold
     weekend = dates.day_of_week.to_numpy() >= 5
-    load = 50 + 0.9 * np.abs(temp - 17) - 8 * weekend + own.normal(0, 1.5, count)
+    heating = np.maximum(16 - temp, 0) + 1.5 * np.maximum(temp - 21, 0)
+    load = 50 - 7 * weekend + 0.8 * heating + own.normal(0, 1.5, count)
     slots = np.arange(HOURS)
-    morning, evening = np.exp(-(((slots - 4) / 1.3) ** 2)), np.exp(-(((slots - 9) / 1.4) ** 2))
-    noon = np.exp(-(((slots - 6.5) / 1.6) ** 2))
-    turn = {"harbour": 1.0, "bakery": 0.8, "plant": 1.2}[site]
-    price = (
-        40
-        + 0.8 * (load - 50)[:, None]
-        + (22 - 14 * weekend)[:, None] * morning
-        + (26 + 1.2 * np.abs(temp - 17))[:, None] * evening
-        - turn * (38 * (1 - cover))[:, None] * noon
-        - turn * (np.minimum(wind, 14) ** 2 / 7)[:, None] * (0.6 + 0.4 * np.cos(2 * np.pi * slots / HOURS))
-        + own.normal(0, 5, (count, HOURS))
+    morning, noon, evening = (np.exp(-(((slots - at) / wide) ** 2)) for at, wide in ((4, 1.3), (6, 1.8), (9, 1.4)))
+    night = (1 + np.cos(2 * np.pi * (slots - 0.5) / HOURS)) / 2
+    turbines = np.clip((wind - 3) / 9, 0, 1) ** 2  # nothing below 3 m/s, all from 12 m/s
+    size = {"harbour": 1.0, "bakery": 0.8, "plant": 1.2}[site]  # of the wind and solar parks nearby
+    left = (
+        load[:, None]
+        + (10 - 7 * weekend)[:, None] * morning
+        + (9 + 0.5 * heating)[:, None] * evening
+        - 9 * night
+        - 34 * size * (1 - cover)[:, None] * noon
+        - 26 * size * turbines[:, None] * (0.35 + 0.65 * night)
+        + own.normal(0, 2, (count, HOURS))  # what no forecast knows
     )
+    price = 12 + 38 * np.exp((left - 50) / 12)
     table = pd.DataFrame({
         "date": dates.strftime("%Y-%m-%d"),
         "weather": np.select([cover < 0.4, cover < 0.7], WEATHER[:2], WEATHER[2]),
