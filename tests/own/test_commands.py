@@ -14,6 +14,7 @@ import dffl
 from dffl.cli import app
 from dffl.own.decisions import require_feasible
 from dffl.own.model import OwnModel
+from tests.report.made import made
 
 TOML = """
 [federation]
@@ -184,6 +185,19 @@ def test_the_report_of_a_folder_shows_all_models_of_one_federation(folder: Path,
     out.unlink()
     line = call("report", models, "-o", out, code=3)
     assert "models: first and other have different test rows: 6 and 9 of client 'north'; one page shows" in line
+    assert not out.exists()
+
+
+def test_the_report_of_a_study_that_kept_its_page(tmp_path: Path) -> None:
+    pytest.importorskip("plotly")
+    kept, out = tmp_path / "report.json", tmp_path / "page.html"
+    kept.write_text(json.dumps(made().as_json()))
+    call("report", tmp_path, "-o", out)
+    assert "A federation &lt;of&gt; sites" in out.read_text()
+    out.unlink()
+    for text in ("{", "[]", '{"format": 99}', '{"format": 1, "titel": ""}'):
+        kept.write_text(text)
+        assert f"{kept}: " in call("report", tmp_path, "-o", out, code=3)
     assert not out.exists()
 
 

@@ -35,6 +35,14 @@ def finished(tmp_path_factory):
     return panel, folder / "out", answer.stdout
 
 
+def test_its_folder_keeps_the_page(finished, tmp_path):
+    pytest.importorskip("plotly")
+    _, folder, _ = finished
+    answer = CliRunner().invoke(app, ["report", str(folder), "-o", str(tmp_path / "page.html")])
+    assert answer.exit_code == 0, answer.output
+    assert (tmp_path / "page.html").read_text() == (folder.parent / "page.html").read_text()
+
+
 @pytest.mark.parametrize("command", ["run", "train", "decide", "panel", "example", "fetch"])
 def test_every_command_has_an_example(command):
     assert f"Example: dffl energy {command}" in call(command, "--help").stdout
