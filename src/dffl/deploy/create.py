@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dffl.deploy.credentials import Kit, make_authority, read_request, sign
-from dffl.deploy.network import carrier_version
 from dffl.deploy.example import TRAINING as EXAMPLE_TRAINING
 from dffl.deploy.example import site_files, write_sites
+from dffl.deploy.network import carrier_version
 from dffl.deploy.plan import is_address, read_plan
 from dffl.deploy.requesting import Said
 from dffl.deploy.state import Folder

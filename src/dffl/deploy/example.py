@@ -14,7 +14,7 @@ table = "history.csv"           # paths are relative to this file. Columns are m
 {set}
 """
 SETS = {
-    "harbour": "set = { type = \"top-k\", k = 4 } # a cold store: it runs its compressors in the 4 cheapest of 12 slots.",
+    "harbour": 'set = { type = "top-k", k = 4 } # a cold store: it runs its compressors in the 4 cheapest of 12 slots.',
     "bakery": """\
 sense = "max"                   # it can do without some slots, and gets the price for each of them ...
 set = { type = "zero-one-knapsack", weights = { file = "slots.csv", column = "effort", by = "slot" }, budget = 20 }
