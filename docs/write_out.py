@@ -1,7 +1,7 @@
 """Write the examples and tables that pages show into the pages, so that Markdown is complete without a build.
 
 A page marks what it shows with ``<!-- from PATH -->`` and ``<!-- end -->``; PATH is relative to the repository. What stands
-between the two is replaced by the file. What commands of a page print is written by `docs/consoles.py`, what notebooks show by
+between the two is replaced by the file, or by the table that `TABLES` makes of it. What commands of a page print is written by `docs/consoles.py`, what notebooks show by
 `docs/notebooks.py`. ``make docs-write-out`` calls all; tests fail if a page or a notebook differs from what it shows.
 
     python docs/write_out.py                # everything: the commands of some pages, and notebooks, take a minute
@@ -26,10 +26,31 @@ def written_out(page: str) -> str:
 
 def _block(found: re.Match[str]) -> str:
     path = found["path"]
-    text = (ROOT / path).read_text(encoding="utf-8").strip("\n")
-    if path.endswith(".py"):
-        text = f"```python\n{text}\n```"
+    if path in TABLES:
+        text = TABLES[path]()
+    else:
+        text = (ROOT / path).read_text(encoding="utf-8").strip("\n")
+        if path.endswith(".py"):
+            text = f"```python\n{text}\n```"
     return f"<!-- from {path} -->\n\n{text}\n\n<!-- end -->\n"
+
+
+def messages_on_the_wire() -> str:
+    """Every kind of message between a site and the coordinator, and every field of it."""
+    from dffl.deploy.messages import KINDS, TO_SERVER, TO_SITE
+
+    tables = []
+    for direction in (TO_SERVER, TO_SITE):
+        rows = [f"**{direction[0].upper()}{direction[1:]}**", "", "| message | field | holds | what it is |", "|---|---|---|---|"]
+        for name, kind in KINDS.items():
+            if kind.direction == direction:
+                rows.append(f"| **{name}** |  |  | {kind.why} |")
+                rows += [f"|  | `{field}` | {known.holds} | {known.why} |" for field, known in kind.fields.items()]
+        tables.append("\n".join(rows))
+    return "\n\n".join(tables)
+
+
+TABLES = {"src/dffl/deploy/messages.py": messages_on_the_wire}
 
 
 def pages() -> list[Path]:

@@ -20,16 +20,22 @@ FolderPath = Annotated[Path, typer.Argument(metavar="DIR", help="The coordinator
 @federation.command()
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The coordinator's folder; it is made if there is none.")],
+    address: Annotated[str, typer.Option(help="Where sites find the coordinator: HOST:PORT.")] = "localhost:8443",
+    example: Annotated[
+        bool, typer.Option("--example", help="Write a folder for a coordinator and for each of three sites, with their data.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Write a commented plan.toml.
 
-    Example: dffl federation init cold-stores
+    Example: dffl federation init cold-stores --address coordinator.example.org:8443
+
+    Example: dffl federation init try-it --example
     """
     with answering():
         from dffl.deploy.create import init as write_plan
 
-        answer(write_plan(folder), json_)
+        answer(write_plan(folder, address, example), json_)
 
 
 @federation.command()
@@ -50,18 +56,18 @@ def create(
 @federation.command()
 def sign(
     folder: FolderPath,
-    request: Annotated[Path, typer.Argument(metavar="REQUEST", help="What a site wrote with `dffl site request`.")],
+    request: Annotated[list[Path], typer.Argument(metavar="REQUEST...", help="What sites wrote with `dffl site request`.")],
     replace: Annotated[bool, typer.Option(help="Sign a new key for a site that has a kit already.")] = False,
     json_: Json = False,
 ) -> None:
-    """Sign a site's request, and write the kit that it needs to join.
+    """Sign the requests of sites, and write the kits that they need to join.
 
-    Example: dffl federation sign cold-stores harbour.request
+    Example: dffl federation sign cold-stores harbour.request bakery.request
     """
     with answering():
-        from dffl.deploy.create import sign_request
+        from dffl.deploy.create import sign_requests
 
-        answer(sign_request(folder, request, replace), json_)
+        answer(sign_requests(folder, request, replace), json_)
 
 
 @federation.command()
@@ -90,28 +96,19 @@ def train(
     Example: dffl federation train cold-stores
     """
     with answering():
-        from dffl.deploy.following import RunResult, follow
+        from dffl.deploy.following import RunResult, begin, follow
         from dffl.deploy.plan import read_plan
-        from dffl.deploy.server import FAILED, ask
+        from dffl.deploy.server import FAILED
         from dffl.deploy.state import LOST, Folder
 
         found, plan = Folder(folder), read_plan(folder / "plan.toml")
-        asked_at = time.time()
-        ask(found, "train", new=new)
-        while (found.control / "train").exists() or (run := found.latest()) is None or not _begun(run, asked_at):
-            time.sleep(0.1)
+        run = begin(found, new)
         result: RunResult = follow(found, run, plan.sites, shown_progress(quiet) is None and not json_)
         answer(result, json_)
         if result.status == LOST:
             raise typer.Exit(Exit.QUORUM_LOST)
         if result.status == FAILED:
             raise typer.Exit(Exit.FAILED)
-
-
-def _begun(run: Path, since: float) -> bool:
-    """The coordinator has taken up the run after this moment."""
-    path = run / "run.json"
-    return path.exists() and path.stat().st_mtime >= since - 1
 
 
 @federation.command()
@@ -148,7 +145,7 @@ def stop(
         ask(found, "stop", what="server" if server else "run")
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            if is_held(folder / "server.lock") is None if server else not (found.control / "stop").exists():
+            if is_held(found.lock) is None if server else not (found.control / "stop").exists():
                 typer.echo("stopped; the state is kept")
                 return
             time.sleep(0.1)

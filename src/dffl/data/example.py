@@ -60,18 +60,14 @@ set = { type = "file", path = "plant.mps", predicted = "x_*" }   # x_3 belongs t
 def write_example(folder: str | Path) -> list[Path]:
     """Write a federation of three sites that can be trained at once; no file is ever overwritten."""
     folder = Path(folder)
-    tables = {site: _site(site) for site in SITES}
-    days, new = slice(0, DAYS), slice(DAYS, DAYS + NEW_DAYS)
-    features = [name for name in tables["harbour"].columns if not name.startswith("price_")]
+    past, new = days_of("harbour")
     texts = {
         "federation.toml": DESCRIPTION,
-        "harbour.csv": tables["harbour"][days].to_csv(index=False, lineterminator="\n"),
-        "plant.csv": tables["plant"][days].to_csv(index=False, lineterminator="\n"),
-        "bakery_slots.csv": _efforts().to_csv(index=False, lineterminator="\n"),
-        "plant.mps": _model(),
-        "new.csv": tables["harbour"][features][new].to_csv(index=False, lineterminator="\n"),
+        "harbour.csv": past.to_csv(index=False, lineterminator="\n"),
+        "plant.csv": days_of("plant")[0].to_csv(index=False, lineterminator="\n"),
+        "new.csv": new.to_csv(index=False, lineterminator="\n"),
     }
-    paths = [folder / name for name in (*texts, "bakery.parquet")]
+    paths = [folder / name for name in (*texts, "bakery_slots.csv", "plant.mps", "bakery.parquet")]
     if there := [path for path in paths if path.exists()]:
         raise ValueError(f"{there[0]}: is there already, and is not overwritten; choose an empty folder")
     if folder.exists() and not folder.is_dir():
@@ -79,8 +75,22 @@ def write_example(folder: str | Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_text(folder / name, text)
-    write_whole(folder / "bakery.parquet", lambda path: tables["bakery"][days].to_parquet(path, index=False))
+    write_set_files(folder / "bakery_slots.csv", folder / "plant.mps")
+    write_whole(folder / "bakery.parquet", lambda path: days_of("bakery")[0].to_parquet(path, index=False))
     return paths
+
+
+def days_of(site: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The past days of a site, and new days whose prices nobody knows yet."""
+    table = _site(site)
+    features = [name for name in table.columns if not name.startswith("price_")]
+    return table[:DAYS], table[features][DAYS:]
+
+
+def write_set_files(efforts: Path, model: Path) -> None:
+    """Write the files behind the constraints of the bakery and of the plant."""
+    write_text(efforts, _efforts().to_csv(index=False, lineterminator="\n"))
+    write_text(model, _model())
 
 
 def _site(site: str) -> pd.DataFrame:

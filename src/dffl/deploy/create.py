@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from dffl.deploy.credentials import Kit, make_authority, read_request, sign
+from dffl.deploy.example import TRAINING as EXAMPLE_TRAINING
+from dffl.deploy.example import site_files, write_sites
 from dffl.deploy.network import carrier_version
-from dffl.deploy.plan import read_plan
+from dffl.deploy.plan import is_address, read_plan
 from dffl.deploy.requesting import Said
 from dffl.deploy.state import Folder
 from dffl.files import write_text
@@ -18,25 +21,23 @@ PLAN = """\
 
 [federation]
 name = "cold-stores"
-address = "localhost:8443"      # host:port at which sites find the coordinator; only the coordinator needs an open port.
+address = "{address}"      # host:port at which sites find the coordinator; only the coordinator needs an open port.
 #listen = "0.0.0.0:8443"        # where the coordinator listens, if that is not the port of `address` on all interfaces.
 sites = ["harbour", "bakery", "plant"]   # letters, digits, - and _.
-features = ["temp_*", "wind"]   # as in a federation.toml: names of columns, or patterns with a star.
+features = ["weather", "temp_*", "wind", "load"]   # as in a federation.toml: names of columns, or patterns with a star.
 costs = "price_*"               # one column for each decision, matched by name at all sites.
-inputs = 3                      # how many feature columns there are, after texts and dates have become numbers.
+inputs = 7                      # how many features there are, after texts and dates have become numbers.
 dimension = 12                  # how many costs there are. `dffl site check` counts both in a site's own table.
+categories = { weather = ["clear", "cloudy", "rain"] }   # of text columns: sites cannot look into each other's tables.
 sense = "min"                   # or "max"; a site may have its own.
-missing = "refuse"              # or "mean", "drop".
-#order = "date"                 # the rows are a time series: the last 20 % of the days are the test.
-#categories = { weather = ["dry", "wet"] }   # needed for text columns: sites cannot look into each other's tables.
+missing = "drop"                # rows with empty cells are left out. Or: "refuse", "mean".
+order = "date"                  # the rows are a time series: the last 20 % of the days are the test. Else leave it out.
+unit = "EUR/MWh"                # the unit of the costs, for reports.
 min_rows = 20                   # a site with fewer training rows may not take part.
 seed = 0                        # fixes everything that is random.
 
 [training]
-method = "crossfit"             # any method that can be deployed; its options and the settings of dffl.Settings.
-rounds = 50
-local_epochs = 5
-
+{training}
 [rounds]
 quorum = 0.5                    # a round counts if at least this share of the selected sites has answered.
 join_seconds = 600              # how long the first round waits for all sites.
@@ -50,17 +51,32 @@ results = []                    # what it says of its own model in the end: ["ou
 statistics = "own"              # "pooled": sites send the mean and scale of each feature and the scale of their costs.
 most_megabytes = 64             # no message may be larger.
 """
+TRAINING = """\
+method = "crossfit"             # any method that can be deployed; its options and the settings of dffl.Settings.
+rounds = 50
+local_epochs = 5
+"""
+COMPARE = "Compare each fingerprint with what the site was shown, by telephone for example, before you send its kit."
+USUAL_ADDRESS = "localhost:8443"
 
 
-def init(folder: Path) -> Said:
-    """Write a commented plan into a folder."""
-    path = folder / "plan.toml"
-    if path.exists():
-        raise ValueError(f"{path}: is there already, and is not overwritten; choose an empty folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(path, PLAN)
-    return Said([f"wrote {path}", "", "Next, edit it with the other sites, then type:", "",
-                 f"  {command_name()} federation create {path}"], {"plan": str(path)})  # fmt: skip
+def init(folder: Path, address: str = USUAL_ADDRESS, example: bool = False) -> Said:
+    """Write a commented plan into a folder; for an example, into one of its folders, with three sites beside it."""
+    if not is_address(address):
+        raise ValueError(f"--address must be host:port, where sites find the coordinator, found {address!r}")
+    path = folder / "coordinator" / "plan.toml" if example else folder / "plan.toml"
+    for wanted in (path, *(site_files(folder) if example else ())):
+        if wanted.exists():
+            raise ValueError(f"{wanted}: is there already, and is not overwritten; choose an empty folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = PLAN.replace("{address}", address).replace("{training}", EXAMPLE_TRAINING if example else TRAINING)
+    write_text(path, text)
+    written = [path, *(write_sites(folder) if example else ())]
+    first = "Next, type:" if example else "Next, edit it with the other sites, then type:"
+    return Said(
+        [*(f"wrote {one}" for one in written), "", first, "", f"  {command_name()} federation create {path}"],
+        {"plan": str(path), "files": [str(one) for one in written]},
+    )
 
 
 def create(path: Path) -> Said:
@@ -78,10 +94,17 @@ def create(path: Path) -> Said:
         [f"{plan.name}: {len(plan.sites)} sites ({sites}), method {plan.asked.method.name}, {plan.settings.rounds} rounds",
          f"wrote {folder.secrets} (keep it secret: who has authority.key can sign sites)", "",
          "Next, every site types, on its own machine:", "", f"  {dffl} site request NAME", "",
-         "and sends you NAME.request. For each of them type:", "", f"  {dffl} federation sign {path.parent} NAME.request", "",
-         f"and send the kit back. Then serve:  {dffl} federation serve {path.parent}"],
+         "and sends you NAME.request. Then type:", "", f"  {dffl} federation sign {path.parent} NAME.request ...", "",
+         f"and send the kits back. Then serve:  {dffl} federation serve {path.parent}"],
         {"name": plan.name, "sites": list(plan.sites), "digest": plan.digest, "secrets": str(folder.secrets)},
     )  # fmt: skip
+
+
+def sign_requests(path: Path, requests: Sequence[Path], replace: bool) -> Said:
+    """Sign the requests of several sites."""
+    made = [sign_request(path, request, replace) for request in requests]
+    lines = [line for one in made for line in one.lines if line != COMPARE]
+    return Said([*lines, COMPARE], {"signed": [one.values for one in made]})
 
 
 def sign_request(path: Path, request: Path, replace: bool) -> Said:
@@ -105,7 +128,6 @@ def sign_request(path: Path, request: Path, replace: bool) -> Said:
     Kit(name, sign(folder.secrets, asked, name).decode(), authority, plan.text).write(kit_path)
     return Said(
         [f"{name}: fingerprint {print_}",
-         "Compare it with what the site was shown, by telephone for example, before you send the kit.",
-         f"wrote {kit_path} (nothing in it is secret)"],
+         f"wrote {kit_path} (nothing in it is secret)", COMPARE],
         {"site": name, "fingerprint": print_, "kit": str(kit_path)},
     )  # fmt: skip

@@ -141,9 +141,7 @@ class Stage:
             self._provision()
             begun = time.monotonic()
             self._start("coordinator", "federation", "serve", str(self.folder.path))
-            self._wait(
-                lambda: is_held(self.folder.path / "server.lock") is not None and self.folder.control.exists(), "to serve"
-            )
+            self._wait(lambda: is_held(self.folder.lock) is not None, "the coordinator to serve")
             for name in self.names:
                 self._join(name)
             ask(self.folder, "train")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,15 @@ from rich.console import Console
 from rich.table import Table
 
 from dffl.deploy.ledger import ACCEPTED, OUTCOMES, RoundRecord, counted, read_ledger
-from dffl.deploy.server import FAILED, is_held
-from dffl.deploy.state import FINISHED, LOST, STOPPED, WAITING, Folder, said
+from dffl.deploy.server import FAILED, ask, is_held
+from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, Folder, said
 
 LOOK = 0.2
 """Seconds between two looks at the folder."""
+SERVING_SECONDS = 30.0
+"""How long a run that is asked for waits for a coordinator that was started just before."""
+GONE_SECONDS = 2.0
+"""A coordinator that is not there for so long is gone."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,43 @@ class RunResult:
         }  # fmt: skip
 
 
+def begin(folder: Folder, new: bool) -> Path:
+    """Ask the coordinator for a run, and return its folder when the run has begun; one that is under way is followed."""
+    served = wait_for(lambda: is_held(folder.lock) is not None, SERVING_SECONDS)
+    latest = folder.latest()
+    if served and latest is not None and not new and said(latest)["status"] == TRAINING:
+        return latest
+    asked_at = time.time()
+    ask(folder, "train", new=new)
+
+    def begun() -> bool:
+        run = folder.latest()
+        return not (folder.control / "train").exists() and run is not None and _written_since(run / "run.json", asked_at - 1)
+
+    while not wait_for(begun, GONE_SECONDS):
+        if is_held(folder.lock) is None:
+            raise _gone(folder)
+    run = folder.latest()
+    assert run is not None
+    return run
+
+
+def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
+    """Whether something becomes true within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not (found := ready()) and time.monotonic() < deadline:
+        time.sleep(LOOK / 2)
+    return found
+
+
+def _written_since(path: Path, moment: float) -> bool:
+    return path.exists() and path.stat().st_mtime >= moment
+
+
+def _gone(folder: Folder) -> OSError:
+    return OSError(f"{folder.path}: the coordinator is gone; dffl federation serve {folder.path} goes on with the run")
+
+
 def follow(folder: Folder, run: Path, sites: tuple[str, ...], shown: bool) -> RunResult:
     """Wait for the end of a run, with a bar for people; a server that dies ends it too."""
     with _Bar(shown) as bar:
@@ -89,15 +131,16 @@ def follow(folder: Folder, run: Path, sites: tuple[str, ...], shown: bool) -> Ru
 
 
 def _looks(folder: Folder, run: Path, sites: tuple[str, ...]) -> Iterator[RunResult]:
-    gone = 0
+    seen = time.monotonic()
     while True:
         result = RunResult.of(run, sites)
         yield result
         if result.status in (FINISHED, LOST, STOPPED, FAILED):
             return
-        gone = 0 if is_held(folder.path / "server.lock") is not None else gone + 1
-        if gone > 10:
-            raise OSError(f"{folder.path}: the coordinator is gone; dffl federation serve {folder.path} goes on with the run")
+        if is_held(folder.lock) is not None:
+            seen = time.monotonic()
+        elif time.monotonic() - seen > GONE_SECONDS:
+            raise _gone(folder)
         time.sleep(LOOK)
 
 
@@ -105,7 +148,7 @@ class _Bar:
     """Round, outcomes, loss, bytes and time left, in one line."""
 
     def __init__(self, shown: bool):
-        self._shown, self._bar, self._task = shown, None, None
+        self._shown, self._bar, self._task = shown and sys.stderr.isatty(), None, None
 
     def __enter__(self) -> _Bar:
         if self._shown:

@@ -23,6 +23,7 @@ from dffl.own.training import TrainedModel, train
 from dffl.terminal import command_name
 
 FOLDS_OPTION = "folds"
+MORE_RUNS = "runs with three seeds in the plan would tell"
 
 
 def site_description(plan: Plan, name: str, path: Path) -> Description:
@@ -103,7 +104,7 @@ class SiteModel:
     path: Path
 
     def show(self, console: Console) -> None:
-        replace(self.trained, path=None).show(console)
+        replace(self.trained, path=None, more_starts=MORE_RUNS).show(console)
         dffl = command_name()
         console.print(f"\nModel: {self.path} (it has not left this machine)\n\nNext, try:", soft_wrap=True)
         console.print(f"  {dffl} decide {self.path} --client {self.site} NEW.csv -o decisions.csv", soft_wrap=True)

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ from dffl.files import write_text
 from dffl.training.history import DivergenceError
 
 FAILED = "failed"
+LOCK_SECONDS = 0.5
+"""How long a lock is tried: somebody who looks whether it is held holds it for a moment."""
 LOG = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -32,11 +35,12 @@ LOG = "%(asctime)s %(levelname)s %(message)s"
 def locked(path: Path, what: str) -> Iterator[IO[str]]:
     """Hold a file that one process at a time can hold, as long as it lives."""
     file = path.open("a+")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise ValueError(f"{path.parent}: {what}") from None
+    deadline = time.monotonic() + LOCK_SECONDS
+    while not _takes(file):
+        if time.monotonic() > deadline:
+            file.close()
+            raise ValueError(f"{path.parent}: {what}")
+        time.sleep(0.02)
     try:
         file.truncate(0)
         file.write(str(os.getpid()))
@@ -51,12 +55,18 @@ def is_held(path: Path) -> int | None:
     if not path.exists():
         return None
     with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            return int(file.read() or 0)
-    return None
+        if _takes(file):
+            return None
+        file.seek(0)
+        return int(file.read() or 0)
+
+
+def _takes(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 class FederationServer:
@@ -71,12 +81,10 @@ class FederationServer:
 
     def serve(self, shown: Any = print) -> None:
         """Serve until somebody asks to stop."""
-        with locked(self.folder.path / "server.lock", "another coordinator serves this folder already"):
+        with locked(self.folder.lock, "another coordinator serves this folder already"):
             require_free(self.plan.listen)
             keep_compiled_programs()
-            self.folder.control.mkdir(exist_ok=True, mode=0o700)
-            for order in self.folder.control.glob("*"):
-                order.unlink()
+            self._forget_old_orders()
             link = Link(COORDINATOR, self.plan.listen, server_credentials(self.folder.secrets), self.plan.most_bytes, self.log)
             coordinator = Coordinator(self.plan, link, self.log, self._asked_to_stop)
             link.start()
@@ -92,6 +100,14 @@ class FederationServer:
                 signal.signal(signal.SIGTERM, before)
                 self._write_traffic(coordinator)
                 link.close()
+
+    def _forget_old_orders(self) -> None:
+        """Remove the orders for a coordinator before this one; whoever sees this one's lock may have left an order already."""
+        self.folder.control.mkdir(exist_ok=True, mode=0o700)
+        since = self.folder.lock.stat().st_mtime_ns
+        for order in self.folder.control.glob("*"):
+            if order.stat().st_mtime_ns < since:
+                order.unlink()
 
     def _loop(self, coordinator: Coordinator) -> None:
         self._resume(coordinator)
@@ -159,8 +175,9 @@ class FederationServer:
 
 def ask(folder: Folder, order: str, **more: Any) -> None:
     """Leave an order for the coordinator's process, which must be there."""
-    if is_held(folder.path / "server.lock") is None:
+    if is_held(folder.lock) is None:
         raise ValueError(f"{folder.path}: no coordinator serves it; type dffl federation serve {folder.path}")
+    folder.control.mkdir(exist_ok=True, mode=0o700)
     write_text(folder.control / order, json.dumps(more))
 
 

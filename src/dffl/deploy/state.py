@@ -83,7 +83,7 @@ class Folder:
     def __init__(self, path: Path):
         self.path = path
         self.secrets, self.kits, self.runs = path / "secrets", path / "kits", path / "runs"
-        self.log, self.control = path / "log.txt", path / "control"
+        self.log, self.control, self.lock = path / "log.txt", path / "control", path / "server.lock"
 
     def latest(self) -> Path | None:
         """The folder of the last run."""

@@ -29,6 +29,8 @@ from dffl.training.methods import METHODS
 from dffl.training.methods.crossfit import LOCAL_EPOCHS
 from dffl.training.trainers.tuning import checked_epochs
 
+MORE_STARTS = "--starts 3 judges it"
+"""How a user of `dffl fit` and `dffl compare` tells harm from luck."""
 BESIDE = ("mean-cost", "ridge", "local", "local-tuned")
 """What stands beside the method: the naive rows, and what a client does alone, trained once and with care."""
 
@@ -43,13 +45,15 @@ class TrainedModel:
     starts: int
     description: Description
     path: Path | None = None
+    more_starts: str = MORE_STARTS
+    """What to do where the starts are too few to tell harm from luck."""
 
     def show(self, console: Console) -> None:
         """Print each client's regret under each method, and what to type next."""
         for line in self.description.notes:
             console.print(line, style="yellow")
         console.print(regrets_by_client(self.table, self.fit.method))
-        console.print(reading(self.table, self.fit.method, self.starts))
+        console.print(reading(self.table, self.fit.method, self.starts, self.more_starts))
         if self.path is not None:
             dffl, client = command_name(), next(iter(self.fit.members))
             console.print(f"\nModel: {self.path}\n\nNext, try:", soft_wrap=True)
@@ -155,7 +159,7 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     return out
 
 
-def reading(table: pd.DataFrame, method: str, starts: int) -> str:
+def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS) -> str:
     """What the table says, in words."""
     by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
     tuned = by["local-tuned"] if "local-tuned" in by else by["local"]
@@ -168,7 +172,7 @@ def reading(table: pd.DataFrame, method: str, starts: int) -> str:
     ]
     mine = table[table["method"] == method]
     if starts < 3:
-        lines.append("From one start, harm cannot be told from luck: --starts 3 judges it.")
+        lines.append(f"From one start, harm cannot be told from luck: {more_starts}.")
     else:
         harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
         lines.append("Harmed beyond luck, against local: " + (", ".join(map(str, harmed)) if harmed else "nobody") + ".")

@@ -1,0 +1,50 @@
+"""An example to begin with: a coordinator and three sites, each in a folder of its own, as if these were four machines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dffl.data.example import SITES, days_of, write_set_files
+from dffl.files import write_text
+
+SITE = """\
+# What {name} brings: its own table and its own constraint. This file and what it names never leave the site.
+[client]
+table = "history.csv"           # paths are relative to this file. Columns are matched by name with those of the plan.
+{set}
+"""
+SETS = {
+    "harbour": 'set = { type = "top-k", k = 4 } # a cold store: it runs its compressors in the 4 cheapest of 12 slots.',
+    "bakery": """\
+sense = "max"                   # it can do without some slots, and gets the price for each of them ...
+set = { type = "zero-one-knapsack", weights = { file = "slots.csv", column = "effort", by = "slot" }, budget = 20 }
+#                                 ... within 20 units of effort: one number for each slot, in a file of its own.""",
+    "plant": """\
+set = { type = "file", path = "plant.mps", predicted = "x_*" }   # its constraints are a model file with start-up costs.""",
+}
+TRAINING = """\
+method = "crossfit"             # any method that can be deployed; its options and the settings of dffl.Settings.
+rounds = 10                     # few, so that the example is quick. The default is 50.
+local_epochs = 3                # passes over its rows that a site makes in a round. The default is 5.
+epochs = [0, 3, 10]             # an option of crossfit: for how long a site may train the shared model further.
+relax = true                    # train without the whole numbers of plant.mps, which is faster; decisions keep them.
+"""
+
+
+def site_files(folder: Path) -> list[Path]:
+    """The files that `write_sites` writes."""
+    own = [folder / name / file for name in SITES for file in ("site.toml", "history.csv", "new.csv")]
+    return [*own, folder / "bakery" / "slots.csv", folder / "plant" / "plant.mps"]
+
+
+def write_sites(folder: Path) -> list[Path]:
+    """Write a folder for each site: its own file, its past days, and days to decide for."""
+    for name in SITES:
+        home = folder / name
+        home.mkdir(parents=True, exist_ok=True)
+        write_text(home / "site.toml", SITE.format(name=name, set=SETS[name]))
+        past, new = days_of(name)
+        for file, table in (("history.csv", past), ("new.csv", new)):
+            write_text(home / file, table.to_csv(index=False, lineterminator="\n"))
+    write_set_files(folder / "bakery" / "slots.csv", folder / "plant" / "plant.mps")
+    return site_files(folder)

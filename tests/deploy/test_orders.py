@@ -1,0 +1,85 @@
+"""Orders for the coordinator's process: none is lost while it starts, and nobody waits for one that is gone."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dffl.deploy import following
+from dffl.deploy.create import init
+from dffl.deploy.following import begin
+from dffl.deploy.server import FederationServer, ask, is_held, locked
+from dffl.deploy.state import FINISHED, TRAINING, Folder, say
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_an_order_left_after_the_lock_is_kept_and_an_older_one_is_not(folder: Folder) -> None:
+    init(folder.path)
+    folder.secrets.mkdir()
+    (folder.secrets / "server.key").touch()
+    server = FederationServer(folder, logging.getLogger("test"))
+    folder.control.mkdir()
+    (folder.control / "stop").write_text("{}")
+    time.sleep(0.05)
+    with locked(folder.lock, "taken"):
+        time.sleep(0.05)
+        ask(folder, "train", new=False)
+        server._forget_old_orders()
+        assert [order.name for order in folder.control.iterdir()] == ["train"]
+
+
+def test_a_lock_is_taken_although_somebody_looks_at_it(folder: Folder) -> None:
+    with folder.lock.open("a+") as looked:
+        import fcntl
+
+        fcntl.flock(looked, fcntl.LOCK_EX)
+        threading.Timer(0.1, lambda: fcntl.flock(looked, fcntl.LOCK_UN)).start()
+        with locked(folder.lock, "taken"):
+            assert is_held(folder.lock) is not None
+            with pytest.raises(ValueError, match="taken"), locked(folder.lock, "taken"):
+                pass
+    assert is_held(folder.lock) is None
+
+
+def test_a_run_under_way_is_followed_and_not_asked_for_again(folder: Folder) -> None:
+    run = folder.new_run()
+    say(run, TRAINING)
+    with locked(folder.lock, "taken"):
+        assert begin(folder, new=False) == run
+    assert not folder.control.exists()
+
+
+def test_a_run_is_asked_for_and_returned_when_it_has_begun(folder: Folder) -> None:
+    say(folder.new_run(), FINISHED)
+
+    def take() -> None:
+        while not (folder.control / "train").exists():
+            time.sleep(0.01)
+        say(folder.new_run(), TRAINING)
+        (folder.control / "train").unlink()
+
+    with locked(folder.lock, "taken"):
+        taker = threading.Thread(target=take)
+        taker.start()
+        assert begin(folder, new=False).name == "2"
+        taker.join()
+
+
+def test_waiting_for_a_coordinator_is_bounded(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "SERVING_SECONDS", 0.2)
+    monkeypatch.setattr(following, "GONE_SECONDS", 0.2)
+    with pytest.raises(ValueError, match="no coordinator serves it"):
+        begin(folder, new=False)
+    held = locked(folder.lock, "taken")
+    held.__enter__()
+    threading.Timer(0.3, lambda: held.__exit__(None, None, None)).start()
+    with pytest.raises(OSError, match="the coordinator is gone"):
+        begin(folder, new=False)
