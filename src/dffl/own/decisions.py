@@ -44,7 +44,8 @@ class Decided:
     def table(self) -> pd.DataFrame:
         """The decisions, and the ranges behind them; a variable may have the name of such a column."""
         names = [f"_{name}" if name in self.decisions else name for name in EXPECTED]
-        return pd.concat([self.decisions, pd.DataFrame(self.ranges, columns=names)], axis=1)
+        rounded = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(self.ranges)  # no range is more exact
+        return pd.concat([self.decisions, pd.DataFrame(rounded, columns=names)], axis=1)
 
     def show(self, console: Console) -> None:
         """Print the first decisions, the ranges, and where all of them are."""
