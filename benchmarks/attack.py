@@ -18,8 +18,9 @@ and all others the shadows. An area under the curve of 0.5 is a guess; TPR is th
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
@@ -30,6 +31,7 @@ from scipy.stats import norm, rankdata
 
 import dffl
 from dffl.cases.privacy.federations import DEMO, FIXED, divided
+from dffl.files import write_text
 from dffl.judging import predicted
 from dffl.randomness import NoiseSource
 from dffl.studies.render import to_markdown
@@ -234,25 +236,34 @@ def membership(shadows: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def main() -> None:
-    """Run all attacks and print two tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shadows", type=int, default=16, help="fits for the attack on membership, at least 4")
-    options = parser.parse_args()
-    if options.shadows < 4:
-        parser.error(f"--shadows must be at least 4, found {options.shadows}")
+def tables(shadows: int) -> Iterator[Table]:
+    """What the attacks found, one table after the other."""
     made = reconstruction()
     cells = [Cell((row["attack"], row["hidden"]), "%", Value(row["percent"])) for _, row in made.iterrows()]
     note = "Of features of samples, in %, means over the clients: 20 with 1 sample, 10 with 50. Fixed units."
-    print(to_markdown(Table("reconstruction", "What one update gives away", ("attack", "hidden"), cells, note)), flush=True)
-    found = membership(options.shadows)
+    yield Table("reconstruction", "What one update gives away", ("attack", "hidden"), cells, note)
+    found = membership(shadows)
     cells = [
         Cell((row["seen"], row["hidden"], str(row["samples"])), column, Value(row[column]))
         for _, row in found.iterrows()
         for column in ("loss", "LiRA", "TPR")
     ]
-    labels, note = ("seen", "hidden", "samples"), "Areas under the curve, and the % of members found at 1 % false alarms."
-    print(to_markdown(Table("membership", f"Was this sample trained on? {options.shadows} fits", labels, cells, note)))
+    note = "Areas under the curve, and the % of members found at 1 % false alarms."
+    yield Table("membership", f"Was this sample trained on? {shadows} fits", ("seen", "hidden", "samples"), cells, note)
+
+
+def main() -> None:
+    """Run all attacks, print two tables, and write them if a folder is named."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shadows", type=int, default=16, help="fits for the attack on membership, at least 4")
+    parser.add_argument("--out", type=Path, help="a folder for the tables, as Markdown")
+    options = parser.parse_args()
+    if options.shadows < 4:
+        parser.error(f"--shadows must be at least 4, found {options.shadows}")
+    for table in tables(options.shadows):
+        print(to_markdown(table), flush=True)
+        if options.out is not None:
+            write_text(options.out / f"{table.name}.md", to_markdown(table))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def test_help_is_quick_because_it_loads_neither_jax_nor_pandas(tmp_path: Path) -
     assert loaded.stdout.strip() == "[]"
     answer = dffl("--help", cwd=tmp_path)
     assert answer.returncode == 0
-    for command in ("demo", "bench", "paper", "advise", "bounds", "advice-study"):
+    for command in ("demo", "bench", "paper", "advise", "bounds", "advice-study", "privacy-study"):
         assert command in answer.stdout
         assert "Example: dffl" in dffl(command, "--help", cwd=tmp_path).stdout
 

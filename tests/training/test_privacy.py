@@ -25,9 +25,11 @@ SETTINGS: dict[str, Any] = {"rounds": 2, "local_epochs": 2, "batch_size": 8, "hi
 SOURCE = NoiseSource(b"0123456789abcdef")
 
 
-def changes(privacy: Any, noise: NoiseSource | None = None) -> dict[str, np.ndarray]:
+def changes(
+    privacy: Any, noise: NoiseSource | None = None, federation: dffl.Federation = FEDERATION
+) -> dict[str, np.ndarray]:
     """How each client's answer to the first order differs from the vector that it was sent."""
-    engine = LoopEngine(FEDERATION, Settings.of(privacy=privacy, **SETTINGS), noise=noise)
+    engine = LoopEngine(federation, Settings.of(privacy=privacy, **SETTINGS), noise=noise)
     sent = {"round": 0, "shared": engine.initial, "rate": 1.0}
     answers = engine.ask(FedAvg(), **sent)
     return {engine.names[some[0]]: fields["vector"][0] - engine.initial for some, fields in answers}
@@ -53,6 +55,13 @@ def test_noise_at_the_site_has_the_promised_size_and_is_each_clients_own() -> No
     assert every.std() == pytest.approx(1, abs=5 / math.sqrt(2 * every.size))
     assert abs(every.mean()) < 5 / math.sqrt(every.size)
     assert abs(np.corrcoef(noise["a"], noise["b"])[0, 1]) < 5 / math.sqrt(noise["a"].size)
+
+
+def test_other_data_have_other_noise() -> None:
+    loud = {"level": "client", "clip": 0.01, "noise": 1e6, "where": "site"}
+    others = dffl.Federation([dffl.Client(one.name, one.x, one.c[::-1], one.set) for one in FEDERATION])
+    one, two = changes(loud)["a"], changes(loud, federation=others)["a"]
+    assert abs(np.corrcoef(one, two)[0, 1]) < 5 / math.sqrt(one.size)  # the difference of two answers has noise in it
 
 
 def test_the_servers_noise_is_not_added_at_the_site() -> None:

@@ -96,7 +96,7 @@ def test_tables_and_figure_say_what_the_rows_say(tmp_path: Path, monkeypatch: py
     assert set(json.loads(shown.stdout)["tables"]) == names
     assert (out / "figures" / "privacy.png").stat().st_size > 10_000
     # Half a study has tables and a figure, too.
-    half = pd.read_parquet(out / "judged" / "rows.parquet").query("start == 0 and liars == 0")
+    half = pd.read_parquet(out / "judged" / "rows.parquet").query("liars == 0 and (start == 0 or method == 'local-tuned')")
     assert [one.name for one in all_tables(half)] == ["epsilon-demo", "epsilon-demo-in-fixed-units"]
     assert draw(half, tmp_path / "half")
 

@@ -6,18 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from matplotlib.ticker import LogLocator
 
 from dffl.cases.privacy.federations import DEMO, REAL
 from dffl.cases.privacy.study import AGGREGATORS, LEVELS, NAIVE, NOTHING, TRAININGS
+from dffl.cases.privacy.tables import in_order
 from dffl.studies.drawing import PALE_INK, WIDE, blank, in_print, note, write_figures
 from dffl.training.methods import colour_of
 
+NAIVE_LINES = {"mean-cost": (":", 0.01), "local": ("--", 0.32), "local-tuned": ("-", 0.55)}
+"""The line of each naive row, and where across the panel its name stands: apart, also where two are equally good."""
 COLOURS = ("#222222", "#E69F00", "#0072B2", "#009E73", "#CC79A7", "#D55E00")
 """Of aggregators, in their order."""
 
 
 def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
     """Above, a panel for each data set and level with epsilon across; below, one for each data set with liars across."""
+    rows = in_order(rows)
     private = rows[rows["liars"] == 0].query("aggregate == 'mean'")
     above = [(data, level) for data in private["data"].unique() for level in LEVELS if _has(private, data, level)]
     below = [str(data) for data in (DEMO, REAL) if (rows["liars"].gt(0) & (rows["data"] == data)).any()]
@@ -38,6 +43,9 @@ def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
             used.add(axes)
         for axes in set(panels.flat) - used:
             axes.set_axis_off()
+        if below:  # beside the last panel, where no line is
+            handles = panels[-1][0].get_legend_handles_labels()
+            panels[-1][min(len(below), columns - 1)].legend(*handles, loc="center left", title="aggregator", alignment="left")
         note(
             figure,
             "Mean relative regret in %, three starts. Above: the points at the right are the same methods with nothing hidden; "
@@ -76,19 +84,25 @@ def _epsilon_panel(axes: Any, rows: pd.DataFrame, data: str, level: str) -> None
         own = _of(means, NOTHING, name)
         if len(own):
             value = float(own.iloc[0])
-            axes.axhline(value, color=PALE_INK, linewidth=0.6, linestyle={"mean-cost": ":", "local": "--"}.get(name, "-"))
-            axes.annotate(name, (0.01, value), xycoords=("axes fraction", "data"), fontsize=5.5, color=PALE_INK, va="bottom")
+            style, place = NAIVE_LINES[name]
+            axes.axhline(value, color=PALE_INK, linewidth=0.6, linestyle=style)
+            axes.annotate(name, (place, value), xycoords=("axes fraction", "data"), fontsize=5.5, color=PALE_INK, va="bottom")
     axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("")
+    _log_heights(axes)
     ticks = [float(value) for value in sorted(rows["epsilon"].dropna().unique())]
     axes.set_xticks([*ticks, right], [*(f"{value:g}" for value in ticks), "no\nprivacy"])
     axes.minorticks_off()
     axes.set_xlabel("epsilon of the whole fit")
     axes.set_ylabel("mean relative regret, %")
-    axes.set_title(f"{data}: {level}", fontsize=7)
+    axes.set_title(f"{data}:\n{level}", fontsize=7)
     axes.legend(fontsize=6)
+
+
+def _log_heights(axes: Any) -> None:
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")
 
 
 def _liars_panel(axes: Any, rows: pd.DataFrame, data: str) -> None:
@@ -99,11 +113,8 @@ def _liars_panel(axes: Any, rows: pd.DataFrame, data: str) -> None:
         if aggregate in worst.index.get_level_values("aggregate"):
             own = worst[aggregate]
             axes.plot(own.index, own, marker="o", color=colour, label=aggregate)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("")
+    _log_heights(axes)
     axes.set_xticks(sorted(set(worst.index.get_level_values("liars"))))
     axes.set_xlabel(f"sites that lie, of {rows['client'].nunique()}")
     axes.set_ylabel("mean relative regret, %")
-    axes.set_title(f"{data}: the worst attack on each aggregator", fontsize=7)
-    axes.legend(fontsize=6)
+    axes.set_title(f"{data}:\nthe worst attack on each aggregator", fontsize=7)

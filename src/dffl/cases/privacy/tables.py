@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 from dffl.cases.leaderboard.study import BLOCK_COLUMNS
-from dffl.cases.privacy.study import DELTA, NAIVE, NOTHING, STARTS
-from dffl.harm import judge_harm
+from dffl.cases.privacy.federations import DEMO, FIXED, REAL
+from dffl.cases.privacy.study import AGGREGATORS, DELTA, LEVELS, LIED_TO, NAIVE, NOTHING, STARTS, TRAININGS
+from dffl.harm import Judgement, judge_harm
 from dffl.studies.tables import Cell, Count, Table, Value
 
 REFERENCE = "local-tuned"
@@ -17,13 +20,29 @@ REFERENCE = "local-tuned"
 def all_tables(rows: pd.DataFrame) -> list[Table]:
     """Two tables for each data set, of what is finished."""
     made = []
-    for data, part in rows.groupby("data", sort=False):
+    for data, part in in_order(rows).groupby("data", sort=False):
         hidden = part[(part["liars"] == 0) & (part["aggregate"] == "mean")]
         made.append(epsilon_table(hidden, str(data)))
         lied_to = part[(part["level"] == NOTHING) & ~part["method"].isin(NAIVE)]
         if lied_to["liars"].any():
             made.append(liars_table(lied_to, str(data)))
     return made
+
+
+ORDER: dict[str, Sequence[str]] = {
+    "data": (DEMO, FIXED, REAL),
+    "level": (NOTHING, *LEVELS),
+    "method": (*NAIVE, *TRAININGS),
+    "aggregate": tuple(AGGREGATORS),
+    "attack": ("", *LIED_TO[DEMO]),
+}
+"""In which tables have their rows."""
+
+
+def in_order(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows in the order of the study, whichever was finished first."""
+    places = {name: {value: place for place, value in enumerate(values)} for name, values in ORDER.items()}
+    return rows.sort_values(list(ORDER), key=lambda column: column.map(places[str(column.name)]), kind="stable")
 
 
 def epsilon_table(rows: pd.DataFrame, data: str) -> Table:
@@ -68,7 +87,7 @@ def liars_table(rows: pd.DataFrame, data: str) -> Table:
     return Table(f"liars-{_slug(data)}", f"Regret against sites that lie: {data}", labels, cells, note)
 
 
-def _numbers(part: pd.DataFrame, own: dict[str, np.ndarray]) -> dict[str, Value]:
+def _numbers(part: pd.DataFrame, own: dict[str, pd.DataFrame]) -> dict[str, Value]:
     clients = 100 * part.groupby("client")["relative_regret"].mean()
     numbers: dict[str, Value] = {}
     if part["noise"].notna().all():
@@ -79,16 +98,22 @@ def _numbers(part: pd.DataFrame, own: dict[str, np.ndarray]) -> dict[str, Value]
         }
     numbers |= {"mean": Value(float(clients.mean())), "worst": Value(float(clients.max()))}
     if part["method"].iloc[0] != REFERENCE:
-        judged = [judge_harm(lost, own[name]) for name, lost in _by_client(part).items() if name in own]
+        judged = [_judged(lost, own[name]) for name, lost in _by_client(part).items() if name in own]
         if judged and all(one.harmed is not None for one in judged):
             numbers["harmed"] = Count(float(sum(bool(one.harmed) for one in judged)))
     return numbers
 
 
-def _by_client(rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """For each client its regrets (starts, blocks)."""
+def _by_client(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """For each client its regrets, a row for each start and a column for each block."""
     columns = [name for name in BLOCK_COLUMNS if name in rows]
-    return {str(name): own.sort_values("start")[columns].to_numpy(float) for name, own in rows.groupby("client", sort=False)}
+    return {str(name): own.set_index("start")[columns] for name, own in rows.groupby("client", sort=False)}
+
+
+def _judged(lost: pd.DataFrame, own: pd.DataFrame) -> Judgement:
+    """A method against the own model, from the starts that both have: a study may be half done."""
+    both = lost.index.intersection(own.index).sort_values()
+    return judge_harm(lost.loc[both].to_numpy(float), own.loc[both].to_numpy(float))
 
 
 def _slug(text: str) -> str:
