@@ -41,7 +41,12 @@ def messages_on_the_wire() -> str:
 
     tables = []
     for direction in (TO_SERVER, TO_SITE):
-        rows = [f"**{direction[0].upper()}{direction[1:]}**", "", "| message | field | holds | what it is |", "|---|---|---|---|"]
+        rows = [
+            f"**{direction[0].upper()}{direction[1:]}**",
+            "",
+            "| message | field | holds | what it is |",
+            "|---|---|---|---|",
+        ]
         for name, kind in KINDS.items():
             if kind.direction == direction:
                 rows.append(f"| **{name}** |  |  | {kind.why} |")

@@ -56,18 +56,35 @@ def create(
 @federation.command()
 def sign(
     folder: FolderPath,
-    request: Annotated[list[Path], typer.Argument(metavar="REQUEST...", help="What sites wrote with `dffl site request`.")],
+    request: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[REQUEST]...", help="What `dffl site request` wrote. Without: write all kits again."),
+    ] = None,
     replace: Annotated[bool, typer.Option(help="Sign a new key for a site that has a kit already.")] = False,
     json_: Json = False,
 ) -> None:
     """Sign the requests of sites, and write the kits that they need to join.
 
+    Without a request, the kits of all sites are written again with the plan as it is now.
+
     Example: dffl federation sign cold-stores harbour.request bakery.request
     """
     with answering():
-        from dffl.deploy.create import sign_requests
+        from dffl.deploy.create import kits_again, sign_requests
 
-        answer(sign_requests(folder, request, replace), json_)
+        answer(sign_requests(folder, request, replace) if request else kits_again(folder), json_)
+
+
+@federation.command()
+def renew(folder: FolderPath, json_: Json = False) -> None:
+    """Make a new certificate of the coordinator: for another two years, or for a new address in the plan.
+
+    Example: dffl federation renew cold-stores
+    """
+    with answering():
+        from dffl.deploy.create import renew as make
+
+        answer(make(folder), json_)
 
 
 @federation.command()
@@ -99,7 +116,7 @@ def train(
         from dffl.deploy.following import RunResult, begin, follow
         from dffl.deploy.plan import read_plan
         from dffl.deploy.server import FAILED
-        from dffl.deploy.state import LOST, Folder
+        from dffl.deploy.state import LOST, STOPPED, Folder
 
         found, plan = Folder(folder), read_plan(folder / "plan.toml")
         run = begin(found, new)
@@ -107,7 +124,7 @@ def train(
         answer(result, json_)
         if result.status == LOST:
             raise typer.Exit(Exit.QUORUM_LOST)
-        if result.status == FAILED:
+        if result.status in (FAILED, STOPPED):
             raise typer.Exit(Exit.FAILED)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from dffl.deploy.credentials import Kit, make_authority, read_request, sign
+from dffl.deploy.credentials import Kit, make_authority, make_server, read_request, sign
 from dffl.deploy.example import TRAINING as EXAMPLE_TRAINING
 from dffl.deploy.example import site_files, write_sites
 from dffl.deploy.network import carrier_version
@@ -17,7 +18,7 @@ from dffl.terminal import command_name
 
 PLAN = """\
 # The plan of a federation: what all sites and the coordinator agree on. Every site has a copy of it in its kit.
-# Nothing in this file is secret. A change of it needs new kits: `dffl federation sign` again.
+# Nothing in this file is secret. After a change of it, `dffl federation sign DIR` writes all kits again, to be sent out.
 
 [federation]
 name = "cold-stores"
@@ -100,6 +101,41 @@ def create(path: Path) -> Said:
     )  # fmt: skip
 
 
+def renew(path: Path) -> Said:
+    """Make a new key and certificate of the server: for another two years, or for the address that the plan has now."""
+    folder, plan = Folder(path), read_plan(path / "plan.toml")
+    _require_secrets(folder)
+    make_server(folder.secrets, plan.hosts)
+    hosts = ", ".join(plan.hosts)
+    lines = [f"wrote {folder.secrets / 'server.crt'}, for {hosts}; kits stay as they are. Start serving again to use it."]
+    return Said(lines, {"certificate": str(folder.secrets / "server.crt"), "hosts": plan.hosts})
+
+
+def _require_secrets(folder: Folder) -> None:
+    if not folder.secrets.is_dir():
+        raise ValueError(f"{folder.path}: has no certificates yet; type dffl federation create {folder.path / 'plan.toml'}")
+
+
+def kits_again(path: Path) -> Said:
+    """Write the kits of all sites again, with the plan as it is now; those of sites that it no longer has are removed."""
+    folder, plan = Folder(path), read_plan(path / "plan.toml")
+    kits = {one.stem: one for one in sorted(folder.kits.glob("*.kit"))}
+    if not kits:
+        raise ValueError(f"{path}: has no kits yet; name the requests of sites to sign them")
+    lines = []
+    for name, kit in kits.items():
+        if name in plan.sites:
+            replace(Kit.read(kit), plan=plan.text).write(kit)
+            lines.append(f"wrote {kit}")
+        else:
+            kit.unlink()
+            lines.append(f"removed {kit}: {name} is no longer among the sites of the plan")
+    missing = [name for name in plan.sites if name not in kits]
+    lines += [f"no kit yet: {', '.join(missing)}"] if missing else []
+    return Said([*lines, "Send the kits to their sites: the plan in them is the one of now."],
+                {"kits": [str(kit) for name, kit in kits.items() if name in plan.sites], "missing": missing})  # fmt: skip
+
+
 def sign_requests(path: Path, requests: Sequence[Path], replace: bool) -> Said:
     """Sign the requests of several sites."""
     made = [sign_request(path, request, replace) for request in requests]
@@ -110,8 +146,7 @@ def sign_requests(path: Path, requests: Sequence[Path], replace: bool) -> Said:
 def sign_request(path: Path, request: Path, replace: bool) -> Said:
     """Sign a site's request; its kit holds the certificate and the plan."""
     folder, plan = Folder(path), read_plan(path / "plan.toml")
-    if not folder.secrets.is_dir():
-        raise ValueError(f"{path}: has no certificates yet; type dffl federation create {path / 'plan.toml'}")
+    _require_secrets(folder)
     name, asked, print_ = read_request(request)
     if name not in plan.sites:
         raise ValueError(f"{request}: {name!r} is not among the sites of the plan ({', '.join(plan.sites)})")

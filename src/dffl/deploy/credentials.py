@@ -19,7 +19,7 @@ from typing import Any
 from dffl.deploy.network import COORDINATOR, Credentials
 from dffl.files import write_whole
 
-YEARS = 2
+YEARS, AUTHORITY_YEARS = 2, 10
 EARLIER = dt.timedelta(days=1)
 """Certificates hold from a day before they were made: clocks differ."""
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,46}[A-Za-z0-9])?")
@@ -36,18 +36,45 @@ def require_site_name(name: Any, where: str) -> str:
 
 def make_authority(folder: Path, title: str, hosts: list[str]) -> None:
     """Write the authority's and the server's keys and certificates into a folder that only its owner can read."""
+    folder.mkdir(mode=0o700, parents=True)
+    key, name = _new_key(), _name(f"dffl {title}"[:60])
+    write_secret(folder / "authority.key", _private(key))
+    _write(folder / "authority.crt", _pem(_certificate(name, key.public_key(), name, key, years=AUTHORITY_YEARS)))
+    make_server(folder, hosts)
+
+
+def make_server(folder: Path, hosts: list[str]) -> None:
+    """Write a new key and certificate of the server, for the names and addresses under which sites may find it."""
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    key = _new_key()
+    authority, signer = _authority(folder)
+    names = x509.SubjectAlternativeName([_host(host) for host in hosts])
+    use = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    signed = _certificate(_name(COORDINATOR), key.public_key(), authority.subject, signer, names, use)
+    write_secret(folder / "server.key", _private(key))
+    _write(folder / "server.crt", _pem(signed))
+
+
+def require_server(folder: Path, hosts: list[str]) -> None:
+    """Refuse a certificate of the server that does not hold today, or that no site would believe at these addresses."""
     from cryptography import x509
 
-    folder.mkdir(mode=0o700, parents=True)
-    authority, server = _new_key(), _new_key()
-    name = _name(f"dffl {title}"[:60])
-    own = _certificate(name, authority.public_key(), name, authority, authority=True)
-    alternatives = [_host(host) for host in hosts]
-    signed = _certificate(_name(COORDINATOR), server.public_key(), name, authority, x509.SubjectAlternativeName(alternatives))
-    write_secret(folder / "authority.key", _private(authority))
-    write_secret(folder / "server.key", _private(server))
-    _write(folder / "authority.crt", _pem(own))
-    _write(folder / "server.crt", _pem(signed))
+    for name in ("authority.crt", "server.crt"):
+        found = x509.load_pem_x509_certificate((folder / name).read_bytes())
+        since, until = found.not_valid_before_utc, found.not_valid_after_utc
+        if not since <= dt.datetime.now(dt.UTC) <= until:
+            fix = "begin again with `dffl federation create`" if name == "authority.crt" else f"type {_renew(folder)}"
+            what = f"holds from {since:%Y-%m-%d} to {until:%Y-%m-%d}, and not now"
+            raise ValueError(f"{folder / name}: {what}; {fix}, or put this machine's clock right")
+    known = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    if lacking := [host for host in hosts if _host(host) not in known]:
+        raise ValueError(f"{folder / 'server.crt'}: is not for {lacking[0]!r}, the address of the plan; type {_renew(folder)}")
+
+
+def _renew(folder: Path) -> str:
+    return f"dffl federation renew {folder.parent}"
 
 
 def server_credentials(folder: Path) -> Credentials:
@@ -87,14 +114,23 @@ def read_request(path: Path) -> tuple[str, Any, str]:
 
 
 def sign(folder: Path, request: Any, name: str) -> bytes:
-    """The certificate for a request, signed by the authority of this folder."""
+    """The certificate for a request, signed by the authority of this folder. No server can be run with it."""
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
+    authority, key = _authority(folder)
+    names = x509.SubjectAlternativeName([x509.DNSName(name)])
+    use = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+    return _pem(_certificate(_name(name), request.public_key(), authority.subject, key, names, use))
+
+
+def _authority(folder: Path) -> tuple[Any, Any]:
+    """The authority's certificate and its private key."""
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
 
-    authority = x509.load_pem_x509_certificate((folder / "authority.crt").read_bytes())
-    key: Any = serialization.load_pem_private_key((folder / "authority.key").read_bytes(), None)
-    names = x509.SubjectAlternativeName([x509.DNSName(name)])
-    return _pem(_certificate(_name(name), request.public_key(), authority.subject, key, names))
+    certificate = x509.load_pem_x509_certificate((folder / "authority.crt").read_bytes())
+    return certificate, serialization.load_pem_private_key((folder / "authority.key").read_bytes(), None)
 
 
 def fingerprint(key: Any) -> str:
@@ -203,11 +239,12 @@ def _host(host: str) -> Any:
         return x509.DNSName(host)
 
 
-def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *more: Any, authority: bool = False) -> Any:
+def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *more: Any, years: int = YEARS) -> Any:
+    """A certificate of somebody; the authority's is its own issuer."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
-    now = dt.datetime.now(dt.UTC)
+    now, authority = dt.datetime.now(dt.UTC), subject == issuer
     made = (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -215,7 +252,7 @@ def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *more: Any, a
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - EARLIER)
-        .not_valid_after(now + dt.timedelta(days=365 * YEARS))
+        .not_valid_after(now + dt.timedelta(days=365 * years))
         .add_extension(x509.BasicConstraints(authority, 0 if authority else None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from dffl.cache import keep_compiled_programs
 from dffl.deploy.coordinator import Coordinator
-from dffl.deploy.credentials import server_credentials
+from dffl.deploy.credentials import require_server, server_credentials
 from dffl.deploy.held_round import QuorumError
 from dffl.deploy.network import COORDINATOR, Link, require_free
 from dffl.deploy.plan import read_plan
@@ -77,6 +77,7 @@ class FederationServer:
         self.plan = read_plan(folder.path / "plan.toml")
         if not (folder.secrets / "server.key").is_file():
             raise ValueError(f"{folder.path}: has no certificates yet; type dffl federation create {folder.path / 'plan.toml'}")
+        require_server(folder.secrets, self.plan.hosts)
         self._stop = ""
 
     def serve(self, shown: Any = print) -> None:

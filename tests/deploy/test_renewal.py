@@ -1,0 +1,89 @@
+"""A changed plan, a renewed certificate, and what a certificate may be used for."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dffl.deploy import credentials
+from dffl.deploy.create import create, init, kits_again, renew, sign_requests
+from dffl.deploy.credentials import Kit, read_request, require_server
+from dffl.deploy.plan import read_plan
+from dffl.deploy.requesting import request
+
+x509 = pytest.importorskip("cryptography.x509")
+pytest.importorskip("nvflare")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A coordinator's folder, with kits for two of its three sites."""
+    made = tmp_path / "coordinator"
+    init(made)
+    create(made / "plan.toml")
+    for name in ("harbour", "plant"):
+        request(name, tmp_path / name)
+    sign_requests(made, [tmp_path / name / f"{name}.request" for name in ("harbour", "plant")], replace=False)
+    return made
+
+
+def changed(folder: Path, before: str, after: str) -> None:
+    path = folder / "plan.toml"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+
+
+def test_kits_are_written_again_with_the_plan_of_now(folder: Path) -> None:
+    before = Kit.read(folder / "kits/harbour.kit")
+    changed(folder, '"plant"]', '"mill"]')
+    said = kits_again(folder)
+    after = Kit.read(folder / "kits/harbour.kit")
+    assert after.plan == read_plan(folder / "plan.toml").text != before.plan
+    assert (after.certificate, after.authority) == (before.certificate, before.authority)
+    assert not (folder / "kits/plant.kit").exists()
+    assert said.values["missing"] == ["bakery", "mill"]
+    after.unpack(folder.parent / "harbour")  # the site's key is the one that it was
+
+
+def test_without_kits_there_is_nothing_to_write_again(tmp_path: Path) -> None:
+    init(tmp_path)
+    create(tmp_path / "plan.toml")
+    with pytest.raises(ValueError, match="no kits yet"):
+        kits_again(tmp_path)
+
+
+def test_a_new_address_needs_a_new_certificate_of_the_server(folder: Path) -> None:
+    require_server(folder / "secrets", read_plan(folder / "plan.toml").hosts)
+    changed(folder, "localhost:8443", "coordinator.example.org:8443")
+    hosts = read_plan(folder / "plan.toml").hosts
+    with pytest.raises(ValueError, match=r"not for 'coordinator.example.org'.*federation renew"):
+        require_server(folder / "secrets", hosts)
+    authority = (folder / "secrets/authority.crt").read_bytes()
+    renew(folder)
+    require_server(folder / "secrets", hosts)
+    assert (folder / "secrets/authority.crt").read_bytes() == authority
+    assert (folder / "secrets/server.key").stat().st_mode & 0o077 == 0
+
+
+def test_a_certificate_of_the_server_that_has_ended_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = read_plan(folder / "plan.toml")
+    with monkeypatch.context() as past:
+        past.setattr(credentials, "EARLIER", dt.timedelta(days=1000))
+        past.setattr(credentials, "_certificate", partial(credentials._certificate, years=-2))
+        renew(folder)
+    with pytest.raises(ValueError, match=r"server.crt: holds from .* and not now; type dffl federation renew"):
+        require_server(folder / "secrets", plan.hosts)
+
+
+def test_no_site_can_pose_as_the_coordinator(folder: Path) -> None:
+    """A site's certificate is for clients only, whatever its name, and the server's for servers only."""
+    use = x509.oid.ExtendedKeyUsageOID
+    _, asked, _ = read_request(folder.parent / "harbour/harbour.request")
+    signed = x509.load_pem_x509_certificate(credentials.sign(folder / "secrets", asked, "localhost"))
+    server = x509.load_pem_x509_certificate((folder / "secrets/server.crt").read_bytes())
+    for certificate, wanted in ((signed, use.CLIENT_AUTH), (server, use.SERVER_AUTH)):
+        assert list(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [wanted]
