@@ -1,4 +1,4 @@
-"""What a deployed round costs: time beyond the sites' own computing, bytes of messages and bytes on the wire, start to first round.
+"""What a deployed round costs: time beyond the sites' own computing, bytes of messages and on the wire, start to first round.
 
     python -m benchmarks.federation                        # 3 sites
     python -m benchmarks.federation --sites 3 --sites 20
@@ -119,7 +119,6 @@ def measured(sites: int, rounds: int) -> dict[str, object]:
         "payload_bytes": payload,
         "message_bytes": round(found.result.bytes_per_site),
         "wire_bytes": round(wire),
-        "wire_bytes_to_first_round": round((bytes_0 - wire * sites * rounds_0) / sites),
         "overhead_seconds": round(found.overhead, 4),
         "overhead_seconds_90_percent": round(float(np.quantile(beyond, 0.9)), 4),
         "start_seconds": round(found.start_seconds, 1),

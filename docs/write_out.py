@@ -1,8 +1,9 @@
 """Write the examples and tables that pages show into the pages, so that Markdown is complete without a build.
 
 A page marks what it shows with ``<!-- from PATH -->`` and ``<!-- end -->``; PATH is relative to the repository. What stands
-between the two is replaced by the file, or by the table that `TABLES` makes of it. What commands of a page print is written by `docs/consoles.py`, what notebooks show by
-`docs/notebooks.py`. ``make docs-write-out`` calls all; tests fail if a page or a notebook differs from what it shows.
+between the two is replaced by the file, or by the table that `TABLES` makes of it. What commands of a page print is written by
+`docs/consoles.py`, what notebooks show by `docs/notebooks.py`. ``make docs-write-out`` calls all; tests fail if a page or a
+notebook differs from what it shows.
 
     python docs/write_out.py                # everything: the commands of some pages, and notebooks, take a minute
     python docs/write_out.py tutorial.md    # one page or notebook

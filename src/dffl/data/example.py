@@ -65,9 +65,10 @@ def write_example(folder: str | Path) -> list[Path]:
         "federation.toml": DESCRIPTION,
         "harbour.csv": past.to_csv(index=False, lineterminator="\n"),
         "plant.csv": days_of("plant")[0].to_csv(index=False, lineterminator="\n"),
+        "plant.mps": _model(),
         "new.csv": new.to_csv(index=False, lineterminator="\n"),
     }
-    paths = [folder / name for name in (*texts, "bakery_slots.csv", "plant.mps", "bakery.parquet")]
+    paths = [folder / name for name in (*texts, "bakery_slots.csv", "bakery.parquet")]
     if there := [path for path in paths if path.exists()]:
         raise ValueError(f"{there[0]}: is there already, and is not overwritten; choose an empty folder")
     if folder.exists() and not folder.is_dir():
@@ -75,7 +76,7 @@ def write_example(folder: str | Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_text(folder / name, text)
-    write_set_files(folder / "bakery_slots.csv", folder / "plant.mps")
+    write_efforts(folder / "bakery_slots.csv")
     write_whole(folder / "bakery.parquet", lambda path: days_of("bakery")[0].to_parquet(path, index=False))
     return paths
 
@@ -87,10 +88,9 @@ def days_of(site: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     return table[:DAYS], table[features][DAYS:]
 
 
-def write_set_files(efforts: Path, model: Path) -> None:
-    """Write the files behind the constraints of the bakery and of the plant."""
-    write_text(efforts, _efforts().to_csv(index=False, lineterminator="\n"))
-    write_text(model, _model())
+def write_efforts(path: Path) -> None:
+    """Write the numbers behind the constraint of the bakery."""
+    write_text(path, _efforts().to_csv(index=False, lineterminator="\n"))
 
 
 def _site(site: str) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dffl.data.example import SITES, days_of, write_set_files
+from dffl.data.example import SITES, days_of, write_efforts
 from dffl.files import write_text
 
 SITE = """\
@@ -20,21 +20,20 @@ sense = "max"                   # it can do without some slots, and gets the pri
 set = { type = "zero-one-knapsack", weights = { file = "slots.csv", column = "effort", by = "slot" }, budget = 20 }
 #                                 ... within 20 units of effort: one number for each slot, in a file of its own.""",
     "plant": """\
-set = { type = "file", path = "plant.mps", predicted = "x_*" }   # its constraints are a model file with start-up costs.""",
+set = { type = "consecutive-hours", run = 3, runs = 2 }   # it runs twice a day, each time for 3 slots on end.""",
 }
 TRAINING = """\
 method = "crossfit"             # any method that can be deployed; its options and the settings of dffl.Settings.
-rounds = 10                     # few, so that the example is quick. The default is 50.
+rounds = 15                     # few, so that the example is quick. The default is 50.
 local_epochs = 3                # passes over its rows that a site makes in a round. The default is 5.
 epochs = [0, 3, 10]             # an option of crossfit: for how long a site may train the shared model further.
-relax = true                    # train without the whole numbers of plant.mps, which is faster; decisions keep them.
 """
 
 
 def site_files(folder: Path) -> list[Path]:
     """The files that `write_sites` writes."""
     own = [folder / name / file for name in SITES for file in ("site.toml", "history.csv", "new.csv")]
-    return [*own, folder / "bakery" / "slots.csv", folder / "plant" / "plant.mps"]
+    return [*own, folder / "bakery" / "slots.csv"]
 
 
 def write_sites(folder: Path) -> list[Path]:
@@ -46,5 +45,5 @@ def write_sites(folder: Path) -> list[Path]:
         past, new = days_of(name)
         for file, table in (("history.csv", past), ("new.csv", new)):
             write_text(home / file, table.to_csv(index=False, lineterminator="\n"))
-    write_set_files(folder / "bakery" / "slots.csv", folder / "plant" / "plant.mps")
+    write_efforts(folder / "bakery" / "slots.csv")
     return site_files(folder)
