@@ -40,9 +40,9 @@ def test_each_site_of_the_example_fits_the_plan(tmp_path: Path, monkeypatch: pyt
 
 def test_nothing_of_an_example_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "bakery").mkdir()
-    (tmp_path / "bakery/slots.csv").write_text("mine")
-    assert "slots.csv: is there already" in typed("federation", "init", str(tmp_path), "--example", code=3)
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["slots.csv"]
+    (tmp_path / "bakery/new.csv").write_text("mine")
+    assert "new.csv: is there already" in typed("federation", "init", str(tmp_path), "--example", code=3)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["new.csv"]
 
 
 def test_the_plan_alone_is_one_that_can_be_read(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_page_runs_from_top_to_bottom(tmp_path: Path) -> None:
     told = [tmp_path / "said.txt", *home.glob("*/serve.txt"), *home.glob("*/join.txt")]
     assert code == 0, "\n".join(f"{path}:\n{path.read_text()[-1500:]}" for path in told)
     rounds = read_ledger(home / "coordinator/runs/1/rounds.jsonl")
-    assert len(rounds) == 75
+    assert len(rounds) == 100
     assert all(set(record.outcomes) == set(SITES) for record in rounds)
     assert {outcome for record in rounds for outcome in record.outcomes.values()} == {ACCEPTED}
     for name in SITES:

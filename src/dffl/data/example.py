@@ -65,10 +65,11 @@ def write_example(folder: str | Path) -> list[Path]:
         "federation.toml": DESCRIPTION,
         "harbour.csv": past.to_csv(index=False, lineterminator="\n"),
         "plant.csv": days_of("plant")[0].to_csv(index=False, lineterminator="\n"),
+        "bakery_slots.csv": _efforts().to_csv(index=False, lineterminator="\n"),
         "plant.mps": _model(),
         "new.csv": new.to_csv(index=False, lineterminator="\n"),
     }
-    paths = [folder / name for name in (*texts, "bakery_slots.csv", "bakery.parquet")]
+    paths = [folder / name for name in (*texts, "bakery.parquet")]
     if there := [path for path in paths if path.exists()]:
         raise ValueError(f"{there[0]}: is there already, and is not overwritten; choose an empty folder")
     if folder.exists() and not folder.is_dir():
@@ -76,7 +77,6 @@ def write_example(folder: str | Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_text(folder / name, text)
-    write_efforts(folder / "bakery_slots.csv")
     write_whole(folder / "bakery.parquet", lambda path: days_of("bakery")[0].to_parquet(path, index=False))
     return paths
 
@@ -86,11 +86,6 @@ def days_of(site: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     table = _site(site)
     features = [name for name in table.columns if not name.startswith("price_")]
     return table[:DAYS], table[features][DAYS:]
-
-
-def write_efforts(path: Path) -> None:
-    """Write the numbers behind the constraint of the bakery."""
-    write_text(path, _efforts().to_csv(index=False, lineterminator="\n"))
 
 
 def _site(site: str) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dffl.data.example import SITES, days_of, write_efforts
+from dffl.data.example import SITES, days_of
 from dffl.files import write_text
 
 SITE = """\
@@ -15,25 +15,20 @@ table = "history.csv"           # paths are relative to this file. Columns are m
 """
 SETS = {
     "harbour": 'set = { type = "top-k", k = 4 } # a cold store: it runs its compressors in the 4 cheapest of 12 slots.',
-    "bakery": """\
-sense = "max"                   # it can do without some slots, and gets the price for each of them ...
-set = { type = "zero-one-knapsack", weights = { file = "slots.csv", column = "effort", by = "slot" }, budget = 20 }
-#                                 ... within 20 units of effort: one number for each slot, in a file of its own.""",
-    "plant": """\
-set = { type = "consecutive-hours", run = 3, runs = 2 }   # it runs twice a day, each time for 3 slots on end.""",
+    "bakery": 'set = { type = "consecutive-hours", run = 3 }   # its ovens run once a day, for 3 slots on end.',
+    "plant": 'set = { type = "consecutive-hours", run = 2, runs = 2 }   # it runs twice a day, for 2 slots on end.',
 }
 TRAINING = """\
 method = "crossfit"             # any method that can be deployed; its options and the settings of dffl.Settings.
-rounds = 15                     # few, so that the example is quick. The default is 50.
-local_epochs = 3                # passes over its rows that a site makes in a round. The default is 5.
-epochs = [0, 3, 10]             # an option of crossfit: for how long a site may train the shared model further.
+rounds = 20                     # few, so that the example is quick. The default is 50.
+local_epochs = 5                # passes over its rows that a site makes in a round.
+epochs = [0, 3, 10, 30]         # an option of crossfit: for how long a site may train the shared model further.
 """
 
 
 def site_files(folder: Path) -> list[Path]:
     """The files that `write_sites` writes."""
-    own = [folder / name / file for name in SITES for file in ("site.toml", "history.csv", "new.csv")]
-    return [*own, folder / "bakery" / "slots.csv"]
+    return [folder / name / file for name in SITES for file in ("site.toml", "history.csv", "new.csv")]
 
 
 def write_sites(folder: Path) -> list[Path]:
@@ -45,5 +40,4 @@ def write_sites(folder: Path) -> list[Path]:
         past, new = days_of(name)
         for file, table in (("history.csv", past), ("new.csv", new)):
             write_text(home / file, table.to_csv(index=False, lineterminator="\n"))
-    write_efforts(folder / "bakery" / "slots.csv")
     return site_files(folder)
