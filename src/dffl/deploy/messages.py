@@ -76,6 +76,7 @@ KINDS: dict[str, Kind] = {
         "instance": Field("text", "that of the join which it answers"),
         "accepted": Field("flag", "whether the site may take part"), "why": Field("text", "if not, why"),
     }),
+    "rejoin": Kind(TO_SITE, "a site that was taken for dead has given a sign of life, and may offer itself again", {}),
     "open": Kind(TO_SITE, "a run begins, or goes on", {"run": RUN}),
     "units": Kind(TO_SITE, "units of all sites together, if the plan pools statistics", {
         "run": RUN, "units": Field("arrays", "mean and scale of each feature, scale of the costs"),
