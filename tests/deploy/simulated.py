@@ -27,6 +27,8 @@ from dffl.deploy.plan import Plan
 from dffl.deploy.state import RunState
 
 LOG = logging.getLogger("dffl.tests.deploy")
+LOG.propagate = False
+LOG.addHandler(logging.NullHandler())
 COMPUTING = 0.05
 """Seconds that a simulated site takes."""
 

@@ -87,7 +87,8 @@ def where(order: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def before_honest(fault: Fault) -> Fault:
     def both(site: SimulatedSite, order: dict[str, Any]) -> None:
-        fault(site, order)
+        if site.orders[order["job"], order["round"]] == 1:
+            fault(site, order)
         site.answer(order, after=0.2)
 
     return both
@@ -108,7 +109,7 @@ def not_joined(site: SimulatedSite, order: dict[str, Any]) -> None:
     """It leaves, answers all the same, and joins again: the second order gets an honest answer."""
     if site.orders[order["job"], order["round"]] == 1:
         site.send("leave")
-        site.answer(order, fields={"vector": site.update(order)["vector"] + 1})
+        site.answer(order, after=0.0, fields={"vector": site.update(order)["vector"] + 1})
         site.network.at(0.5, lambda: site.join())
     else:
         site.answer(order)
