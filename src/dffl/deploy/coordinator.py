@@ -13,18 +13,16 @@ import numpy as np
 
 from dffl.deploy.credentials import kept_secret
 from dffl.deploy.held_round import HeldRound, QuorumError
-from dffl.deploy.ledger import Ledger
+from dffl.deploy.ledger import DEAD, Ledger
 from dffl.deploy.network import Link
 from dffl.deploy.plan import Plan
 from dffl.deploy.reception import Reception, StopRequestedError
 from dffl.deploy.rounds import Rounds
 from dffl.deploy.site_run import Jobs, federated_jobs, stand_in
 from dffl.deploy.sites import SiteView
-from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, RunState, say
-from dffl.predictor import Normaliser
+from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, RunState, flat_units, say
 from dffl.randomness import NoiseSource
 from dffl.training.engines.base import Engine, Fields
-from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.trainers.federated import Federated, ServerState
 from dffl.training.units import pooled
 
@@ -42,18 +40,20 @@ class Coordinator(Reception):
         self._ledger: Ledger
         self._held: HeldRound | None = None
         self._order: Callable[[str], None]
-        self._shared_units: dict[str, Normaliser] = {}
+        self._path: Path
+        self._trainings = 0
 
     # A whole run.
 
     def train(self, folder: Path) -> RunState:
         """Hold a run from where its folder says it is, to its end."""
-        path = folder / "state.dffl"
+        path = self._path = folder / "state.dffl"
         run = self.run = RunState.read(path) if path.exists() else RunState.new(self.plan.digest)
         if run.plan != self.plan.digest:
             self.run = None
             raise ValueError(f"{folder}: belongs to another plan; begin a new run, or put the plan back as it was")
-        jobs, self._shared_units = self._jobs(), {}
+        jobs = self._jobs()
+        self._trainings, self.columns = len(jobs), run.columns
         self._ledger = Ledger(folder / "rounds.jsonl")
         self._ledger.keep_before(run.job, run.state.round if run.state is not None else 0)
         run.write(path)
@@ -85,7 +85,8 @@ class Coordinator(Reception):
     def serve_finished(self, folder: Path) -> None:
         """Hand the models of a run that is over to sites that come late."""
         self.run, self._ledger = RunState.read(folder / "state.dffl"), Ledger(folder / "rounds.jsonl")
-        self.status = FINISHED
+        self.status, self._path, self._trainings = FINISHED, folder / "state.dffl", len(self.run.finals)
+        self.columns = self.run.columns
 
     def _end(self, folder: Path, status: str, why: str) -> None:
         assert self.run is not None
@@ -95,7 +96,7 @@ class Coordinator(Reception):
 
     def abandon(self, why: str) -> None:
         """End the run for the sites that are there."""
-        self.status, self.run = WAITING, None
+        self.status, self.run, self.columns = WAITING, None, ""
         for site in self.sites.values():
             if site.joined:
                 self.send(site.name, "stop", why=why)
@@ -109,9 +110,9 @@ class Coordinator(Reception):
         return sum(trainer.planned(self.plan.settings).rounds for trainer, _ in jobs.values())
 
     def _wait_for_sites(self, run: RunState) -> None:
-        """Wait for all sites, or for those of the last round if a run goes on; with a quorum it begins when time is up."""
-        last = self._ledger.records[-1] if self._ledger.records else None
-        wanted = set(self.plan.sites if last is None else last.accepted)
+        """Wait for all sites that were not dead when they were last asked; with a quorum it begins when time is up."""
+        last = {name: outcome for record in self._ledger.records for name, outcome in record.outcomes.items()}
+        wanted = {name for name in self.plan.sites if last.get(name) != DEAD}
         needed, patience = max(math.ceil(self.plan.quorum * len(self.plan.sites) - 1e-9), 1), self.plan.patience.join
         deadline = time.monotonic() + patience
         while not all(self.sites[name].here(run.run) for name in wanted):
@@ -123,25 +124,23 @@ class Coordinator(Reception):
                     raise QuorumError(f"{what}; missing: {', '.join(missing)}")
                 break
             self.step()
+        run.columns = self.columns = self.agreed_columns
         if self.plan.pools:
             self._pool_units(run)
+        run.write(self._path)
 
     def _pool_units(self, run: RunState) -> None:
-        """Send everybody the units of all sites together."""
-        there = [site for site in self.sites.values() if site.here(run.run)]
+        """Send everybody the units of all sites together. In a run that goes on they stay what they are, whoever is there."""
+        there = [site for site in self.sites.values() if site.here(run.run)] if not run.units else []
         for part in sorted({part for site in there for part in site.units}):
             own = [(site.units[part], site.name, site.counts[f"part {part}"]) for site in there if part in site.units]
             units, names, counts = (list(column) for column in zip(*own, strict=True))
-            self._shared_units[part] = pooled(units, names, counts, self.plan.settings, self.plan.dimension)
+            run.units[part] = pooled(units, names, counts, self.plan.settings, self.plan.dimension)
         for site in there:
             self._send_units(site.name, run)
 
     def _send_units(self, name: str, run: RunState) -> None:
-        units = {
-            part: {key: np.asarray(getattr(unit, key)) for key in UNIT_FIELDS} for part, unit in self._shared_units.items()
-        }
-        arrays = {f"{part}/{key}": array for part, own in units.items() for key, array in own.items()}
-        self.send(name, "units", run=run.run, units=arrays)
+        self.send(name, "units", run=run.run, units=flat_units(run.units))
 
     def _hand_over(self, run: RunState) -> None:
         """Give every site the shared models, and wait until those that are there have a model of their own."""
@@ -174,7 +173,10 @@ class Coordinator(Reception):
         if run is None or values["run"] != run.run:
             self.log.info("%s: %r of another run is left out", site.name, kind)
         elif kind == "opened":
-            if (why := self.opened(site, run.run, values)) is None:
+            if (why := self.opened(site, run, self._trainings, values)) is None:
+                if site.name not in run.counts:
+                    run.counts[site.name] = site.counts
+                    run.write(self._path)
                 self._go_on(site, run)
             else:  # nobody waits for a site that cannot take part
                 self.log.warning("%s: refused: %s", site.name, why)
@@ -200,7 +202,7 @@ class Coordinator(Reception):
 
     def _go_on(self, site: SiteView, run: RunState) -> None:
         """A site can be sent what it is waited for."""
-        if self._shared_units:
+        if run.units:
             self._send_units(site.name, run)
         if self.status == FINISHED:
             self._send_finish(site.name, run)
@@ -211,7 +213,8 @@ class Coordinator(Reception):
 
     def counts(self, place: int) -> np.ndarray:
         """Each site's number of samples in a training; 0 for one that was not there yet."""
-        return np.array([self.sites[name].counts.get(str(place), 0) for name in self.plan.sites])
+        assert self.run is not None
+        return np.array([self.run.counts.get(name, {}).get(str(place), 0) for name in self.plan.sites])
 
     def hold(
         self,

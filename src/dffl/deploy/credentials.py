@@ -167,7 +167,7 @@ class Kit:
             kit = cls(**found)
             if not all(isinstance(value, str) for value in found.values()):
                 raise ValueError("a value is no text")
-            certificate = kit._certificate()
+            certificate = kit._checked()
         except FileNotFoundError:
             raise ValueError(f"{path}: there is no such file; the coordinator makes it with `dffl federation sign`") from None
         except (ValueError, TypeError, RecursionError) as error:
@@ -184,6 +184,20 @@ class Kit:
 
         return x509.load_pem_x509_certificate(self.certificate.encode())
 
+    def _checked(self) -> Any:
+        """The certificate, if it carries the site's name and the authority in the kit has signed it."""
+        from cryptography import x509
+        from cryptography.exceptions import InvalidSignature
+
+        certificate, authority = self._certificate(), x509.load_pem_x509_certificate(self.authority.encode())
+        if [one.value for one in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)] != [self.name]:
+            raise ValueError(f"its certificate is not one of {self.name!r:.60}")
+        try:
+            certificate.verify_directly_issued_by(authority)
+        except InvalidSignature:
+            raise ValueError("its certificate is not signed by the authority in it") from None
+        return certificate
+
     def unpack(self, folder: Path) -> Credentials:
         """Write the certificates beside the site's own key, which must be the one that they were made for."""
         key = folder / "site.key"
@@ -192,7 +206,10 @@ class Kit:
             raise ValueError(f"{folder}: has no site.key, the private key behind this kit; {fix}")
         from cryptography.hazmat.primitives import serialization
 
-        own: Any = serialization.load_pem_private_key(key.read_bytes(), None)
+        try:
+            own: Any = serialization.load_pem_private_key(key.read_bytes(), None)
+        except (ValueError, TypeError):
+            raise ValueError(f"{key}: is no private key of `dffl site request`, or was changed") from None
         if own.public_key() != self._certificate().public_key():
             raise ValueError(f"{folder}: its key is not the one that the kit of {self.name!r} was made for; use that folder")
         if os.name == "posix" and key.stat().st_mode & 0o077:

@@ -83,7 +83,7 @@ class HeldRound:
         scalars = values["scalars"]
         if why is not None:
             return why
-        if values["count"] != count:
+        if values["count"] != count or count < 1:
             return f"it counts {values['count']} samples, and said {count} before"
         if any(np.abs(array).max(initial=0.0) > self.plan.largest_parameter for array in values["fields"].values()):
             return f"a number in it is larger than {self.plan.largest_parameter:g}"

@@ -80,15 +80,15 @@ def read_ledger(path: Path) -> list[RoundRecord]:
     if not path.exists():
         return []
     records = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")):
-        if not line:
-            continue
+    *lines, last = path.read_bytes().split(b"\n")
+    for number, line in enumerate([*lines, last], start=1):
         try:
-            records.append(RoundRecord(**json.loads(line)))
+            if line:
+                records.append(RoundRecord(**json.loads(line)))
         except (ValueError, TypeError):
-            if number == path.read_text(encoding="utf-8").count("\n"):
+            if number > len(lines):
                 break  # the machine stopped while it was written
-            raise ValueError(f"{path}, line {number + 1}: is damaged; the record of this run cannot be trusted") from None
+            raise ValueError(f"{path}, line {number}: is damaged; the record of this run cannot be trusted") from None
     return records
 
 

@@ -17,6 +17,7 @@ PROTOCOL = 1
 """Raised with every change that an older side would misread."""
 DTYPES = ("float32", "float64", "int32", "int64")
 MOST_HEADER = 1 << 16
+MOST_TEXT = 2000
 TO_SERVER, TO_SITE = "site to coordinator", "coordinator to site"
 
 
@@ -75,6 +76,7 @@ KINDS: dict[str, Kind] = {
         "instance": Field("text", "that of the join which it answers"),
         "accepted": Field("flag", "whether the site may take part"), "why": Field("text", "if not, why"),
     }),
+    "rejoin": Kind(TO_SITE, "a site that was taken for dead has given a sign of life, and may offer itself again", {}),
     "open": Kind(TO_SITE, "a run begins, or goes on", {"run": RUN}),
     "units": Kind(TO_SITE, "units of all sites together, if the plan pools statistics", {
         "run": RUN, "units": Field("arrays", "mean and scale of each feature, scale of the costs"),
@@ -113,7 +115,7 @@ def encode(kind: str, **values: Any) -> bytes:
         if known[name].holds == "arrays":
             arrays += [(name, inner, np.asarray(array, order="C")) for inner, array in value.items()]
         else:
-            plain[name] = value
+            plain[name] = value[:MOST_TEXT] if known[name].holds == "text" else value
     listed = [[name, inner, array.dtype.name, list(array.shape)] for name, inner, array in arrays]
     header = json.dumps({"kind": kind, "plain": plain, "arrays": listed}, separators=(",", ":"), allow_nan=False).encode()
     return b"".join([len(header).to_bytes(4, "little"), header, *(array.tobytes() for _, _, array in arrays)])
@@ -127,46 +129,40 @@ def decode(content: bytes, direction: str) -> Message:
         header = json.loads(bytes(content[4 : 4 + size]).decode())
         kind, plain, listed = header["kind"], header["plain"], header["arrays"]
         known = KINDS[kind]
-        assert known.direction == direction
-        assert isinstance(plain, dict)
+        _require(known.direction == direction and isinstance(plain, dict))
         values = {name: _plain(known.fields[name].holds, value) for name, value in plain.items()}
         values |= {name: {} for name, field in known.fields.items() if field.holds == "arrays"}
         start = 4 + size
         for name, inner, dtype, shape in listed:
-            assert known.fields[name].holds == "arrays"
-            assert isinstance(inner, str)
-            assert inner not in values[name]
-            assert dtype in DTYPES
-            assert len(shape) <= 3
-            assert all(type(one) is int and one >= 0 for one in shape)
-            count = math.prod(shape)
-            end = start + count * np.dtype(dtype).itemsize
-            assert end <= len(content)
+            _require(known.fields[name].holds == "arrays" and isinstance(inner, str) and inner not in values[name])
+            _require(dtype in DTYPES and len(shape) <= 3 and all(type(one) is int and 0 <= one < 2**53 for one in shape))
+            end = start + math.prod(shape) * np.dtype(dtype).itemsize
+            _require(end <= len(content))
             values[name][inner] = np.frombuffer(content[start:end], dtype).reshape(shape)
             start = end
-        assert start == len(content)
-        assert set(values) == set(known.fields)
-    except (AssertionError, KeyError, TypeError, ValueError, RecursionError):
+        _require(start == len(content) and set(values) == set(known.fields))
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         raise ValueError("a message whose form is wrong") from None
     return Message(kind, values)
 
 
+def _require(right: bool) -> None:
+    """Refuse a message; not by `assert`, which Python leaves out on request."""
+    if not right:
+        raise ValueError
+
+
 def _plain(holds: str, value: Any) -> Any:
-    """A plain value of this kind, or an assertion fails."""
+    """A plain value of this kind, or a refusal."""
     if holds == "int":
-        assert type(value) is int
-        assert abs(value) < 2**53
+        _require(type(value) is int and abs(value) < 2**53)
     elif holds == "float":
-        assert type(value) in (int, float)
-        assert math.isfinite(value)
+        _require(type(value) in (int, float) and math.isfinite(value))
     elif holds == "flag":
-        assert type(value) is bool
+        _require(type(value) is bool)
     elif holds == "text":
-        assert type(value) is str
-        assert len(value) <= 2000
+        _require(type(value) is str and len(value) <= MOST_TEXT)
     else:
-        assert holds == "counts"
-        assert type(value) is dict
-        assert len(value) <= 10**4
-        assert all(type(one) is int and 0 <= one < 2**53 for one in value.values())
+        _require(holds == "counts" and type(value) is dict and len(value) <= 10**4)
+        _require(all(type(one) is int and 0 <= one < 2**53 for one in value.values()))
     return value

@@ -23,6 +23,7 @@ from dffl.deploy.network import COORDINATOR, Event, Link, carrier_version
 from dffl.deploy.plan import Plan
 from dffl.deploy.site_run import Jobs, SiteRun, federated_jobs
 from dffl.deploy.site_state import Finals, SiteState
+from dffl.deploy.state import deep_units
 from dffl.federation import Client
 from dffl.fitting import Fit, perform
 from dffl.predictor import Normaliser
@@ -32,6 +33,8 @@ from dffl.training.trainers.federated import ServerState
 
 BEAT = 1.0
 """Seconds between two signs of life."""
+AGAIN = 10.0
+"""Seconds after which a site that got no answer offers itself again."""
 
 
 class RefusedError(ValueError):
@@ -59,7 +62,8 @@ class Participant:
         self._joined = threading.Event()
         self._over = threading.Event()
         self._beats = threading.Thread(target=self._beat, name="dffl beat", daemon=True)
-        self._alone_since = time.monotonic()
+        self._connected = False
+        self._alone_since = self._offered = time.monotonic()
         self._backlog: deque[Message] = deque()
         self._run: SiteRun | None = None
         self._jobs: Jobs = {}
@@ -128,14 +132,26 @@ class Participant:
         if event.peer != COORDINATOR:
             return
         if event.what == "up":
+            self._connected = True
             self._offer()
         elif event.what == "down":
             self.log.info("the connection to the coordinator is lost; it is tried again")
-            self._joined.clear()
-            self._backlog.clear()
-            self._alone_since = time.monotonic()
-        elif (message := self._read(event.content)) is not None and message.kind != "welcome":
+            self._connected = False
+            self._alone()
+        elif (message := self._read(event.content)) is None or message.kind == "welcome":
+            return
+        elif message.kind == "rejoin":
+            self.log.info("the coordinator had taken this site for dead; it offers itself again")
+            self._alone()
+            self._offer()
+        else:
             self._backlog.append(message)
+
+    def _alone(self) -> None:
+        """Not joined any more; what was asked before does not count."""
+        self._joined.clear()
+        self._backlog.clear()
+        self._alone_since = time.monotonic()
 
     def _read(self, content: bytes) -> Message | None:
         try:
@@ -154,6 +170,7 @@ class Participant:
         return message
 
     def _offer(self) -> None:
+        self._offered = time.monotonic()
         names = Agreement(tuple(self.client.feature_names or ()), tuple(self.client.cost_names or ()))
         self._send(
             "join", protocol=PROTOCOL, dffl=dffl.__version__, carrier=carrier_version(), plan=self.plan.digest,
@@ -161,8 +178,10 @@ class Participant:
         )  # fmt: skip
 
     def _give_up(self) -> None:
-        most = max(self.plan.patience.join, self.plan.patience.quorum)
-        if time.monotonic() - self._alone_since > most:
+        most, now = max(self.plan.patience.join, self.plan.patience.quorum), time.monotonic()
+        if self._connected and now - self._offered > AGAIN:
+            self._offer()
+        if now - self._alone_since > most:
             fix = "ask whether it runs, and whether a firewall lets this machine dial out to it"
             raise UnreachableError(f"no coordinator at {self.plan.address} for {most:.0f} s; {fix}; join again to go on")
 
@@ -194,11 +213,7 @@ class Participant:
     def _take_units(self, values: dict[str, Any]) -> None:
         if self._run is None or values["run"] != self.state.run:
             return
-        found: dict[str, dict[str, np.ndarray]] = {}
-        for name, array in values["units"].items():
-            part, _, key = name.rpartition("/")
-            found.setdefault(part, {})[key] = array
-        self._run.use_units({part: Normaliser(**own) for part, own in found.items()})
+        self._run.use_units({part: Normaliser(**own) for part, own in deep_units(values["units"]).items()})
         self.state.keep_units(self._run.shared_units)
 
     def _answer(self, order: dict[str, Any]) -> None:

@@ -96,7 +96,8 @@ class Plan:
 
 def read_plan(path: Path) -> Plan:
     """Read and check a plan; all problems are raised at once."""
-    return plan_of(path, path.read_text(encoding="utf-8-sig") if path.is_file() else "", parse(path))
+    content = parse(path)
+    return plan_of(path, path.read_text(encoding="utf-8-sig"), content)
 
 
 def plan_of(path: Path, text: str, content: Mapping[str, Any]) -> Plan:

@@ -18,8 +18,8 @@ from dffl.deploy.messages import PROTOCOL, TO_SERVER, decode, encode
 from dffl.deploy.network import Event, Link, carrier_version
 from dffl.deploy.plan import Plan
 from dffl.deploy.sites import SiteView
+from dffl.deploy.state import RunState, deep_units
 from dffl.predictor import Normaliser
-from dffl.training.engines.processes import UNIT_FIELDS
 
 TICK = 0.2
 """Seconds between two looks at the clock while nothing arrives."""
@@ -41,7 +41,7 @@ class Reception(ABC):
         self.plan, self.link, self.log, self._stop = plan, link, log, stop
         self.sites = {name: SiteView(name) for name in plan.sites}
         self.columns = ""
-        """The digest of the columns of the first site that joined; the others must have the same."""
+        """The digest of the columns of the run under way; all sites must have these."""
         self.traffic: set[tuple[str, str]] = set()
         """The kinds and fields of all messages that were sent or taken: the list in the docs is compared with it."""
 
@@ -110,7 +110,9 @@ class Reception(ABC):
         elif kind == "leave":
             site.lost()
         elif not site.joined:
-            if kind != "beat":
+            if kind == "beat":  # it was paused for a while, or another process under its name has gone
+                self.send(site.name, "rejoin")
+            else:
                 self.log.warning("%s: sent %r before it joined", site.name, kind)
         elif kind != "beat":
             self.said(site, kind, values, len(content))
@@ -125,7 +127,7 @@ class Reception(ABC):
             return
         site.joined, site.away_since, site.rows, site.instance = True, None, offer["rows"], offer["instance"]
         site.opened = ""
-        self.columns = self.columns or offer["columns"]
+        site.columns = offer["columns"]
         self.log.info("%s: joined with %d rows", site.name, site.rows)
         self.send(site.name, "welcome", **welcome)
         self.joined(site)
@@ -146,26 +148,38 @@ class Reception(ABC):
         apart = offer["time"] - time.time()
         if abs(apart) > self.plan.clock_seconds:
             return f"this site's clock is {abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} the coordinator's; set it"
-        if self.columns not in ("", offer["columns"]):
+        if self.agreed_columns not in ("", offer["columns"]):
             return "this site's feature and cost columns are others, or in another order, than those of the sites before it"
         if not self.plan.min_rows <= offer["rows"] < MOST_ROWS:
             return f"this site has {offer['rows']} training rows, the plan asks for {self.plan.min_rows}"
         return None
 
-    def opened(self, site: SiteView, run: str, values: dict[str, Any]) -> str | None:
+    def opened(self, site: SiteView, run: RunState, trainings: int, values: dict[str, Any]) -> str | None:
         """A site has laid out its samples for a run; why what it says of them cannot be true, if it cannot."""
-        counts, units = values["counts"], values["units"]
+        counts, found = values["counts"], deep_units(values["units"]) if self.plan.pools else {}
+        if not {str(place) for place in range(trainings)} <= set(counts):
+            return f"it does not say how many samples it has in each of the {trainings} trainings"
         if any(count < 1 or count > site.rows for count in counts.values()):
             return "a number of samples is not between 1 and the site's rows"
-        found: dict[str, dict[str, np.ndarray]] = {}
-        for name, array in units.items() if self.plan.pools else ():
-            part, _, key = name.rpartition("/")
-            found.setdefault(part, {})[key] = array
-        shapes = {"x_mean": (self.plan.inputs,), "x_scale": (self.plan.inputs,), "c_scale": ()}
-        for part, own in found.items():
-            right = {key: array.shape for key, array in own.items()} == shapes and f"part {part}" in counts
-            if not right or not all(np.isfinite(array).all() for array in own.values()) or np.any(own["x_scale"] <= 0):
-                return "its units are not finite, or of another shape"
-        site.counts, site.opened = counts, run
-        site.units = {part: Normaliser(**{key: own[key] for key in UNIT_FIELDS}) for part, own in found.items()}
+        if run.counts.get(site.name, counts) != counts:
+            return "its numbers of samples are others than before in this run; `dffl federation train --new` begins a new one"
+        if self.plan.pools and {f"part {part}" for part in found} != {name for name in counts if name.startswith("part ")}:
+            return "its units are not those of all the parts of its samples"
+        for own in found.values():
+            if {key: array.shape for key, array in own.items()} != self._unit_shapes:
+                return "its units have another shape than the columns of the plan"
+            scales = np.append(own["x_scale"], own["c_scale"])
+            if not all(np.isfinite(array).all() for array in own.values()) or np.any(scales <= 0):
+                return "its units are not finite, or a scale is not above 0"
+        site.counts, site.opened = counts, run.run
+        site.units = {part: Normaliser(**own) for part, own in found.items()}
         return None
+
+    @property
+    def agreed_columns(self) -> str:
+        """The digest of the columns of the run or, before there is one, of the sites that are there."""
+        return self.columns or next((site.columns for site in self.sites.values() if site.joined), "")
+
+    @property
+    def _unit_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"x_mean": (self.plan.inputs,), "x_scale": (self.plan.inputs,), "c_scale": ()}

@@ -63,6 +63,7 @@ class Rounds:
         arrays = {name: np.asarray(value) for name, value in sent.items() if name not in ("round", "rate")}
         rate = float(sent["rate"])
         accepted = self._coordinator.hold(self._place, trainer, engine, self._state, names, arrays, rate)
+        engine.counts = self._coordinator.counts(self._place)  # also of sites that came in this round
         for name, fields in accepted.items():
             place = engine.names.index(name)
             yield ClientAnswers(np.array([place]), {key: value[None] for key, value in fields.items()})

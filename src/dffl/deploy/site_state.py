@@ -11,12 +11,11 @@ import numpy as np
 
 from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.deploy.credentials import kept_secret
-from dffl.deploy.state import deep, flat
+from dffl.deploy.state import deep, deep_units, flat, flat_units
 from dffl.files import write_text, write_whole
 from dffl.predictor import Normaliser
 from dffl.randomness import NoiseSource
 from dffl.training.engines.base import Fields
-from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.trainers.federated import ServerState
 
 FORMAT = "dffl-site-1"
@@ -89,16 +88,10 @@ class SiteState:
         return {name.removeprefix(start): array for name, array in self._read(f"kept-{job}").items() if name.startswith(start)}
 
     def keep_units(self, units: Mapping[str, Normaliser]) -> None:
-        self._write(
-            "units", {f"{part}/{key}": np.asarray(getattr(unit, key)) for part, unit in units.items() for key in UNIT_FIELDS}
-        )
+        self._write("units", flat_units(units))
 
     def units(self) -> dict[str, Normaliser]:
-        found: dict[str, dict[str, np.ndarray]] = {}
-        for name, array in self._read("units").items():
-            part, _, key = name.rpartition("/")
-            found.setdefault(part, {})[key] = array
-        return {part: Normaliser(**own) for part, own in found.items()}
+        return {part: Normaliser(**own) for part, own in deep_units(self._read("units")).items()}
 
     def keep_finals(self, finals: Finals) -> None:
         """Keep the shared models: from here on the site needs nobody."""

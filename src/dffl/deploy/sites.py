@@ -21,10 +21,12 @@ class SiteView:
     seen: float = 0.0
     """When it last gave a sign of life."""
     away_since: float | None = None
-    """When it was last lost; None while it is there, and before it was ever there."""
+    """When it last gave a sign of life before it was lost; None while it is there, and before it was ever there."""
     opened: str = ""
     """The run for which it has laid out its samples."""
     rows: int = 0
+    columns: str = ""
+    """The digest of its columns."""
     counts: dict[str, int] = field(default_factory=dict)
     """For each training the number of its samples that train."""
     units: dict[str, Normaliser] = field(default_factory=dict)
@@ -40,7 +42,7 @@ class SiteView:
     def lost(self) -> None:
         """It is gone, until it joins again."""
         if self.joined or self.connected:
-            self.away_since = time.monotonic()
+            self.away_since = self.seen
         self.connected = self.joined = False
         self.opened = ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 
 from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.files import write_text, write_whole
+from dffl.predictor import Normaliser
+from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.trainers.federated import ServerState
 
 FORMAT = "dffl-run-1"
@@ -31,6 +34,10 @@ class RunState:
     finals: list[ServerState] = field(default_factory=list)
     columns: str = ""
     """The digest of the columns that all sites have."""
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    """For each site that has been there its numbers of samples: they weigh its updates, and must not change in a run."""
+    units: dict[str, Normaliser] = field(default_factory=dict)
+    """The units of all sites together, once they are pooled."""
 
     @classmethod
     def new(cls, plan: str) -> RunState:
@@ -39,11 +46,12 @@ class RunState:
     def write(self, path: Path) -> None:
         """Write it whole or not at all."""
         about = {"format": FORMAT, "run": self.run, "plan": self.plan, "job": self.job, "columns": self.columns,
-                 "under_way": self.state is not None, "finals": len(self.finals)}  # fmt: skip
+                 "counts": self.counts, "under_way": self.state is not None, "finals": len(self.finals)}  # fmt: skip
         members = {"about.json": json.dumps(about).encode()}
         states = [*self.finals, *([self.state] if self.state is not None else [])]
         for place, state in enumerate(states):
             members |= {f"{place}/{name}": packed(array) for name, array in flat(state).items()}
+        members |= {f"units/{name}": packed(array) for name, array in flat_units(self.units).items()}
         write_whole(path, lambda where: write(where, members), mode=0o600)
 
     @classmethod
@@ -54,13 +62,14 @@ class RunState:
             about = json.loads(members.pop("about.json"))
             if not sealed or about["format"] != FORMAT:
                 raise ValueError(f"its format is {about['format']!r:.60}")
-            arrays: dict[int, dict[str, np.ndarray]] = {}
+            arrays: dict[str, dict[str, np.ndarray]] = {}
             for entry, content in members.items():
                 place, _, name = entry.partition("/")
-                arrays.setdefault(int(place), {})[name] = unpacked(content)
-            states = [deep(arrays[place]) for place in range(about["finals"] + about["under_way"])]
+                arrays.setdefault(place, {})[name] = unpacked(content)
+            states = [deep(arrays[str(place)]) for place in range(about["finals"] + about["under_way"])]
             under_way = states.pop() if about["under_way"] else None
-            return cls(about["run"], about["plan"], about["job"], under_way, states, about["columns"])
+            units = {part: Normaliser(**own) for part, own in deep_units(arrays.get("units", {})).items()}
+            return cls(about["run"], about["plan"], about["job"], under_way, states, about["columns"], about["counts"], units)
         except Exception as error:  # a file that was edited can break anything that is built from it
             raise ValueError(f"{path}: cannot be read as the state of a run ({in_one_line(error)})") from None
 
@@ -75,6 +84,20 @@ def deep(arrays: dict[str, np.ndarray]) -> ServerState:
     """The state that `flat` made arrays of."""
     memory = {name.removeprefix("memory/"): value for name, value in arrays.items() if name.startswith("memory/")}
     return ServerState(int(arrays["round"]), arrays["shared"], memory)
+
+
+def flat_units(units: Mapping[str, Normaliser]) -> dict[str, np.ndarray]:
+    """The units of each part of the samples as named arrays."""
+    return {f"{part}/{key}": np.asarray(getattr(unit, key)) for part, unit in units.items() for key in UNIT_FIELDS}
+
+
+def deep_units(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """For each part of the samples the arrays of its units, of which `flat_units` made one dictionary."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for name, array in arrays.items():
+        part, _, key = name.rpartition("/")
+        found.setdefault(part, {})[key] = array
+    return found
 
 
 class Folder:

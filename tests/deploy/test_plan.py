@@ -1,0 +1,113 @@
+"""plan.toml: every mistake is named in a line of its own, all at once; its digest is that of what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dffl.data.problems import DescriptionError
+from dffl.deploy.create import PLAN, create, init
+from dffl.deploy.plan import read_plan
+from tests.deploy.made import a_plan, plan_text
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no address": ({"federation": {"address": None}}, "federation.address: is missing"),
+    "an address without a port": ({"federation": {"address": "localhost"}}, "federation.address: must be host:port"),
+    "a port above the highest": ({"federation": {"address": "localhost:70000"}}, "federation.address: must be host:port"),
+    "a port of words": ({"federation": {"listen": "localhost:http"}}, "federation.listen: must be host:port"),
+    "no sites": ({"federation": {"sites": None}}, "federation.sites: is missing"),
+    "one site": ({"federation": {"sites": ["north"]}}, "federation.sites: must be a list of two or more"),
+    "a site twice": ({"federation": {"sites": ["north", "North"]}}, "federation.sites: must differ"),
+    "a site named as the coordinator": ({"federation": {"sites": ["north", "Server"]}}, "is not 'server'"),
+    "a site's name with a dot": ({"federation": {"sites": ["north", "a.b"]}}, "federation.sites: a site's name"),
+    "a site's name with a path": ({"federation": {"sites": ["north", "../x"]}}, "federation.sites: a site's name"),
+    "a long name": ({"federation": {"sites": ["north", "x" * 60]}}, "federation.sites: a site's name"),
+    "no inputs": ({"federation": {"inputs": None}}, "federation.inputs: is missing"),
+    "no dimension": ({"federation": {"dimension": None}}, "federation.dimension: is missing"),
+    "inputs of 0": ({"federation": {"inputs": 0}}, "federation.inputs: must be the number"),
+    "a dimension that is true": ({"federation": {"dimension": True}}, "federation.dimension: must be the number"),
+    "one row": ({"federation": {"min_rows": 1}}, "federation.min_rows: must be a whole number from 2"),
+    "a table": ({"federation": {"table": "all.csv"}}, "federation.table: belongs to a site's own file"),
+    "a set": ({"federation": {"set": {"type": "top-k", "k": 1}}}, "federation.set: belongs to a site's own file"),
+    "no features": ({"federation": {"features": None}}, "federation.features: is missing"),
+    "a key that is none": ({"federation": {"colour": "red"}}, "federation.colour: no such key"),
+    "an unknown method": ({"training": {"method": "fedavgg"}}, "fedavg"),
+    "an unknown setting": ({"training": {"round": 3}}, "training"),
+    "no rounds": ({"training": {"rounds": 0}}, "rounds must be"),
+    "clients as processes": ({"training": {"engine": "processes"}}, "engine must be vector or loop"),
+    "pooled units without pooled statistics": ({"training": {"pooled_units": True}}, 'needs statistics = "pooled"'),
+    "a quorum of 0": ({"rounds": {"quorum": 0}}, "rounds.quorum: must be a share"),
+    "a quorum above 1": ({"rounds": {"quorum": 1.1}}, "rounds.quorum: must be a share"),
+    "an impatient death": ({"rounds": {"dead_seconds": 1}}, "rounds.dead_seconds: must be at least 4"),
+    "no time for a round": ({"rounds": {"round_seconds": 0}}, "rounds.round_seconds: must be seconds"),
+    "a time of words": ({"rounds": {"join_seconds": "10 min"}}, "rounds.join_seconds: must be seconds"),
+    "an unknown time": ({"rounds": {"patience": 3}}, "rounds.patience: no such key"),
+    "an unknown scalar": ({"wire": {"scalars": ["losses"]}}, "wire.scalars: must be a list of some of"),
+    "a scalar twice": ({"wire": {"scalars": ["loss", "loss"]}}, "wire.scalars: must be a list of some of"),
+    "scalars as tables": ({"wire": {"scalars": [{}]}}, "wire.scalars: must be a list of some of"),
+    "an unknown result": ({"wire": {"results": ["regret"]}}, "wire.results: must be a list of some of"),
+    "unknown statistics": ({"wire": {"statistics": "pool"}}, "wire.statistics: must be 'own' or 'pooled'"),
+    "messages of any size": ({"wire": {"most_megabytes": 5000}}, "wire.most_megabytes: must be a whole number"),
+    "parameters below 0": ({"wire": {"largest_parameter": -1}}, "wire.largest_parameter: must be a number above 0"),
+    "an unknown key of the wire": ({"wire": {"secrets": True}}, "wire.secrets: no such key"),
+}
+
+
+@pytest.mark.parametrize(("changes", "line"), BAD.values(), ids=BAD.keys())
+def test_a_mistake_is_named(changes: dict[str, Any], line: str) -> None:
+    with pytest.raises(ValueError, match="plan.toml") as refused:
+        a_plan(**changes)
+    assert line in str(refused.value)
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    with pytest.raises(DescriptionError) as refused:
+        a_plan(federation={"address": "x", "inputs": 0}, rounds={"quorum": 2}, wire={"statistics": "all"})
+    found = refused.value.problems
+    assert len(found) == 4
+    assert all(line.startswith("plan.toml: ") and "\n" not in line for line in found)
+
+
+@pytest.mark.parametrize("text", ["[federation", "a = ", "federation = 3", "[[federation]]\n", "\x00", "x" * 99])
+def test_what_is_no_plan_is_refused_with_its_path(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"plan\.toml"):
+        read_plan(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="UTF-8"):
+        read_plan(path)
+    with pytest.raises(ValueError, match="there is no such file"):
+        read_plan(tmp_path / "other.toml")
+
+
+def test_the_digest_is_that_of_what_the_plan_says() -> None:
+    plain = a_plan()
+    assert a_plan().digest == plain.digest
+    for changes in ({"training": {"rounds": 4}}, {"rounds": {"quorum": 0.7}}, {"federation": {"name": "other"}}):
+        assert a_plan(**changes).digest != plain.digest  # type: ignore[arg-type]
+
+
+def test_comments_and_the_order_of_keys_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(plan_text())
+    before = read_plan(path).digest
+    path.write_text("# a comment\n" + plan_text().replace("[training]", "# another\n\n[training]"))
+    assert read_plan(path).digest == before
+    head, _, tail = plan_text().partition("[training]")
+    path.write_text("[training]" + tail + "\n" + head)
+    assert read_plan(path).digest == before
+
+
+def test_the_plan_that_init_writes_can_be_used(tmp_path: Path) -> None:
+    init(tmp_path / "c")
+    plan = read_plan(tmp_path / "c" / "plan.toml")
+    assert plan.sites == ("harbour", "bakery", "plant")
+    assert plan.text == PLAN
+    with pytest.raises(ValueError, match="is not overwritten"):
+        init(tmp_path / "c")
+    create(tmp_path / "c" / "plan.toml")
+    with pytest.raises(ValueError, match="is there already"):
+        create(tmp_path / "c" / "plan.toml")
