@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from dffl.deploy import credentials
-from dffl.deploy.create import create, request, sign_request
+from dffl.deploy.create import create, sign_request
 from dffl.deploy.credentials import Kit, read_request, require_site_name, sign
+from dffl.deploy.requesting import request
 from tests.deploy.made import plan_text
 
 

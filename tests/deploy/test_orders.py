@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dffl.deploy import following
-from dffl.deploy.create import init
+from dffl.deploy.create import create, init
 from dffl.deploy.following import begin
 from dffl.deploy.server import FederationServer, ask, is_held, locked
 from dffl.deploy.state import FINISHED, TRAINING, Folder, say
@@ -23,8 +23,7 @@ def folder(tmp_path: Path) -> Folder:
 
 def test_an_order_left_after_the_lock_is_kept_and_an_older_one_is_not(folder: Folder) -> None:
     init(folder.path)
-    folder.secrets.mkdir()
-    (folder.secrets / "server.key").touch()
+    create(folder.path / "plan.toml")
     server = FederationServer(folder, logging.getLogger("test"))
     folder.control.mkdir()
     (folder.control / "stop").write_text("{}")

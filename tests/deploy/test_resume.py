@@ -80,7 +80,8 @@ def accepted(folder: Path) -> list[tuple[int, int, dict[str, str]]]:
     return [(one.job, one.round, one.outcomes) for one in read_ledger(folder / "rounds.jsonl")]
 
 
-def trained(plan: Plan, jobs: int, folder: Path, behaviour: Behaviour = Scaffolding()) -> RunState:
+def trained(plan: Plan, jobs: int, folder: Path, behaviour: Behaviour | None = None) -> RunState:
+    behaviour = behaviour or Scaffolding()
     with simulated_time() as clock:
         return Stage.of(plan, clock, behaviour, jobs).train(folder)
 

@@ -67,8 +67,8 @@ def test_a_damaged_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_state_of_a_site_is_refused(tmp_path: Path) -> None:
     state = SiteState(tmp_path / "state")
-    state.begin("r1")
-    state.keep(0, 0, -1, {"personal": VECTOR})
+    state.begin("r1", "a plan")
+    state.keep(0, 0, -1, {"personal": VECTOR}, {})
     path = tmp_path / "state" / "r1" / "kept-0.dffl"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -80,24 +80,24 @@ def test_a_damaged_state_of_a_site_is_refused(tmp_path: Path) -> None:
 
 def test_the_state_of_one_kind_is_not_taken_for_another(tmp_path: Path) -> None:
     state = SiteState(tmp_path / "state")
-    state.begin("r1")
+    state.begin("r1", "a plan")
     a_run().write(tmp_path / "state" / "r1" / "kept-0.dffl")
     with pytest.raises(ValueError, match="cannot be read as the state of a site"):
         state.kept(0, 0)
-    state.keep(1, 0, -1, {"personal": VECTOR})
+    state.keep(1, 0, -1, {"personal": VECTOR}, {})
     with pytest.raises(ValueError, match="cannot be read as the state of a run"):
         RunState.read(tmp_path / "state" / "r1" / "kept-1.dffl")
 
 
 def test_a_site_keeps_the_state_before_a_round_until_the_next_order(tmp_path: Path) -> None:
     state = SiteState(tmp_path / "state")
-    state.begin("r1")
-    state.keep(0, 0, -1, {"personal": VECTOR})
-    state.keep(0, 1, 0, {"personal": VECTOR + 1})
+    state.begin("r1", "a plan")
+    state.keep(0, 0, -1, {"personal": VECTOR}, {})
+    state.keep(0, 1, 0, {"personal": VECTOR + 1}, {})
     np.testing.assert_array_equal(state.kept(0, 0)["personal"], VECTOR)  # the answer of round 1 may never have arrived
-    state.keep(0, 2, 0, {"personal": VECTOR + 2})  # it had not
+    state.keep(0, 2, 0, {"personal": VECTOR + 2}, {})  # it had not
     assert state.kept(0, 1) == {}
-    state.keep(0, 3, 2, {"personal": VECTOR + 3})
+    state.keep(0, 3, 2, {"personal": VECTOR + 3}, {})
     assert state.kept(0, 0) == {}
     np.testing.assert_array_equal(state.kept(0, 3)["personal"], VECTOR + 3)
     assert state.kept(0, -1) == {}
@@ -106,7 +106,7 @@ def test_a_site_keeps_the_state_before_a_round_until_the_next_order(tmp_path: Pa
 
 def test_units_and_finals_are_read_back(tmp_path: Path) -> None:
     state = SiteState(tmp_path / "state")
-    state.begin("r1")
+    state.begin("r1", "a plan")
     assert state.units() == {}
     assert state.finals() == {}
     state.keep_units({"all": Normaliser(VECTOR, VECTOR + 2, np.asarray(3.0))})
@@ -119,11 +119,11 @@ def test_units_and_finals_are_read_back(tmp_path: Path) -> None:
 
 def test_a_new_run_removes_what_an_earlier_one_kept(tmp_path: Path) -> None:
     state = SiteState(tmp_path / "state")
-    state.begin("r1")
-    state.keep(0, 0, -1, {"personal": VECTOR})
-    state.begin("r1")
+    state.begin("r1", "a plan")
+    state.keep(0, 0, -1, {"personal": VECTOR}, {})
+    state.begin("r1", "a plan")
     assert state.kept(0, 0) != {}
-    state.begin("r2")
+    state.begin("r2", "a plan")
     assert state.kept(0, 0) == {}
     assert os.listdir(tmp_path / "state") == ["r2"]
 

@@ -256,7 +256,7 @@ def _host(host: str) -> Any:
         return x509.DNSName(host)
 
 
-def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *more: Any, years: int = YEARS) -> Any:
+def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *more: Any, years: int | None = None) -> Any:
     """A certificate of somebody; the authority's is its own issuer."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
@@ -269,7 +269,7 @@ def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *more: Any, y
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - EARLIER)
-        .not_valid_after(now + dt.timedelta(days=365 * years))
+        .not_valid_after(now + dt.timedelta(days=365 * (YEARS if years is None else years)))
         .add_extension(x509.BasicConstraints(authority, 0 if authority else None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
