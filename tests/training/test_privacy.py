@@ -25,9 +25,7 @@ SETTINGS: dict[str, Any] = {"rounds": 2, "local_epochs": 2, "batch_size": 8, "hi
 SOURCE = NoiseSource(b"0123456789abcdef")
 
 
-def changes(
-    privacy: Any, noise: NoiseSource | None = None, federation: dffl.Federation = FEDERATION
-) -> dict[str, np.ndarray]:
+def changes(privacy: Any, noise: NoiseSource | None = None, federation: dffl.Federation = FEDERATION) -> dict[str, np.ndarray]:
     """How each client's answer to the first order differs from the vector that it was sent."""
     engine = LoopEngine(federation, Settings.of(privacy=privacy, **SETTINGS), noise=noise)
     sent = {"round": 0, "shared": engine.initial, "rate": 1.0}
