@@ -74,7 +74,7 @@ class HeldRound:
 
     def take_trouble(self, name: str, why: str) -> None:
         """A site cannot answer."""
-        self.settle(name, f"{REFUSED}: {why if why in TROUBLES else TROUBLES[-1]}")
+        self.settle(name, f"{REFUSED}: {why if why in TROUBLES else 'the site gave no reason that is known'}")
 
     def _objection(self, name: str, values: Mapping[str, Any]) -> str | None:
         """Why an answer must not be used, if it must not."""

@@ -94,7 +94,12 @@ KINDS: dict[str, Kind] = {
     }),
     "stop": Kind(TO_SITE, "the run has ended without a model", {"why": Field("text", "why")}),
 }  # fmt: skip
-TROUBLES = ("training diverged at the site", "the site could not compute the update")
+TROUBLES = (
+    "training diverged at the site",
+    "the site could not compute the update",
+    "the plan has no such round",
+    "with privacy a site answers each round once",
+)
 
 
 class Message(NamedTuple):

@@ -29,6 +29,7 @@ from dffl.fitting import Fit, perform
 from dffl.predictor import Normaliser
 from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.history import DivergenceError
+from dffl.training.privacy.levels import ClientPrivacy
 from dffl.training.trainers.federated import ServerState
 
 BEAT = 1.0
@@ -174,7 +175,8 @@ class Participant:
         names = Agreement(tuple(self.client.feature_names or ()), tuple(self.client.cost_names or ()))
         self._send(
             "join", protocol=PROTOCOL, dffl=dffl.__version__, carrier=carrier_version(), plan=self.plan.digest,
-            columns=names.digest, rows=self.client.n, time=time.time(), instance=self._instance,
+            columns=names.digest, rows=self.plan.min_rows if self._hides_itself else self.client.n,
+            time=time.time(), instance=self._instance,
         )  # fmt: skip
 
     def _give_up(self) -> None:
@@ -185,6 +187,11 @@ class Participant:
             fix = "ask whether it runs, and whether a firewall lets this machine dial out to it"
             raise UnreachableError(f"no coordinator at {self.plan.address} for {most:.0f} s; {fix}; join again to go on")
 
+    @property
+    def _hides_itself(self) -> bool:
+        """Whether all of the site's data are hidden, their number too: then all sites weigh the same."""
+        return isinstance(self.plan.settings.hides, ClientPrivacy)
+
     # What is asked.
 
     def _open(self, run: str) -> None:
@@ -193,7 +200,7 @@ class Participant:
         counts: dict[str, int] = {}
         units: dict[str, np.ndarray] = {}
         for place, (_, part) in enumerate(self._jobs.values()):
-            counts[str(place)] = own.own_units(part)[1]
+            counts[str(place)] = 1 if self._hides_itself else own.own_units(part)[1]
         if self.plan.pools:
             for part in own.parts:
                 unit, counts[f"part {part}"] = own.own_units(part)
@@ -223,8 +230,12 @@ class Participant:
         place, round = order["job"], order["round"]
         where = {"run": order["run"], "job": place, "round": round}
         begun = time.monotonic()
+        if (why := self._objection(order)) is not None:
+            self.log.warning("job %d, round %d: %s", place, round, why)
+            self._send("trouble", **where, why=why)
+            return
+        name, (trainer, part) = list(self._jobs.items())[place]
         try:
-            name, (trainer, part) = list(self._jobs.items())[place]
             engine, scope = self._run.engine(part), trainer.label
             engine.restore(scope, {self.client.name: self.state.kept(place, order["last"])})
             self._run.history.forget(name, round)
@@ -237,16 +248,26 @@ class Participant:
             self.log.warning("%s", error)
             self._send("trouble", **where, why=TROUBLES[0])
             return
-        except (ValueError, RuntimeError, IndexError, KeyError, TypeError) as error:
+        except (ValueError, RuntimeError, KeyError, TypeError) as error:
             self.log.warning("job %d, round %d: %s", place, round, error)
             self._shown(f"could not train: {error}")
             self._send("trouble", **where, why=TROUBLES[1])
             return
         said = {key: value for key, value in self._run.history.latest(name).items() if key in self.plan.scalars}
         scalars = {key: np.asarray(value, np.float64) for key, value in said.items()}
-        count = int(engine.counts[0])
+        count = 1 if self._hides_itself else int(engine.counts[0])
         self._send("answer", **where, count=count, seconds=time.monotonic() - begun, fields=fields, scalars=scalars)
         self._shown(f"{name}: round {round + 1}")
+
+    def _objection(self, order: dict[str, Any]) -> str | None:
+        """Why a site does not answer an order, if it does not: a curious coordinator could ask for more than the plan says."""
+        place, round = order["job"], order["round"]
+        trainers = [trainer for trainer, _ in self._jobs.values()]
+        if not 0 <= place < len(trainers) or not 0 <= round < trainers[place].planned(self.plan.settings).rounds:
+            return TROUBLES[2]
+        if self.plan.settings.hides is not None and not self.state.asked_once(place, round, order):
+            return TROUBLES[3]
+        return None
 
     def _finish(self, values: dict[str, Any]) -> Fit:
         """All rounds are over: what is left happens here."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -76,6 +78,18 @@ class SiteState:
         kept = {name: array for name, array in before.items() if name.startswith(f"{last}/")}
         kept |= {f"{round}/{name}": array for name, array in fields.items()}
         self._write(f"kept-{job}", kept | {f"seen/{name}": array for name, array in seen.items()})
+
+    def asked_once(self, job: int, round: int, order: Mapping[str, Any]) -> bool:
+        """Note what was asked in a round; false if something else was asked in it before, whose answer would reveal more."""
+        content = hashlib.sha256(repr((order["last"], order["rate"])).encode())
+        for name, array in sorted(order["sent"].items()):
+            content.update(name.encode() + array.tobytes())
+        path = self.folder / self.run / "asked" / f"{job}-{round}"
+        if path.exists():
+            return path.read_text() == content.hexdigest()
+        path.parent.mkdir(exist_ok=True)
+        write_text(path, content.hexdigest())
+        return True
 
     def seen(self, job: int) -> Fields:
         """What was seen in a training so far."""
