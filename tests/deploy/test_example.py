@@ -35,7 +35,7 @@ def test_each_site_of_the_example_fits_the_plan(tmp_path: Path, monkeypatch: pyt
     assert [one["site"] for one in signed] == list(plan.sites)
     for name, one in zip(plan.sites, signed, strict=True):
         found = json.loads(typed("site", "check", one["kit"], "--client", f"try-it/{name}/site.toml", "--json"))
-        assert (found["inputs"], found["dimension"]) == (plan.inputs, plan.dimension)
+        assert (found["inputs"], found["dimension"], found["plan"]) == (plan.inputs, plan.dimension, plan.digest)
 
 
 def test_nothing_of_an_example_is_overwritten(tmp_path: Path) -> None:

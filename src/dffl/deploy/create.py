@@ -93,6 +93,7 @@ def create(path: Path) -> Said:
     dffl, sites = command_name(), ", ".join(plan.sites)
     return Said(
         [f"{plan.name}: {len(plan.sites)} sites ({sites}), method {plan.asked.method.name}, {plan.settings.rounds} rounds",
+         f"plan {plan.digest[:16]} (all sides must see the same)",
          f"wrote {folder.secrets} (keep it secret: who has authority.key can sign sites)", "",
          "Next, every site types, on its own machine:", "", f"  {dffl} site request NAME", "",
          "and sends you NAME.request. Then type:", "", f"  {dffl} federation sign {path.parent} NAME.request ...", "",
@@ -132,7 +133,7 @@ def kits_again(path: Path) -> Said:
             lines.append(f"removed {kit}: {name} is no longer among the sites of the plan")
     missing = [name for name in plan.sites if name not in kits]
     lines += [f"no kit yet: {', '.join(missing)}"] if missing else []
-    return Said([*lines, "Send the kits to their sites: the plan in them is the one of now."],
+    return Said([*lines, f"Send the kits to their sites. The plan in them is {plan.digest[:16]}."],
                 {"kits": [str(kit) for name, kit in kits.items() if name in plan.sites], "missing": missing})  # fmt: skip
 
 

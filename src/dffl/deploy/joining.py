@@ -87,11 +87,13 @@ class Checked:
             console.print(line, style="yellow")
         console.print(f"{self.name}: {client.n} training rows, {self.description.test[0].n} test rows")
         console.print(f"inputs = {client.x.shape[1]}  dimension = {client.c.shape[1]}")
+        console.print(f"plan {self.plan.digest[:16]} (all sides must see the same)")
         console.print("The data fit the plan. Nothing was sent.")
 
     def as_json(self) -> dict[str, Any]:
         client = self.description.train[0]
-        return {"site": self.name, "rows": client.n, "inputs": client.x.shape[1], "dimension": client.c.shape[1],
+        return {"site": self.name, "plan": self.plan.digest,
+                "rows": client.n, "inputs": client.x.shape[1], "dimension": client.c.shape[1],
                 "features": list(client.feature_names or ()), "costs": list(self.description.costs)}  # fmt: skip
 
 
