@@ -16,7 +16,7 @@ from dffl.deploy.credentials import Kit
 from dffl.deploy.network import Link
 from dffl.deploy.participant import Participant
 from dffl.deploy.plan import Plan, plan_of
-from dffl.deploy.server import file_log, locked
+from dffl.deploy.server import file_log, locked, naming_full_disk
 from dffl.deploy.site_state import SiteState
 from dffl.fitting import Fit
 from dffl.own.training import TrainedModel, train
@@ -136,7 +136,7 @@ def join(kit: Kit, client: Path, folder: Path, shown: Callable[[str], None]) -> 
     found = check(kit, client)
     credentials = kit.unpack(folder)
     keep_compiled_programs()
-    with locked(folder / "site.lock", "another process takes part from this folder already"):
+    with naming_full_disk(folder), locked(folder / "site.lock", "another process takes part from this folder already"):
         log = file_log(f"dffl.site.{folder}", folder / "log.txt")
         link = Link(kit.name, found.plan.address, credentials, found.plan.most_bytes, log)
         part = Participant(found.plan, found.description.train[0], link, SiteState(folder / "state"), log, shown)

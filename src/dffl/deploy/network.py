@@ -9,8 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import os
 import socket
 import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +27,7 @@ CHANNEL, TOPIC = "dffl", "message"
 COORDINATOR = "server"
 """The name of the coordinator's cell; no site may have it."""
 CARRIER = "nvflare"
+HANDSHAKE = b"Handshake failed"
 OVERHEAD = 1 << 16
 """Bytes of a frame beside the message in it."""
 LIVELY = [("grpc.keepalive_time_ms", 10000), ("grpc.keepalive_timeout_ms", 8000),
@@ -67,7 +74,7 @@ class Link:
         self._configure()
         from nvflare.fuel.f3.cellnet.core_cell import CoreCell
 
-        _quiet()
+        _quiet(self.log)
         side = "server" if name == COORDINATOR else "client"
         files = {"ca_cert": credentials.authority, f"{side}_cert": credentials.certificate, f"{side}_key": credentials.key}
         known = {key: str(path) for key, path in files.items()} | {"connection_security": "mtls"}
@@ -161,6 +168,50 @@ def require_free(address: str) -> None:
         raise OSError(f"cannot listen at {address} ({why}); stop what uses it, or change `listen` in the plan") from None
 
 
-def _quiet() -> None:
-    """The carrier's own log lines go to ours as errors only: it reports every broken connection at length."""
+class _Refusals(logging.Handler):
+    """What the carrier refuses while a connection is made, such as a name that is not that of the certificate."""
+
+    def __init__(self, log: logging.Logger):
+        super().__init__(logging.ERROR)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.warning("refused: %.300s", " ".join(record.getMessage().split()))
+
+
+def _quiet(log: logging.Logger) -> None:
+    """Of the carrier's own log only what it refuses goes to ours: it reports every broken connection at length."""
     logging.getLogger("nvflare").setLevel(logging.CRITICAL)
+    connections = logging.getLogger("nvflare.fuel.f3.sfm.conn_manager")
+    connections.setLevel(logging.ERROR)
+    connections.propagate = False
+    connections.handlers = [_Refusals(log)]
+
+
+@contextmanager
+def handshakes_in(log: logging.Logger) -> Iterator[None]:
+    """Bring failed handshakes to a log: gRPC tells of them on the standard error of the process, and nowhere else."""
+    before = os.dup(2)
+    receiving, sending = os.pipe()
+    os.dup2(sending, 2)
+    os.close(sending)
+
+    def read() -> None:
+        last = -math.inf
+        with os.fdopen(receiving, "rb") as lines:
+            for line in lines:
+                if HANDSHAKE not in line:
+                    os.write(before, line)
+                elif time.monotonic() - last > 1:  # who knocks all the time does not fill the disk
+                    last = time.monotonic()
+                    why = line.partition(HANDSHAKE)[2].decode(errors="replace").strip()
+                    log.warning("refused: a connection without a certificate of this federation that holds today (%.200s)", why)
+
+    reader = threading.Thread(target=read, name="dffl handshakes", daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)  # which closes the pipe, and ends the reader
+        reader.join(timeout=5)
+        os.close(before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
@@ -18,7 +19,7 @@ from dffl.cache import keep_compiled_programs
 from dffl.deploy.coordinator import Coordinator
 from dffl.deploy.credentials import require_server, server_credentials
 from dffl.deploy.held_round import QuorumError
-from dffl.deploy.network import COORDINATOR, Link, require_free
+from dffl.deploy.network import COORDINATOR, Link, handshakes_in, require_free
 from dffl.deploy.plan import read_plan
 from dffl.deploy.reception import StopRequestedError
 from dffl.deploy.state import FINISHED, TRAINING, Folder, RunState, said, say
@@ -69,6 +70,18 @@ def _takes(file: IO[str]) -> bool:
     return True
 
 
+@contextmanager
+def naming_full_disk(folder: Path) -> Iterator[None]:
+    """Say of a disk that is full where it is; what has been written whole before is kept."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        why = os.strerror(error.errno)
+        raise OSError(f"{folder}: {why}; make room and type the command again, the state is kept") from None
+
+
 class FederationServer:
     """The coordinator's process over its folder."""
 
@@ -82,7 +95,8 @@ class FederationServer:
 
     def serve(self, shown: Any = print) -> None:
         """Serve until somebody asks to stop."""
-        with locked(self.folder.lock, "another coordinator serves this folder already"):
+        lock = locked(self.folder.lock, "another coordinator serves this folder already")
+        with naming_full_disk(self.folder.path), lock, handshakes_in(self.log):
             require_free(self.plan.listen)
             keep_compiled_programs()
             self._forget_old_orders()
@@ -99,8 +113,8 @@ class FederationServer:
                 shown("stopped")
             finally:
                 signal.signal(signal.SIGTERM, before)
-                self._write_traffic(coordinator)
                 link.close()
+            self._write_traffic(coordinator)
 
     def _forget_old_orders(self) -> None:
         """Remove the orders for a coordinator before this one; whoever sees this one's lock may have left an order already."""
@@ -156,8 +170,7 @@ class FederationServer:
             self.log.error("the run failed: %s", error)
             say(folder, FAILED, why=str(error))
             coordinator.abandon(str(error))
-        finally:
-            self._write_traffic(coordinator)
+        self._write_traffic(coordinator)
 
     def _write_traffic(self, coordinator: Coordinator) -> None:
         kinds = sorted(f"{kind}.{field}" for kind, field in coordinator.traffic)
@@ -187,13 +200,20 @@ def serving_log(folder: Folder) -> logging.Logger:
     return file_log(f"dffl.coordinator.{folder.path}", folder.log)
 
 
+class _LogFile(logging.FileHandler):
+    """A log that leaves out what it cannot write: a full disk is told by what needs the disk."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+
 def file_log(name: str, path: Path) -> logging.Logger:
     """A log that goes to a file, with the time of each line."""
     log = logging.getLogger(name)
     log.setLevel(logging.INFO)
     log.propagate = False
     if not log.handlers:
-        handler = logging.FileHandler(path, encoding="utf-8")
+        handler = _LogFile(path, encoding="utf-8")
         handler.setFormatter(logging.Formatter(LOG))
         log.addHandler(handler)
     return log

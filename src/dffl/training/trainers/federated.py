@@ -79,7 +79,6 @@ class Federated(Trainer):
         engine, settings = run.engine(part), self.planned(run.settings)
         # A fold samples clients of its own, as it has a start of its own.
         members = sampled(engine.names, part.seeded(settings), state.round)
-        everyone = float(engine.counts.sum())
         moment = Moment(state.round, settings.rounds)
         rate = Schedule.of(settings.schedule).factor(*moment)
         answers = run.ask(self, part, members, round=state.round, shared=state.shared, rate=rate, **self.sent(state))
@@ -90,7 +89,8 @@ class Federated(Trainer):
             for member, fields in in_name_order(answers, members, engine.names, engine.all_answer):
                 if "vector" not in fields:
                     raise ValueError(f"{type(self).__name__}.visit must answer with a field 'vector', found {list(fields)}")
-                self.absorb(memory, fields, float(engine.counts[member]) / everyone)
+                # Now, not before the round: a site may have said in it for the first time how many samples it has.
+                self.absorb(memory, fields, float(engine.counts[member]) / float(engine.counts.sum()))
                 samples = 1 if isinstance(settings.hides, ClientPrivacy) else int(engine.counts[member])
                 yield Update(engine.names[member], samples, fields["vector"]), fields
 
