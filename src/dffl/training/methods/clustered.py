@@ -48,7 +48,6 @@ class ClusteredTrainer(Federated):
     """Rounds in which a client trains the model of one cluster. The server's shared array has a row for each cluster."""
 
     name: ClassVar[str] = "clustered"
-    ANSWERS: ClassVar[tuple[str, ...]] = ("vector", "cluster")
     clusters: int = 3
     judge: Loss | str = "spo+"
 

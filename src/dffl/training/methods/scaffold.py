@@ -28,7 +28,6 @@ class ScaffoldTrainer(Federated):
     """The server's control variate travels with the shared vector; each client keeps its own."""
 
     name: ClassVar[str] = "scaffold"
-    ANSWERS: ClassVar[tuple[str, ...]] = ("vector", "change")
 
     def begin(self, engine: Engine) -> ServerState:
         return ServerState(0, engine.initial, {"control": np.zeros(engine.initial.size)})

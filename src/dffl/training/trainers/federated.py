@@ -61,8 +61,6 @@ class Federated(Trainer):
 
     needs_all_clients: ClassVar[bool] = True
     AGGREGATE: ClassVar[str] = "aggregate/"
-    ANSWERS: ClassVar[tuple[str, ...]] = ("vector",)
-    """The fields that a client answers with in a round."""
 
     def train(self, run: Run, part: Part) -> Any:
         rounds = self.planned(run.settings).rounds
@@ -158,15 +156,14 @@ class Federated(Trainer):
         aggregator = self.aggregator(settings)
         aggregator.check(participants(run.clients, settings.client_fraction))
         if settings.hides is not None:
-            self._require_hidden(run, aggregator)
+            self._require_hidden(run, part, aggregator)
         if self.loss is not None:
             run.require_loss(trainable(self.loss))
 
-    def _require_hidden(self, run: Run, aggregator: Aggregator) -> None:
+    def _require_hidden(self, run: Run, part: Part, aggregator: Aggregator) -> None:
         """Refuse what the privacy of the settings would not cover."""
-        who = f"privacy: method {run.performing!r}"
-        if self.ANSWERS != ("vector",):
-            others = ", ".join(name for name in self.ANSWERS if name != "vector")
+        who, engine = f"privacy: method {run.performing!r}", run.engine(part)
+        if others := ", ".join(name for name in self.answer_form(engine, self.begin(engine)) if name != "vector"):
             raise ValueError(f"{who} sends {others} besides its vector, which nothing would hide")
         if isinstance(run.settings.hides, SamplePrivacy) and self.passes(run.settings) is None:
             raise ValueError(f"{who} is not covered at the level of samples; use level = 'client', or another method")
