@@ -51,8 +51,13 @@ def test_a_lock_is_taken_although_somebody_looks_at_it(folder: Folder) -> None:
 def test_a_run_under_way_is_followed_and_not_asked_for_again(folder: Folder) -> None:
     run = folder.new_run()
     say(run, TRAINING)
-    with locked(folder.lock, "taken"):
-        assert begin(folder, new=False) == run
+    held = locked(folder.lock, "taken")
+    held.__enter__()
+    until = threading.Timer(5, lambda: held.__exit__(None, None, None))  # it must not wait at all; if it does, not for ever
+    until.start()
+    assert begin(folder, new=False) == run
+    until.cancel()
+    held.__exit__(None, None, None)
     assert not folder.control.exists()
 
 
