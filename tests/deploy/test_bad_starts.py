@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import resource
-import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dffl.deploy.state import FINISHED, LOST, RunState, said
+from dffl.deploy.state import LOST, RunState, said
 from tests.deploy.real import Real
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
-    with Real(tmp_path_factory.mktemp("starts"), rounds=40, patience={"join_seconds": 2, "quorum_seconds": 2}) as made:
+    with Real(tmp_path_factory.mktemp("starts"), rounds=4, patience={"join_seconds": 2}) as made:
         yield made
 
 
@@ -49,32 +47,6 @@ def test_a_second_server_of_one_folder_is_refused_and_the_first_goes_on(real: Re
     [line] = done.stderr.strip().splitlines()
     assert "another coordinator serves this folder already" in line
     assert real.processes["coordinator"].poll() is None
-
-
-def test_a_full_disk_is_named_and_nothing_is_lost(real: Real) -> None:
-    """The limit on the size of a file of a process stands for the disk: writing fails in the middle of a run."""
-    real.join()
-    real.until(lambda: real.log.count("joined with") >= 3)
-    real.train()
-    real.until_rounds(2)
-    for key, least in (("site-1", 1), ("coordinator", 1000)):
-        process = real.processes[key]
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (least, least))
-        real.until(lambda process=process: process.poll() is not None)
-        assert process.returncode == 1
-        last = real.said(key).strip().splitlines()[-1]
-        assert "File too large; make room and type the command again, the state is kept" in last
-        assert "Traceback" not in real.said(key)
-    assert 2 <= len(real.records) < 40
-    real.serve()
-    real.join("site-1")
-    assert real.until_sites_end() == [0, 0, 0]
-    real.until(lambda: real.status() == FINISHED)
-    assert [record.round for record in real.records] == list(range(40))
-    real.signalled("coordinator", signal.SIGTERM)
-    real.until(lambda: real.processes["coordinator"].poll() is not None)
-    assert real.difference() == 0.0
-    assert real.left_behind() == []
 
 
 def test_without_certificates_nothing_is_served(tmp_path: Path, real: Real) -> None:

@@ -7,6 +7,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from dffl.deploy.create import create, sign_request
 from dffl.deploy.credentials import Kit
 from dffl.deploy.network import Credentials
 from dffl.deploy.requesting import request
-from dffl.deploy.server import ask
 from tests.deploy.real import Real
 
 REFUSED = "a connection without a certificate of this federation"
@@ -27,7 +27,7 @@ SECONDS = 30
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
     base = tmp_path_factory.mktemp("strangers")
-    with Real(base, rounds=2, patience={"join_seconds": 2, "quorum": 0.3}, wire={"most_megabytes": 1}) as made:
+    with Real(base, rounds=2, patience={"join_seconds": 10, "quorum": 0.3}, wire={"most_megabytes": 1}) as made:
         made.serve()
         yield made
 
@@ -42,11 +42,11 @@ def handshake(real: Real, certificate: Path | None = None, key: Path | None = No
     context.set_alpn_protocols(["h2"])
     if certificate is not None and key is not None:
         context.load_cert_chain(certificate, key)
-    with socket.create_connection(("127.0.0.1", real.port), timeout=SECONDS) as plain:
-        with context.wrap_socket(plain, server_hostname="localhost") as secured:
-            secured.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-            if not secured.recv(100):
-                raise ssl.SSLError("closed")
+    plain = socket.create_connection(("127.0.0.1", real.port), timeout=SECONDS)
+    with plain, context.wrap_socket(plain, server_hostname="localhost") as secured:
+        secured.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        if not secured.recv(100):
+            raise ssl.SSLError("closed")
 
 
 def require_refused(real: Real, certificate: Path | None = None, key: Path | None = None) -> None:
@@ -54,14 +54,7 @@ def require_refused(real: Real, certificate: Path | None = None, key: Path | Non
     with pytest.raises((ssl.SSLError, ConnectionError)):
         handshake(real, certificate, key)
     real.until(lambda: real.log.count(REFUSED) > before, SECONDS)
-    pause()
-
-
-def pause() -> None:
-    """The log names such refusals once a second."""
-    import time
-
-    time.sleep(1.1)
+    time.sleep(1.1)  # the log names such refusals once a second
 
 
 def foreign_kit(base: Path, plan: Path) -> Credentials:
@@ -83,13 +76,10 @@ def test_with_the_certificate_of_another_authority(real: Real, tmp_path: Path) -
 
 
 def test_with_an_expired_certificate(real: Real, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
     request("site-1", tmp_path / "own")
     _, asked, _ = credentials.read_request(tmp_path / "own" / "site-1.request")
     monkeypatch.setattr(credentials, "EARLIER", dt.timedelta(days=900))
     monkeypatch.setattr(credentials, "YEARS", -1)
-    assert Encoding.PEM
     (tmp_path / "site.crt").write_bytes(credentials.sign(real.folder.secrets, asked, "site-1"))
     require_refused(real, tmp_path / "site.crt", tmp_path / "own" / "site.key")
 
@@ -129,8 +119,9 @@ def test_a_message_above_the_limit_is_not_taken(real: Real) -> None:
 def test_who_says_nothing_blocks_nobody_and_the_others_train(real: Real) -> None:
     silent = [socket.create_connection(("127.0.0.1", real.port)) for _ in range(20)]
     try:
-        ask(real.folder, "train")
         real.join("site-2")
+        real.until(lambda: "site-2: joined" in real.log)
+        real.train()
         real.until(lambda: real.processes["site-2"].poll() is not None)
         assert real.processes["site-2"].returncode == 0, real.said("site-2")
     finally:
