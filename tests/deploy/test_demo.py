@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from dffl.deploy.demo import run
 from dffl.deploy.ledger import OUTCOMES
 
 
@@ -31,9 +34,12 @@ def test_the_demo_says_in_json_what_it_promises(tmp_path: Path) -> None:
     assert found["left_behind"] == []
 
 
-def test_a_demo_that_cannot_be_is_refused_at_once(tmp_path: Path) -> None:
-    for words in (["--kill", "site-9@1"], ["--kill", "site-1"], ["--kill", "site-1@99"], ["--method", "nonsense"]):
-        done = demo(*words, "--json", folder=tmp_path)
-        assert done.returncode == 3
-        assert len(done.stderr.strip().splitlines()) == 1
-        assert done.stdout == ""
+@pytest.mark.parametrize("kill", ["site-9@1", "site-1", "site-1@99", "site-1@0", "@1", "site-1@x"])
+def test_a_site_that_cannot_be_killed_is_refused_at_once(kill: str) -> None:
+    with pytest.raises(ValueError, match="--kill must be SITE@ROUND"):
+        run(3, 5, "fedavg", kill, None, print)
+
+
+def test_a_method_that_is_none_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="nonsense"):
+        run(3, 5, "nonsense", None, None, print)

@@ -1,4 +1,4 @@
-"""Real processes, killed and paused: the run goes on, resumes, and ends with the model of its participants, bit for bit."""
+"""Real processes, killed and paused: the run goes on, resumes, and ends with the same model, bit for bit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.deploy.real import Real
 
 
 def test_server_and_all_processes_killed_in_the_middle_of_a_round(tmp_path: Path) -> None:
-    """Sites keep a state of their own (`ditto`), the server a memory (momentum); one site is paused, so that no round ends."""
+    """Sites keep a state of their own (`ditto`), the server a memory (momentum); a site is paused, so that no round ends."""
     with Real(tmp_path, "ditto", 6, {"aggregate": "momentum"}, {"dead_seconds": 100}, {"scalars": []}) as real:
         real.serve()
         real.join()

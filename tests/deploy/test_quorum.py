@@ -70,6 +70,17 @@ def test_a_site_that_is_back_in_time_is_asked_again_and_counts(tmp_path: Path) -
     assert run.finals[0].shared.tobytes() == undisturbed.finals[0].shared.tobytes()
 
 
+def test_a_site_that_is_restarted_before_its_end_is_noticed_takes_its_own_place(tmp_path: Path) -> None:
+    """As after a cut connection, or a machine that lost its power: the coordinator still takes it for joined."""
+    plan = a_plan(rounds={**PATIENCE, "dead_seconds": 8})
+    with simulated_time() as clock:
+        stage = Stage.of(plan, clock, only("south", 1, lambda site, order: site.vanish(back=2.0, quiet=True)))
+        stage.train(tmp_path / "run")
+    assert all(set(one.values()) == {ACCEPTED} for one in outcomes(tmp_path / "run"))
+    assert all(one["accepted"] for one in stage.sites["south"].welcomes)
+    assert 5 <= read_ledger(tmp_path / "run" / "rounds.jsonl")[1].seconds <= 6
+
+
 def test_a_site_that_is_back_later_takes_part_from_then_on(tmp_path: Path) -> None:
     plan = a_plan(training={"rounds": 4}, rounds=PATIENCE)
 

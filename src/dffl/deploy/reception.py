@@ -23,6 +23,9 @@ from dffl.predictor import Normaliser
 
 TICK = 0.2
 """Seconds between two looks at the clock while nothing arrives."""
+QUIET = 3.0
+"""Seconds without a sign of life after which another process under a site's name takes its place: it was restarted."""
+OTHER_PROCESS = "another process is joined under this name; stop it first"
 MOST_ROWS = 2**40
 
 
@@ -67,6 +70,10 @@ class Reception(ABC):
             if site.joined and now - site.seen > self.plan.patience.dead:
                 self.log.warning("%s: no sign of life for %.0f s", site.name, now - site.seen)
                 site.lost()
+            if site.offer is not None and (not site.joined or now - site.offered > QUIET):
+                offer, site.offer = site.offer, None
+                site.lost()
+                self._take_join(site, offer)
         if what := self._stop():
             raise StopRequestedError(what)
 
@@ -97,17 +104,22 @@ class Reception(ABC):
             self._take_message(site, event.content)
 
     def _take_message(self, site: SiteView, content: bytes) -> None:
-        site.alive()
         try:
             kind, values = decode(content, TO_SERVER)
         except ValueError as error:
+            site.alive()
             self.log.warning("%s: refused: %s", site.name, error)
             self.unreadable(site, str(error))
             return
         self.traffic |= {(kind, name) for name in values}
         if kind == "join":
             self._take_join(site, values)
-        elif kind == "leave":
+            return
+        site.alive()
+        if site.offer is not None:  # the process that joined is alive: who offers itself under its name is another one
+            self._refuse(site, site.offer, OTHER_PROCESS)
+            site.offer = None
+        if kind == "leave":
             site.lost()
         elif not site.joined:
             if kind == "beat":  # it was paused for a while, or another process under its name has gone
@@ -118,24 +130,28 @@ class Reception(ABC):
             self.said(site, kind, values, len(content))
 
     def _take_join(self, site: SiteView, offer: dict[str, Any]) -> None:
-        why = self._objection(site, offer)
-        welcome = {"instance": offer["instance"], "accepted": why is None, "why": why or ""}
-        if why is not None:
-            self.log.warning("%s: refused: %s", site.name, why)
-            for _ in range(2):  # two connections under one name are served in turn
-                self.send(site.name, "welcome", **welcome)
+        if (why := self._objection(offer)) is not None:
+            self._refuse(site, offer, why)
             return
+        if site.joined and site.instance != offer["instance"]:
+            # Either another process under one name, or the same one, restarted before its end was noticed.
+            site.offer, site.offered = offer, time.monotonic()
+            return
+        site.alive()
         site.joined, site.away_since, site.rows, site.instance = True, None, offer["rows"], offer["instance"]
         site.opened = ""
         site.columns = offer["columns"]
         self.log.info("%s: joined with %d rows", site.name, site.rows)
-        self.send(site.name, "welcome", **welcome)
+        self.send(site.name, "welcome", instance=site.instance, accepted=True, why="")
         self.joined(site)
 
-    def _objection(self, site: SiteView, offer: dict[str, Any]) -> str | None:
+    def _refuse(self, site: SiteView, offer: dict[str, Any], why: str) -> None:
+        self.log.warning("%s: refused: %s", site.name, why)
+        for _ in range(2):  # two connections under one name are served in turn
+            self.send(site.name, "welcome", instance=offer["instance"], accepted=False, why=why)
+
+    def _objection(self, offer: dict[str, Any]) -> str | None:
         """Why a site may not take part, if it may not."""
-        if site.joined and site.instance != offer["instance"]:
-            return "another process is joined under this name; stop it first, or wait until it is noticed as dead"
         for key, mine, what in (
             ("protocol", PROTOCOL, "messages of version"),
             ("dffl", dffl.__version__, "dffl"),

@@ -213,7 +213,7 @@ def file_log(name: str, path: Path) -> logging.Logger:
     log.setLevel(logging.INFO)
     log.propagate = False
     if not log.handlers:
-        handler = _LogFile(path, encoding="utf-8")
+        handler = _LogFile(path, encoding="utf-8", delay=True)
         handler.setFormatter(logging.Formatter(LOG))
         log.addHandler(handler)
     return log

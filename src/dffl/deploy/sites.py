@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from dffl.predictor import Normaliser
 
@@ -18,6 +19,9 @@ class SiteView:
     """It is connected, and its offer was accepted."""
     instance: str = ""
     """The process that joined under this name."""
+    offer: dict[str, Any] | None = None
+    """What another process under this name offers, until it is clear whether the one that joined is still there."""
+    offered: float = 0.0
     seen: float = 0.0
     """When it last gave a sign of life."""
     away_since: float | None = None
