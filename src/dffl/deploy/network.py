@@ -2,7 +2,8 @@
 
 A cell's name is the common name of its certificate: NVFlare refuses a connection whose certificate says another name. Sites
 dial out, and the coordinator alone listens. Both sides only ever send bytes (see `messages.py`), one way; what arrives is put
-into a queue. Everything else that a cell can do for NVFlare's own jobs is refused before it is read.
+into a queue, in the order in which the peer sent it. Everything else that a cell can do for NVFlare's own jobs is refused before
+it is read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -30,6 +32,8 @@ CARRIER = "nvflare"
 HANDSHAKE = b"Handshake failed"
 OVERHEAD = 1 << 16
 """Bytes of a frame beside the message in it."""
+SMALL = 1 << 10
+"""Bytes that even an empty message takes while it waits."""
 LIVELY = [("grpc.keepalive_time_ms", 10000), ("grpc.keepalive_timeout_ms", 8000),
           ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
           ("grpc.http2.min_ping_interval_without_data_ms", 5000), ("grpc.initial_reconnect_backoff_ms", 500),
@@ -68,6 +72,9 @@ class Link:
         carrier_version()
         self.name, self.log, self._most = name, log, most_bytes
         self.events: SimpleQueue[Event] = SimpleQueue()
+        self._waiting: Counter[str] = Counter()
+        """The bytes of each peer's messages that nobody has taken yet."""
+        self._counting = threading.Lock()
         self._cell = self._made(name, address, credentials)
 
     def _made(self, name: str, address: str, credentials: Credentials) -> Any:
@@ -84,6 +91,7 @@ class Link:
         cell.set_cell_disconnected_cb(lambda agent: self.events.put(Event("down", agent.get_fqcn())))
         cell.add_incoming_filter("*", "*", self._refused)
         cell.register_request_cb(CHANNEL, TOPIC, self._arrived)
+        cell.communicator.conn_manager.frame_mgr_executor = _InOrder()
         return cell
 
     def _configure(self) -> None:
@@ -125,33 +133,61 @@ class Link:
     def next(self, seconds: float) -> Event | None:
         """The next event, if there is one in so many seconds."""
         try:
-            return self.events.get(timeout=max(seconds, 0.0))
+            event = self.events.get(timeout=max(seconds, 0.0))
         except Empty:
             return None
+        if event.what == "message":
+            with self._counting:
+                self._waiting[event.peer] -= len(event.content) + SMALL
+        return event
 
     def _arrived(self, message: Any) -> None:
         from nvflare.fuel.f3.cellnet.defs import MessagePropKey
 
-        self.events.put(Event("message", str(message.get_prop(MessagePropKey.ENDPOINT).name), bytes(message.payload)))
+        peer, content = str(message.get_prop(MessagePropKey.ENDPOINT).name), bytes(message.payload or b"")
+        with self._counting:  # a peer that sends faster than it is heard must not fill the memory
+            full = self._waiting[peer] > 2 * self._most
+            self._waiting[peer] += 0 if full else len(content) + SMALL
+        if full:
+            self.log.warning("refused a message of %s: too many of its messages wait already", peer)
+        else:
+            self.events.put(Event("message", peer, content))
 
     def _refused(self, message: Any) -> Any:
         """A reply where a message is none of ours: another channel, another receiver, or anything but plain bytes.
 
-        Without this, a cell would pass messages on between sites, and decode what NVFlare's own jobs send.
+        Without this, a cell would pass messages on between sites, decode what NVFlare's own jobs send, ask for the keys of
+        messages that are said to be encrypted, and dial an address that a message names, where it would believe any name.
         """
         from nvflare.fuel.f3.cellnet.defs import CellChannel, CellChannelTopic, MessageHeaderKey, MessagePropKey, ReturnCode
         from nvflare.fuel.f3.cellnet.utils import make_reply
 
-        get = message.get_header
-        peer = message.get_prop(MessagePropKey.ENDPOINT).name
+        get, prop = message.get_header, message.get_prop
+        peer = prop(MessagePropKey.ENDPOINT).name
         to = (get(MessageHeaderKey.CHANNEL), get(MessageHeaderKey.TOPIC))
         known = to in ((CHANNEL, TOPIC), (CellChannel.CELLNET, CellChannelTopic.Bye))
-        direct = get(MessageHeaderKey.ORIGIN) == peer and get(MessageHeaderKey.DESTINATION) == self.name
-        plain = get(MessageHeaderKey.PAYLOAD_ENCODING) in (None, "bytes", "none")
-        if direct and plain and known and len(message.payload or b"") <= self._most:
+        direct = get(MessageHeaderKey.ORIGIN) == get(MessageHeaderKey.FROM_CELL) == peer
+        mine = get(MessageHeaderKey.DESTINATION) == self.name and get(MessageHeaderKey.CONN_URL) is None
+        # The certificate of this very connection; a site that has dialled does not learn it, and has checked it in TLS.
+        proven = self.name != COORDINATOR or prop(MessagePropKey.COMMON_NAME) == peer
+        plain = get(MessageHeaderKey.PAYLOAD_ENCODING) in (None, "bytes", "none") and not get(MessageHeaderKey.ENCRYPTED)
+        if direct and mine and proven and plain and known and len(message.payload or b"") <= self._most:
             return None
         self.log.warning("refused a message of %s that is none of ours", peer)
         return make_reply(ReturnCode.INVALID_REQUEST, error="refused")
+
+
+class _InOrder:
+    """Works through each frame in the thread that reads its connection, in the place of the carrier's pool of threads.
+
+    So the messages of a peer keep their order, a peer cannot hold up the others, and one that sends fast is slowed down.
+    """
+
+    def submit(self, work: Callable[..., None], *args: Any) -> None:
+        work(*args)
+
+    def shutdown(self, wait: bool = True) -> None:
+        """There is nothing to end."""
 
 
 def require_free(address: str) -> None:
