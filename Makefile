@@ -7,7 +7,7 @@ PYTHONS ?= python3.11 python3.12 python3.13
 CODE := src tests examples benchmarks docs tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-lowest test-pythons lint hooks docs docs-write-out bench leaderboard-quick paper paper-quick advice-study \
+.PHONY: help demo test test-slow test-federation test-lowest test-pythons lint hooks docs docs-write-out bench leaderboard-quick paper paper-quick advice-study \
   release-check audit format clean
 
 help:  ## what can be made
@@ -21,6 +21,10 @@ test: $(VENV)/dev.stamp lint docs  ## style, types, import directions, docs and 
 
 test-slow: $(VENV)/dev.stamp  ## the 100,000-instance oracle tests, and interrupts at random moments (minutes)
 	$(BIN)/pytest -m slow -n $(PYTEST_WORKERS)
+
+test-federation: $(VENV)/dev.stamp  ## 20 of each fault in a real federation of processes, and 20 sites that are killed in turn (an hour)
+	$(BIN)/python -m benchmarks.federation_faults
+	$(BIN)/python -m benchmarks.federation_faults --churn
 
 test-lowest: $(VENV)/release.stamp  ## the tests with the lowest version that is allowed of each dependency (20 minutes)
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/lowest

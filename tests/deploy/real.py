@@ -36,14 +36,19 @@ class Real(Stage):
         patience: Mapping[str, Any] | None = None,
         wire: Mapping[str, Any] | None = None,
         names: list[str] | None = None,
+        dialled: int | None = None,
     ):
+        """``dialled`` is the port that sites dial, if that is not where the coordinator listens."""
         base.mkdir(parents=True, exist_ok=True)
         super().__init__(base, names or NAMES, rounds, method, lambda line: None)
         path = self.folder.path / "plan.toml"
         lines = [path.read_text(), *(f"{key} = {toml_of(value)}" for key, value in (SMALL | dict(training or {})).items())]
         for section, values in (("rounds", patience), ("wire", wire)):
             lines += [f"[{section}]", *(f"{key} = {toml_of(value)}" for key, value in (values or {}).items())]
-        path.write_text("\n".join(lines) + "\n")
+        text = "\n".join(lines) + "\n"
+        if dialled is not None:
+            text = text.replace(f"localhost:{self.port}", f"localhost:{dialled}")
+        path.write_text(text)
         self.plan = read_plan(path)
         self._provision()
 

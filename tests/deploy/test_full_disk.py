@@ -9,7 +9,7 @@ from pathlib import Path
 from dffl.deploy.state import FINISHED
 from tests.deploy.real import Real
 
-ROUNDS, MOST = 60, 500
+ROUNDS, MOST = 30, 500
 
 
 def test_a_full_disk_is_named_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ class Participant:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._leave()  # also after a failure: so it need not be missed first
         self._over.set()
         self._beats.join()
         self.link.close()
@@ -101,7 +102,12 @@ class Participant:
         known = fit.members[self.client.name].choices
         scalars = {name: np.float64(known[name]) for name in self.plan.results if name in known}
         self._send("done", run=self.state.run, scalars={name: np.asarray(value) for name, value in scalars.items()})
-        self._send("leave")
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._joined.is_set():
+            self._joined.clear()
+            self._send("leave")
 
     # Messages.
 
