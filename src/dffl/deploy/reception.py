@@ -11,14 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import dffl
 from dffl.deploy.messages import PROTOCOL, TO_SERVER, decode, encode
 from dffl.deploy.network import Event, Link, carrier_version
 from dffl.deploy.plan import Plan
 from dffl.deploy.sites import SiteView
-from dffl.deploy.state import RunState, deep_units
+from dffl.deploy.state import RunState, deep_units, wrong_units
 from dffl.predictor import Normaliser
 
 TICK = 0.2
@@ -181,12 +179,8 @@ class Reception(ABC):
             return "its numbers of samples are others than before in this run; `dffl federation train --new` begins a new one"
         if self.plan.pools and {f"part {part}" for part in found} != {name for name in counts if name.startswith("part ")}:
             return "its units are not those of all the parts of its samples"
-        for own in found.values():
-            if {key: array.shape for key, array in own.items()} != self._unit_shapes:
-                return "its units have another shape than the columns of the plan"
-            scales = np.append(own["x_scale"], own["c_scale"])
-            if not all(np.isfinite(array).all() for array in own.values()) or np.any(scales <= 0):
-                return "its units are not finite, or a scale is not above 0"
+        if (why := wrong_units(found, self.plan.inputs)) is not None:
+            return why
         site.counts, site.opened = counts, run.run
         site.units = {part: Normaliser(**own) for part, own in found.items()}
         return None
@@ -195,7 +189,3 @@ class Reception(ABC):
     def agreed_columns(self) -> str:
         """The digest of the columns of the run or, before there is one, of the sites that are there."""
         return self.columns or next((site.columns for site in self.sites.values() if site.joined), "")
-
-    @property
-    def _unit_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"x_mean": (self.plan.inputs,), "x_scale": (self.plan.inputs,), "c_scale": ()}
