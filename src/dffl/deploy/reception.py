@@ -25,6 +25,8 @@ QUIET = 3.0
 """Seconds without a sign of life after which another process under a site's name takes its place: it was restarted."""
 OTHER_PROCESS = "another process is joined under this name; stop it first"
 MOST_ROWS = 2**40
+ABSENT = 1.0
+"""Seconds after which the coordinator has been away itself."""
 
 
 class StopRequestedError(RuntimeError):
@@ -43,6 +45,7 @@ class Reception(ABC):
         self.sites = {name: SiteView(name) for name in plan.sites}
         self.columns = ""
         """The digest of the columns of the run under way; all sites must have these."""
+        self._looked = time.monotonic()
         self.traffic: set[tuple[str, str]] = set()
         """The kinds and fields of all messages that were sent or taken: the list in the docs is compared with it."""
 
@@ -64,7 +67,12 @@ class Reception(ABC):
         if event is not None:
             self._take(event)
         now = time.monotonic()
+        # While the coordinator itself was paused, or busy with a model or a disk, it has heard nobody: that is no silence of
+        # theirs, and what they have sent is still to be read.
+        absent, self._looked = now - self._looked - seconds, now
         for site in self.sites.values():
+            if absent > ABSENT:
+                site.seen = min(site.seen + absent, now)
             if site.joined and now - site.seen > self.plan.patience.dead:
                 self.log.warning("%s: no sign of life for %.0f s", site.name, now - site.seen)
                 site.lost()
