@@ -69,6 +69,7 @@ REFUSED: dict[str, Fault] = {
     "a scalar that the plan does not name": with_answer(scalars={"norm": np.asarray(1.0)}),
     "a scalar that is none": with_answer(scalars={"loss": np.zeros(2)}),
     "a loss of NaN": with_answer(scalars={"loss": np.asarray(np.nan)}),
+    "a loss beyond any": with_answer(scalars={"loss": np.asarray(1e300)}),
     "cut short": with_bytes(lambda content: content[: len(content) // 2]),
     "one byte short": with_bytes(lambda content: content[:-1]),
     "one byte more": with_bytes(lambda content: content + b"x"),

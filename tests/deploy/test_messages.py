@@ -182,3 +182,15 @@ def test_any_header_is_read_or_refused(kind: str, data: st.DataObject) -> None:
 def test_a_reason_of_any_length_arrives() -> None:
     """A site that could not read why a run has ended would wait on."""
     assert decode(encode("stop", why="x" * 10_000), TO_SITE).values["why"].startswith("xxx")
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "\x1b[2J", "\ud800", "\u202e"])
+def test_a_text_that_could_forge_a_line_of_a_log_is_refused_and_never_sent(text: str) -> None:
+    sent = encode("stop", why=f"a {text} b")
+    assert decode(sent, TO_SITE).values["why"].isprintable()
+    with pytest.raises(ValueError, match="form is wrong"):
+        decode(raw({"kind": "stop", "plain": {"why": text}, "arrays": []}), TO_SITE)
+    with pytest.raises(ValueError, match="form is wrong"):
+        decode(raw({"kind": "opened", "plain": {"run": "r", "counts": {text: 1}}, "arrays": []}), TO_SERVER)
+    with pytest.raises(ValueError, match="form is wrong"):
+        decode(raw({"kind": "done", "plain": {"run": "r"}, "arrays": [["scalars", text, "int32", [0]]]}), TO_SERVER)

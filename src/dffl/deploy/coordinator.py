@@ -173,19 +173,21 @@ class Coordinator(Reception):
         if run is None or values["run"] != run.run:
             self.log.info("%s: %r of another run is left out", site.name, kind)
         elif kind == "opened":
+            already = site.here(run.run)
             if (why := self.opened(site, run, self._trainings, values)) is None:
                 if site.name not in run.counts:
                     run.counts[site.name] = site.counts
                     run.write(self._path)
-                self._go_on(site, run)
+                if not already:  # else a few bytes would bring it a whole model, again and again
+                    self._go_on(site, run)
             else:  # nobody waits for a site that cannot take part
                 self.log.warning("%s: refused: %s", site.name, why)
                 self.send(site.name, "stop", why=why)
                 site.lost()
         elif kind == "done":
             site.finished = run.run
-            named = {name: one for name, one in values["scalars"].items() if name in self.plan.results and one.shape == ()}
-            site.results = {name: float(one) for name, one in named.items()}
+            found = {name: one for name, one in values["scalars"].items() if name in self.plan.results}
+            site.results = {name: float(one) for name, one in found.items() if one.shape == () and np.isfinite(one)}
             self.log.info("%s: has its own model", site.name)
         elif held is None or (values["job"], values["round"]) != (held.place, held.round):
             self.log.info("%s: an answer to another round is left out", site.name)

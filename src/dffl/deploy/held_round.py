@@ -87,7 +87,7 @@ class HeldRound:
             return f"it counts {values['count']} samples, and said {count} before"
         if any(np.abs(array).max(initial=0.0) > self.plan.largest_parameter for array in values["fields"].values()):
             return f"a number in it is larger than {self.plan.largest_parameter:g}"
-        if set(scalars) - set(self.plan.scalars) or any(one.shape != () or not np.isfinite(one) for one in scalars.values()):
+        if set(scalars) - set(self.plan.scalars) or not all(map(_is_scalar, scalars.values())):
             return "its scalars are not those of the plan, or not finite"
         return None
 
@@ -126,7 +126,8 @@ class HeldRound:
         """The round, for the ledger."""
         means = {}
         for key in self.plan.scalars:
-            found = [own[key] for own in self.scalars.values() if key in own]
+            # In the order of members: a sum depends on its order, and answers come in any.
+            found = [self.scalars[name][key] for name in self.members if key in self.scalars.get(name, {})]
             if found:
                 means[key] = float(np.mean(found))
         outcomes = {name: self.outcomes[name] for name in self.members}
@@ -143,3 +144,8 @@ class HeldRound:
             except ValueError:
                 continue
         return len(self.members)
+
+
+def _is_scalar(found: np.ndarray) -> bool:
+    """A single number, also as a float32, of which many can be added up."""
+    return found.shape == () and bool(np.abs(found.astype(np.float64)) <= np.finfo(np.float32).max)

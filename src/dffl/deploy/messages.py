@@ -99,6 +99,7 @@ TROUBLES = (
     "the site could not compute the update",
     "the plan has no such round",
     "with privacy a site answers each round once",
+    "the order is not of the plan's form",
 )
 
 
@@ -120,7 +121,7 @@ def encode(kind: str, **values: Any) -> bytes:
         if known[name].holds == "arrays":
             arrays += [(name, inner, np.asarray(array, order="C")) for inner, array in value.items()]
         else:
-            plain[name] = value[:MOST_TEXT] if known[name].holds == "text" else value
+            plain[name] = _in_one_line(value) if known[name].holds == "text" else value
     listed = [[name, inner, array.dtype.name, list(array.shape)] for name, inner, array in arrays]
     header = json.dumps({"kind": kind, "plain": plain, "arrays": listed}, separators=(",", ":"), allow_nan=False).encode()
     return b"".join([len(header).to_bytes(4, "little"), header, *(array.tobytes() for _, _, array in arrays)])
@@ -139,7 +140,7 @@ def decode(content: bytes, direction: str) -> Message:
         values |= {name: {} for name, field in known.fields.items() if field.holds == "arrays"}
         start = 4 + size
         for name, inner, dtype, shape in listed:
-            _require(known.fields[name].holds == "arrays" and isinstance(inner, str) and inner not in values[name])
+            _require(known.fields[name].holds == "arrays" and _is_name(inner) and inner not in values[name])
             _require(dtype in DTYPES and len(shape) <= 3 and all(type(one) is int and 0 <= one < 2**53 for one in shape))
             end = start + math.prod(shape) * np.dtype(dtype).itemsize
             _require(end <= len(content))
@@ -166,8 +167,18 @@ def _plain(holds: str, value: Any) -> Any:
     elif holds == "flag":
         _require(type(value) is bool)
     elif holds == "text":
-        _require(type(value) is str and len(value) <= MOST_TEXT)
+        _require(type(value) is str and len(value) <= MOST_TEXT and value.isprintable())
     else:
         _require(holds == "counts" and type(value) is dict and len(value) <= 10**4)
-        _require(all(type(one) is int and 0 <= one < 2**53 for one in value.values()))
+        _require(all(_is_name(name) and type(one) is int and 0 <= one < 2**53 for name, one in value.items()))
     return value
+
+
+def _is_name(value: Any) -> bool:
+    """The name of a number or an array; it may become part of a file, and of a line of a log."""
+    return isinstance(value, str) and value.isascii() and value.isprintable()
+
+
+def _in_one_line(text: str) -> str:
+    """A text that may be shown on a screen and written to a log, whoever sent it."""
+    return "".join(one if one.isprintable() else "?" for one in " ".join(text.split()))[:MOST_TEXT]

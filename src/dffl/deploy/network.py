@@ -2,8 +2,8 @@
 
 A cell's name is the common name of its certificate: NVFlare refuses a connection whose certificate says another name. Sites
 dial out, and the coordinator alone listens. Both sides only ever send bytes (see `messages.py`), one way; what arrives is put
-into a queue, in the order in which the peer sent it. Everything else that a cell can do for NVFlare's own jobs is refused before
-it is read.
+into a queue, in the order in which the peer sent it. Everything else that a cell can do for NVFlare's own jobs is refused
+before it is read.
 """
 
 from __future__ import annotations

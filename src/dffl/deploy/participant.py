@@ -7,11 +7,12 @@ control variate) is on the site's disk before the answer leaves, so that a site 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -23,14 +24,15 @@ from dffl.deploy.network import COORDINATOR, Event, Link, carrier_version
 from dffl.deploy.plan import Plan
 from dffl.deploy.site_run import Jobs, SiteRun, federated_jobs
 from dffl.deploy.site_state import Finals, SiteState
-from dffl.deploy.state import deep_units
+from dffl.deploy.state import deep_units, wrong_units
 from dffl.federation import Client
 from dffl.fitting import Fit, perform
 from dffl.predictor import Normaliser
 from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.history import DivergenceError
 from dffl.training.privacy.levels import ClientPrivacy
-from dffl.training.trainers.federated import ServerState
+from dffl.training.schedules import Schedule
+from dffl.training.trainers.federated import ServerState, sampled
 
 BEAT = 1.0
 """Seconds between two signs of life."""
@@ -68,6 +70,7 @@ class Participant:
         self._backlog: deque[Message] = deque()
         self._run: SiteRun | None = None
         self._jobs: Jobs = {}
+        self._has_answered = False
         self.traffic: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
@@ -202,6 +205,9 @@ class Participant:
 
     def _open(self, run: str) -> None:
         """Lay out the samples for a run, and say how many train."""
+        if self.plan.settings.hides is not None and self._has_answered and self.state.run != run:
+            fix = "every run spends the privacy of the plan once more; if you agree, join again"
+            raise ValueError(f"the coordinator begins another run; {fix}")
         own = self._run if self._run is not None and self.state.run == run else self._begun(run)
         counts: dict[str, int] = {}
         units: dict[str, np.ndarray] = {}
@@ -226,7 +232,14 @@ class Participant:
     def _take_units(self, values: dict[str, Any]) -> None:
         if self._run is None or values["run"] != self.state.run:
             return
-        self._run.use_units({part: Normaliser(**own) for part, own in deep_units(values["units"]).items()})
+        if not self.plan.pools:
+            self.log.warning("units of the coordinator are left out: the plan pools no statistics")
+            return
+        found = deep_units(values["units"])
+        why = wrong_units(found, self.plan.inputs)
+        if why is not None or not {str(part) for part in self._run.parts} <= set(found):
+            raise ValueError(f"the units that the coordinator sent cannot be used: {why or 'a part of the samples has none'}")
+        self._run.use_units({part: Normaliser(**own) for part, own in found.items()})
         self.state.keep_units(self._run.shared_units)
 
     def _answer(self, order: dict[str, Any]) -> None:
@@ -236,12 +249,12 @@ class Participant:
         place, round = order["job"], order["round"]
         where = {"run": order["run"], "job": place, "round": round}
         begun = time.monotonic()
-        if (why := self._objection(order)) is not None:
-            self.log.warning("job %d, round %d: %s", place, round, why)
-            self._send("trouble", **where, why=why)
-            return
-        name, (trainer, part) = list(self._jobs.items())[place]
         try:
+            if (why := self._objection(order)) is not None:
+                self.log.warning("job %d, round %d: %s", place, round, why)
+                self._send("trouble", **where, why=why)
+                return
+            name, (trainer, part) = list(self._jobs.items())[place]
             engine, scope = self._run.engine(part), trainer.label
             engine.restore(scope, {self.client.name: self.state.kept(place, order["last"])})
             self._run.history.forget(name, round)
@@ -262,23 +275,39 @@ class Participant:
         said = {key: value for key, value in self._run.history.latest(name).items() if key in self.plan.scalars}
         scalars = {key: np.asarray(value, np.float64) for key, value in said.items()}
         count = 1 if self._hides_itself else int(engine.counts[0])
+        self._has_answered = True
         self._send("answer", **where, count=count, seconds=time.monotonic() - begun, fields=fields, scalars=scalars)
         self._shown(f"{name}: round {round + 1}")
 
     def _objection(self, order: dict[str, Any]) -> str | None:
         """Why a site does not answer an order, if it does not: a curious coordinator could ask for more than the plan says."""
-        place, round = order["job"], order["round"]
-        trainers = [trainer for trainer, _ in self._jobs.values()]
-        if not 0 <= place < len(trainers) or not 0 <= round < trainers[place].planned(self.plan.settings).rounds:
+        assert self._run is not None
+        place, round, jobs = order["job"], order["round"], list(self._jobs.values())
+        if not 0 <= place < len(jobs):
             return TROUBLES[2]
+        trainer, part = jobs[place]
+        settings, names = trainer.planned(self.plan.settings), self.plan.sites
+        if not 0 <= round < settings.rounds or names.index(self.client.name) not in sampled(
+            names, part.seeded(settings), round
+        ):
+            return TROUBLES[2]
+        rate = Schedule.of(settings.schedule).factor(round, settings.rounds)
+        form = trainer.order_form(self._run.engine(part))
+        if not math.isclose(order["rate"], rate, rel_tol=1e-9, abs_tol=1e-12) or not _has_form(order["sent"], form):
+            return TROUBLES[4]
         if self.plan.settings.hides is not None and not self.state.asked_once(place, round, order):
             return TROUBLES[3]
         return None
 
     def _finish(self, values: dict[str, Any]) -> Fit:
         """All rounds are over: what is left happens here."""
-        if self._run is None or values["run"] != self.state.run:
-            self._begun(values["run"])
+        own = self._run if self._run is not None and values["run"] == self.state.run else self._begun(values["run"])
+        for place, (trainer, part) in enumerate(self._jobs.values()):
+            rounds, form = trainer.planned(self.plan.settings).rounds, {str(place): trainer.begin(own.engine(part)).shared}
+            given = {name: array for name, array in values["shared"].items() if name == str(place)}
+            over = values["rounds"].get(str(place)) == rounds and values["last"].get(str(place), rounds + 1) <= rounds
+            if not over or not _has_form(given, form):  # before it is kept: the next start would go on from it
+                raise ValueError(f"the coordinator's model of training {place} is not of the plan's form; ask the coordinator")
         finals = {
             place: (ServerState(values["rounds"][str(place)], values["shared"][str(place)], {}), values["last"][str(place)] - 1)
             for place in range(len(self._jobs))
@@ -304,3 +333,11 @@ class Participant:
             # What the site keeps of a training is that of its last accepted round.
             run.engine(part).restore(trainer.label, {self.client.name: self.state.kept(place, last)})
         return perform(run, self.plan.asked)
+
+
+def _has_form(found: Mapping[str, np.ndarray], form: Mapping[str, np.ndarray]) -> bool:
+    """Whether these are finite arrays of this form."""
+    alike = {name: (array.shape, array.dtype) for name, array in form.items()}
+    return {name: (array.shape, array.dtype) for name, array in found.items()} == alike and all(
+        np.isfinite(array).all() for array in found.values()
+    )

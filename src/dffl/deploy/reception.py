@@ -11,14 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import dffl
 from dffl.deploy.messages import PROTOCOL, TO_SERVER, decode, encode
 from dffl.deploy.network import Event, Link, carrier_version
 from dffl.deploy.plan import Plan
 from dffl.deploy.sites import SiteView
-from dffl.deploy.state import RunState, deep_units
+from dffl.deploy.state import RunState, deep_units, wrong_units
 from dffl.predictor import Normaliser
 
 TICK = 0.2
@@ -27,6 +25,8 @@ QUIET = 3.0
 """Seconds without a sign of life after which another process under a site's name takes its place: it was restarted."""
 OTHER_PROCESS = "another process is joined under this name; stop it first"
 MOST_ROWS = 2**40
+ABSENT = 1.0
+"""Seconds after which the coordinator has been away itself."""
 
 
 class StopRequestedError(RuntimeError):
@@ -45,6 +45,7 @@ class Reception(ABC):
         self.sites = {name: SiteView(name) for name in plan.sites}
         self.columns = ""
         """The digest of the columns of the run under way; all sites must have these."""
+        self._looked = time.monotonic()
         self.traffic: set[tuple[str, str]] = set()
         """The kinds and fields of all messages that were sent or taken: the list in the docs is compared with it."""
 
@@ -66,7 +67,12 @@ class Reception(ABC):
         if event is not None:
             self._take(event)
         now = time.monotonic()
+        # While the coordinator itself was paused, or busy with a model or a disk, it has heard nobody: that is no silence of
+        # theirs, and what they have sent is still to be read.
+        absent, self._looked = now - self._looked - seconds, now
         for site in self.sites.values():
+            if absent > ABSENT:
+                site.seen = min(site.seen + absent, now)
             if site.joined and now - site.seen > self.plan.patience.dead:
                 self.log.warning("%s: no sign of life for %.0f s", site.name, now - site.seen)
                 site.lost()
@@ -181,12 +187,8 @@ class Reception(ABC):
             return "its numbers of samples are others than before in this run; `dffl federation train --new` begins a new one"
         if self.plan.pools and {f"part {part}" for part in found} != {name for name in counts if name.startswith("part ")}:
             return "its units are not those of all the parts of its samples"
-        for own in found.values():
-            if {key: array.shape for key, array in own.items()} != self._unit_shapes:
-                return "its units have another shape than the columns of the plan"
-            scales = np.append(own["x_scale"], own["c_scale"])
-            if not all(np.isfinite(array).all() for array in own.values()) or np.any(scales <= 0):
-                return "its units are not finite, or a scale is not above 0"
+        if (why := wrong_units(found, self.plan.inputs)) is not None:
+            return why
         site.counts, site.opened = counts, run.run
         site.units = {part: Normaliser(**own) for part, own in found.items()}
         return None
@@ -195,7 +197,3 @@ class Reception(ABC):
     def agreed_columns(self) -> str:
         """The digest of the columns of the run or, before there is one, of the sites that are there."""
         return self.columns or next((site.columns for site in self.sites.values() if site.joined), "")
-
-    @property
-    def _unit_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"x_mean": (self.plan.inputs,), "x_scale": (self.plan.inputs,), "c_scale": ()}

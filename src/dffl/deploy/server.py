@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -22,13 +23,15 @@ from dffl.deploy.held_round import QuorumError
 from dffl.deploy.network import COORDINATOR, Link, handshakes_in, require_free
 from dffl.deploy.plan import read_plan
 from dffl.deploy.reception import StopRequestedError
-from dffl.deploy.state import FINISHED, TRAINING, Folder, RunState, said, say
+from dffl.deploy.state import FINISHED, STOPPED, TRAINING, Folder, RunState, said, say
 from dffl.files import write_text
 from dffl.training.history import DivergenceError
 
 FAILED = "failed"
 LOCK_SECONDS = 0.5
 """How long a lock is tried: somebody who looks whether it is held holds it for a moment."""
+MOST_LOG = 32 * 2**20
+"""Bytes of a log; what is older is kept once, and then forgotten. A member that sends nonsense must not fill the disk."""
 LOG = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -143,11 +146,22 @@ class FederationServer:
         if latest is None or not (latest / "state.dffl").exists():
             return
         status = said(latest)["status"]
-        if status == TRAINING:
+        if status == TRAINING and not self._may_go_on(latest):
+            why = "the plan was changed; put it back and train to go on with this run, or train to begin a new one"
+            self.log.warning("run %s stands still: %s", latest.name, why)
+            say(latest, STOPPED, why=why)
+        elif status == TRAINING:
             self.log.info("going on with run %s", latest.name)
             self._hold(coordinator, latest)
         elif status == FINISHED and RunState.read(latest / "state.dffl").plan == self.plan.digest:
             coordinator.serve_finished(latest)
+
+    def _may_go_on(self, run: Path) -> bool:
+        """Whether a run follows the plan as it is now; of a state that is damaged, the run itself says so."""
+        try:
+            return RunState.read(run / "state.dffl").plan == self.plan.digest
+        except ValueError:
+            return True
 
     def _run_folder(self, fresh: bool) -> Path:
         """The last run, if it is not over and follows this plan; else a new one."""
@@ -200,8 +214,8 @@ def serving_log(folder: Folder) -> logging.Logger:
     return file_log(f"dffl.coordinator.{folder.path}", folder.log)
 
 
-class _LogFile(logging.FileHandler):
-    """A log that leaves out what it cannot write: a full disk is told by what needs the disk."""
+class _LogFile(RotatingFileHandler):
+    """A log of bounded size, which also leaves out what it cannot write: a full disk is told by what needs the disk."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         pass
@@ -213,7 +227,7 @@ def file_log(name: str, path: Path) -> logging.Logger:
     log.setLevel(logging.INFO)
     log.propagate = False
     if not log.handlers:
-        handler = _LogFile(path, encoding="utf-8", delay=True)
+        handler = _LogFile(path, maxBytes=MOST_LOG, backupCount=1, encoding="utf-8", delay=True)
         handler.setFormatter(logging.Formatter(LOG))
         log.addHandler(handler)
     return log

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ from dffl.training.engines.base import Fields
 from dffl.training.trainers.federated import ServerState
 
 FORMAT = "dffl-site-1"
+RUN_NAME = re.compile(r"[0-9A-Za-z]{1,40}")
 Finals = dict[int, tuple[ServerState, int]]
 """For each training the server's last state, and the last round in which the site's update was accepted, or -1."""
 
@@ -55,6 +57,8 @@ class SiteState:
 
     def begin(self, run: str, plan: str) -> None:
         """Go on with a run; what an earlier run kept is removed."""
+        if not RUN_NAME.fullmatch(run):  # the coordinator's word, which must not lead to another folder
+            raise ValueError(f"the coordinator named a run {run!r:.60}, as no coordinator of dffl does; nothing was written")
         mine = self.folder / run
         for other in self.folder.glob("*") if self.folder.is_dir() else ():
             if other != mine and other.is_dir():

@@ -18,6 +18,8 @@ from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.trainers.federated import ServerState
 
 FORMAT = "dffl-run-1"
+LARGEST_UNIT = 1e30
+"""Of means and scales: their squares are added up."""
 WAITING, TRAINING, FINISHED, STOPPED, LOST = "waiting", "training", "finished", "stopped", "quorum lost"
 
 
@@ -98,6 +100,20 @@ def deep_units(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarr
         part, _, key = name.rpartition("/")
         found.setdefault(part, {})[key] = array
     return found
+
+
+def wrong_units(found: Mapping[str, Mapping[str, np.ndarray]], inputs: int) -> str | None:
+    """Why the units of some parts cannot be used, if they cannot."""
+    shapes = {"x_mean": (inputs,), "x_scale": (inputs,), "c_scale": ()}
+    for own in found.values():
+        if {key: array.shape for key, array in own.items()} != shapes:
+            return "its units have another shape than the columns of the plan"
+        scales = np.append(own["x_scale"], own["c_scale"])
+        if not all(np.isfinite(array).all() for array in own.values()) or np.any(scales <= 0):
+            return "its units are not finite, or a scale is not above 0"
+        if np.any(np.abs([*own["x_mean"], *scales]) > LARGEST_UNIT) or np.any(scales < 1 / LARGEST_UNIT):
+            return f"its units are above {LARGEST_UNIT:g}, or a scale is below {1 / LARGEST_UNIT:g}"
+    return None
 
 
 class Folder:

@@ -119,6 +119,11 @@ class Federated(Trainer):
         """Arrays in the form of one client's answer: what a deployment refuses others than."""
         return {"vector": np.zeros_like(state.shared)}
 
+    def order_form(self, engine: Engine) -> Fields:
+        """Arrays in the form of what the server sends in a round: a deployed site answers no other order."""
+        state = self.begin(engine)
+        return {"shared": state.shared, **self.sent(state)}
+
     def refusal(self, fields: Mapping[str, np.ndarray], engine: Engine, state: ServerState) -> str | None:
         """Why one client's answer must not be used, if it must not."""
         form = self.answer_form(engine, state)

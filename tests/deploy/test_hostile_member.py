@@ -1,0 +1,110 @@
+"""Members that send too much, too often or too early, and a coordinator that was away itself."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dffl.deploy import server
+from dffl.deploy.create import create, init
+from dffl.deploy.ledger import ACCEPTED, read_ledger
+from dffl.deploy.messages import encode
+from dffl.deploy.network import Event
+from dffl.deploy.server import FederationServer, file_log
+from dffl.deploy.state import STOPPED, TRAINING, Folder, RunState, said, say
+from tests.deploy.made import a_plan
+from tests.deploy.simulated import SimulatedSite, Stage, simulated_time
+
+PATIENCE = {"join_seconds": 10, "round_seconds": 300, "dead_seconds": 5, "quorum_seconds": 40}
+
+
+def test_sites_are_not_dead_because_the_coordinator_was_away(tmp_path: Path) -> None:
+    """It was paused, or busy: the signs of life of that time wait to be read."""
+    with simulated_time() as clock:
+
+        def pause() -> Event:
+            clock.now += 60.0
+            return Event("message", "north", encode("beat"))
+
+        def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
+            if site.name == "north" and order["round"] == 1:
+                site.network.at(0.1, pause)
+            site.answer(order, after=0.5)
+
+        stage = Stage.of(a_plan(rounds=PATIENCE), clock, behaviour)
+        stage.train(tmp_path / "run")
+    for record in read_ledger(tmp_path / "run" / "rounds.jsonl"):
+        assert set(record.outcomes.values()) == {ACCEPTED}
+    assert all(site.orders[0, 1] == 1 for site in stage.sites.values())
+    assert all(len(site.welcomes) == 1 for site in stage.sites.values())
+
+
+def test_a_site_that_says_again_that_it_is_ready_does_not_get_the_model_again(tmp_path: Path) -> None:
+    def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
+        for _ in range(50 if site.orders[0, order["round"]] == 1 else 0):
+            site.send("opened", run=site.run, counts={"0": site.count}, units={})
+        site.answer(order, after=0.5)
+
+    with simulated_time() as clock:
+        stage = Stage.of(a_plan(rounds=PATIENCE), clock, behaviour)
+        stage.train(tmp_path / "run")
+    assert {count for site in stage.sites.values() for count in site.orders.values()} == {1}
+
+
+def test_a_result_that_is_no_number_is_not_recorded() -> None:
+    plan = a_plan(wire={"results": ["out_of_fold_regret"]})
+    with simulated_time() as clock:
+        coordinator = Stage.of(plan, clock).coordinator
+        coordinator.run = RunState.new(plan.digest)
+        site = coordinator.sites["north"]
+        for found, wanted in ((np.nan, {}), (np.inf, {}), ([1.0], {}), (0.5, {"out_of_fold_regret": 0.5})):
+            scalars = {"out_of_fold_regret": np.asarray(found), "secret": np.asarray(1.0)}
+            coordinator.said(site, "done", {"run": coordinator.run.run, "scalars": scalars}, 10)
+            assert site.results == wanted
+
+
+def test_the_mean_loss_does_not_depend_on_who_answers_first(tmp_path: Path) -> None:
+    losses, found = {"north": 0.1, "south": 0.2, "west": 0.3}, []
+    for waits in ((0.1, 0.2, 0.3), (0.3, 0.2, 0.1)):
+        after = dict(zip(losses, waits, strict=True))
+
+        def behaviour(site: SimulatedSite, order: dict[str, Any], after: dict[str, float] = after) -> None:
+            site.answer(order, after=after[site.name], scalars={"loss": np.asarray(losses[site.name])})
+
+        with simulated_time() as clock:
+            Stage.of(a_plan(rounds=PATIENCE), clock, behaviour).train(tmp_path / str(waits))
+        found.append([record.scalars["loss"] for record in read_ledger(tmp_path / str(waits) / "rounds.jsonl")])
+    assert found[0] == found[1]
+
+
+def test_a_run_whose_plan_was_changed_stands_still_and_goes_on_when_it_is_put_back(tmp_path: Path) -> None:
+    init(tmp_path)
+    create(tmp_path / "plan.toml")
+    folder = Folder(tmp_path)
+    run = folder.new_run()
+    text = (tmp_path / "plan.toml").read_text()
+    before = FederationServer(folder, logging.getLogger("test"))
+    RunState.new(before.plan.digest).write(run / "state.dffl")
+    say(run, TRAINING)
+    (tmp_path / "plan.toml").write_text(text.replace("round_seconds = 600", "round_seconds = 700"))
+    changed = FederationServer(folder, logging.getLogger("test"))
+    coordinator: Any = None  # nothing is held
+    changed._resume(coordinator)
+    assert said(run)["status"] == STOPPED
+    assert "the plan was changed" in said(run)["why"]
+    (tmp_path / "plan.toml").write_text(text)
+    assert FederationServer(folder, logging.getLogger("test"))._run_folder(fresh=False) == run
+    assert changed._run_folder(fresh=False) != run
+
+
+def test_a_log_does_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_LOG", 2000)
+    log = file_log(f"dffl.test.{tmp_path}", tmp_path / "log.txt")
+    for number in range(1000):
+        log.warning("north: refused: a message whose form is wrong, %d", number)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 4000
+    assert "999" in (tmp_path / "log.txt").read_text()
