@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,10 @@ Refused = Mapping[str, set[tuple[int, int]]]
 """For each site the jobs and rounds in which its answer does not reach the coordinator, which is told of trouble instead."""
 
 
+MOST = 100.0
+"""Seconds after which something has gone wrong."""
+
+
 class Wires:
     """The network."""
 
@@ -43,6 +48,35 @@ class Wires:
         return self.links[name]
 
 
+class KilledError(BaseException):
+    """A site's process is gone: nothing catches it."""
+
+
+class Fuse:
+    """Ends a site's process once, at one of the moments around its writes and messages."""
+
+    def __init__(self, moment: int):
+        self.moment, self.seen = moment, 0
+
+    def pass_by(self) -> None:
+        self.seen += 1
+        if self.seen - 1 == self.moment:
+            raise KilledError
+
+
+class FusedState(SiteState):
+    """A site's files."""
+
+    def __init__(self, folder: Path, fuse: Fuse):
+        super().__init__(folder)
+        self.fuse = fuse
+
+    def _write(self, *args: Any) -> None:
+        self.fuse.pass_by()
+        super()._write(*args)
+        self.fuse.pass_by()
+
+
 @dataclass
 class MemoryLink:
     """One side's end; `dffl.deploy.network.Link` in a deployment."""
@@ -51,6 +85,7 @@ class MemoryLink:
     wires: Wires
     events: SimpleQueue[Event] = field(default_factory=SimpleQueue)
     log: logging.Logger = LOG
+    fuse: Fuse | None = None
 
     def start(self) -> None:
         self.wires.links[COORDINATOR].events.put(Event("up", self.name))
@@ -65,8 +100,12 @@ class MemoryLink:
             return False
         if self.name in self.wires.refused:
             content = self._perhaps_troubled(content)
+        if self.fuse is not None:
+            self.fuse.pass_by()
         self.wires.sent.append((self.name, peer, content))
         other.events.put(Event("message", self.name, content))
+        if self.fuse is not None:
+            self.fuse.pass_by()
         return True
 
     def _perhaps_troubled(self, content: bytes) -> bytes:
@@ -104,8 +143,10 @@ class Deployed:
     wires: Wires
 
 
-def deployed(plan: Plan, federation: Federation, base: Path, refused: Refused | None = None) -> Deployed:
-    """Train a federation as a deployment does."""
+def deployed(
+    plan: Plan, federation: Federation, base: Path, refused: Refused | None = None, fuses: Mapping[str, Fuse] | None = None
+) -> Deployed:
+    """Train a federation as a deployment does. A site that is killed by its fuse starts again with what is on its disk."""
     wires = Wires(refused)
     link: Any = wires.link(COORDINATOR)
     coordinator = Coordinator(plan, link, LOG)
@@ -115,16 +156,23 @@ def deployed(plan: Plan, federation: Federation, base: Path, refused: Refused | 
 
     def take_part(name: str) -> None:
         with wires.baton:
-            try:
+            fuse = (fuses or {}).get(name, Fuse(-1))
+            while name not in fits and not failed:
                 own: Any = wires.link(name)
+                own.fuse = fuse
                 client = next(one for one in federation if one.name == name)
-                part = Participant(plan, client, own, SiteState(base / name), LOG)
-                own.start()  # not by entering it, which would wait for its thread of beats with the baton in hand
-                fits[name] = part.take_part()
-                part.done(fits[name])
-                traffic.update(part.traffic)
-            except BaseException as error:
-                failed.append(error)
+                part = Participant(plan, client, own, FusedState(base / name, fuse), LOG)
+                try:
+                    if (fit := part.unfinished()) is None:
+                        own.start()  # not by entering it, which would wait for its thread of beats with the baton in hand
+                        fit = part.take_part()
+                        part.done(fit)
+                    fits[name] = fit
+                    traffic.update(part.traffic)
+                except KilledError:
+                    own.close()
+                except BaseException as error:
+                    failed.append(error)
 
     threads = [threading.Thread(target=take_part, args=(name,), daemon=True) for name in plan.sites]
     (base / "run").mkdir(parents=True, exist_ok=True)
@@ -134,10 +182,13 @@ def deployed(plan: Plan, federation: Federation, base: Path, refused: Refused | 
             thread.start()
         try:
             coordinator.train(base / "run")
+            deadline = time.monotonic() + MOST
+            while len(fits) < len(plan.sites) and time.monotonic() < deadline:  # as the server does for those who come late
+                coordinator.step()
         except BaseException as error:
             failed.append(error)
     for thread in threads if not failed else ():
-        thread.join(timeout=60)
+        thread.join(timeout=MOST)
     if failed:
         raise failed[0]
     fields = {f"{kind}.{name}" for kind, name in traffic}
