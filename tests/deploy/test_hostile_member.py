@@ -81,6 +81,15 @@ def test_the_mean_loss_does_not_depend_on_who_answers_first(tmp_path: Path) -> N
     assert found[0] == found[1]
 
 
+def test_models_that_do_not_go_into_the_last_message_are_refused_before_the_first_round(tmp_path: Path) -> None:
+    large = {"method": "crossfit", "folds": 2, "hidden": 20_000}
+    with simulated_time() as clock:
+        stage = Stage.of(a_plan(training=large, wire={"most_megabytes": 1}), clock, jobs=2)
+        with pytest.raises(ValueError, match=r"set most_megabytes under \[wire\] to 2 or more"):
+            stage.train(tmp_path / "run")
+    assert not (tmp_path / "run" / "state.dffl").exists()
+
+
 def test_a_run_whose_plan_was_changed_stands_still_and_goes_on_when_it_is_put_back(tmp_path: Path) -> None:
     init(tmp_path)
     create(tmp_path / "plan.toml")

@@ -14,10 +14,11 @@ import numpy as np
 from dffl.deploy.credentials import kept_secret
 from dffl.deploy.held_round import HeldRound, QuorumError
 from dffl.deploy.ledger import DEAD, Ledger
+from dffl.deploy.messages import MOST_HEADER
 from dffl.deploy.network import Link
 from dffl.deploy.plan import Plan
 from dffl.deploy.reception import Reception, StopRequestedError
-from dffl.deploy.rounds import Rounds
+from dffl.deploy.rounds import Rounds, SitesEngine
 from dffl.deploy.site_run import Jobs, federated_jobs, stand_in
 from dffl.deploy.sites import SiteView
 from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, RunState, flat_units, say
@@ -53,6 +54,7 @@ class Coordinator(Reception):
             self.run = None
             raise ValueError(f"{folder}: belongs to another plan; begin a new run, or put the plan back as it was")
         jobs = self._jobs()
+        self._require_room(jobs)
         self._trainings, self.columns = len(jobs), run.columns
         self._ledger = Ledger(folder / "rounds.jsonl")
         self._ledger.keep_before(run.job, run.state.round if run.state is not None else 0)
@@ -105,6 +107,18 @@ class Coordinator(Reception):
         names = dict.fromkeys(self.plan.sites, max(self.plan.min_rows, STAND_IN_ROWS))
         with stand_in(names, self.plan.settings, self.plan.inputs, self.plan.dimension) as run:
             return federated_jobs(run, self.plan.asked)
+
+    def _require_room(self, jobs: Jobs) -> None:
+        """Refuse models that do not go into a message: the last one, with those of all trainings, is the largest."""
+        sizes, orders = [0], [0]
+        for trainer, part in jobs.values():
+            form = trainer.order_form(SitesEngine(self, part))
+            sizes.append(form["shared"].nbytes)
+            orders.append(sum(array.nbytes for array in form.values()))
+        needed = max(sum(sizes), *orders) + MOST_HEADER
+        if needed > self.plan.most_bytes:
+            fix = f"set most_megabytes under [wire] to {-(-needed // 2**20)} or more"
+            raise ValueError(f"the shared models of this plan take {needed} bytes, more than a message may have; {fix}")
 
     def _all_rounds(self, jobs: Jobs) -> int:
         return sum(trainer.planned(self.plan.settings).rounds for trainer, _ in jobs.values())

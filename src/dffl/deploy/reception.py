@@ -72,7 +72,7 @@ class Reception(ABC):
         absent, self._looked = now - self._looked - seconds, now
         for site in self.sites.values():
             if absent > ABSENT:
-                site.seen = min(site.seen + absent, now)
+                site.seen, site.offered = min(site.seen + absent, now), min(site.offered + absent, now)
             if site.joined and now - site.seen > self.plan.patience.dead:
                 self.log.warning("%s: no sign of life for %.0f s", site.name, now - site.seen)
                 site.lost()
