@@ -138,6 +138,7 @@ class SimulatedSite:
         values = {
             "protocol": PROTOCOL, "dffl": dffl.__version__, "carrier": carrier_version(), "plan": self.plan.digest,
             "columns": "columns", "rows": self.count + 2, "time": self.network.clock.time(), "instance": self.instance,
+            "finished": "",
         } | self.offer | changes  # fmt: skip
         self.send("join", **values)
 

@@ -24,7 +24,7 @@ def test_the_demo_says_in_json_what_it_promises(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert set(found) == {"sites", "rounds", "overhead_seconds", "start_seconds", "max_difference", "left_behind"}
     assert found["sites"] == ["site-1", "site-2", "site-3"]
-    assert [one["round"] for one in found["rounds"]] == [0, 1, 2, 3, 4]
+    assert [one["round"] for one in found["rounds"]] == [1, 2, 3, 4, 5]
     for one in found["rounds"]:
         assert set(one) == {"round", "seconds", "bytes", "outcomes"}
         assert set(one["outcomes"]) == set(found["sites"])

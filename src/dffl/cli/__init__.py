@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from dffl.terminal import (
     answer,
     answering,
     leave,
+    printable,
     require_picture,
     shown_progress,
 )
@@ -174,6 +176,8 @@ app.add_typer(site, name="site")
 
 def main() -> Any:
     """The entry point of the command ``dffl``."""
+    # A warning is a note for the reader, who has nothing to do with the line of code that gave it.
+    warnings.formatwarning = lambda message, *_, **__: f"dffl: note: {printable(str(message))}\n"
     with interruptible() as interrupted:
         try:
             return app()

@@ -30,6 +30,7 @@ from dffl.data.synthetic import knapsack
 from dffl.deploy.create import create, sign_request
 from dffl.deploy.following import RunResult
 from dffl.deploy.joining import site_description
+from dffl.deploy.ledger import DEAD
 from dffl.deploy.plan import Plan, read_plan
 from dffl.deploy.replay import replayed
 from dffl.deploy.requesting import request
@@ -66,13 +67,19 @@ class Demo:
         """Something that was promised does not hold."""
         return self.result.status != FINISHED or self.max_difference != 0.0 or bool(self.left_behind)
 
+    @property
+    def _back(self) -> str:
+        """Whether the others waited for the site that was killed."""
+        missed = sum(record.outcomes.get(self.killed.partition(" ")[0]) == DEAD for record in self.result.records)
+        return f"counted as dead in {missed} rounds" if missed else "back before it counted as dead: the round waited for it"
+
     def show(self, console: Console) -> None:
         self.result.show(console)
         table = Table(title="What was promised", title_justify="left", show_header=False)
         table.add_row("from start to first round", f"{self.start_seconds:.1f} s")
         table.add_row("median overhead of a round", f"{1000 * self.overhead:.0f} ms beyond the sites' own computing")
         if self.killed:
-            table.add_row("killed and started again", self.killed)
+            table.add_row("killed and started again", f"{self.killed}; {self._back}")
         exact = "none: equal to the last bit" if self.max_difference == 0.0 else f"{self.max_difference:.3g}"
         table.add_row("difference to dffl.fit with the same participants", exact)
         table.add_row("processes and ports left behind", ", ".join(self.left_behind) or "none")
@@ -82,7 +89,12 @@ class Demo:
 
     def as_json(self) -> dict[str, Any]:
         rounds = [
-            {"round": number, "seconds": record.seconds, "bytes": record.sent + record.received, "outcomes": record.outcomes}
+            {
+                "round": number + 1,
+                "seconds": record.seconds,
+                "bytes": record.sent + record.received,
+                "outcomes": record.outcomes,
+            }
             for number, record in enumerate(self.result.records)
         ]
         return {

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from dffl.deploy.following import RunResult
 from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, REFUSED
@@ -43,6 +44,7 @@ def draw(result: RunResult, path: Path) -> None:
         below.plot(at, seconds, color=INK, marker="o", markersize=2.5)
         below.plot(at, computing, color="#4477AA", linestyle="--")
         below.set(xlabel="round", ylabel="seconds", yscale="log")
+        below.xaxis.set_major_locator(MaxNLocator(integer=True))
         lines = [Line2D([], [], color=INK, marker="o", markersize=2.5, label="the whole round"),
                  Line2D([], [], color="#4477AA", linestyle="--", label="the slowest site's own computing")]  # fmt: skip
         below.legend(handles=lines, loc="upper right")

@@ -48,7 +48,7 @@ class RunResult:
 
     def show(self, console: Console) -> None:
         counts, results = counted(self.records, self.sites), self.about.get("results", {})
-        table = Table(title=f"Run {self.folder.name}: {self.status}, {len(self.records)} rounds", title_justify="left")
+        table = Table(title=f"Run {self.folder.name}: {self.status}, {self._rounds}", title_justify="left")
         table.add_column("site", overflow="fold")
         for outcome in OUTCOMES:
             table.add_column(outcome, justify="right")
@@ -66,6 +66,12 @@ class RunResult:
             console.print(f"median round {seconds:.2f} s; {self.bytes_per_site / 1024:.1f} KiB to and from a site in a round")
         if "why" in self.about:
             console.print(self.about["why"], soft_wrap=True)
+
+    @property
+    def _rounds(self) -> str:
+        """How many rounds were held; a method may train more than one shared model."""
+        trainings = len({record.job for record in self.records})
+        return f"{len(self.records)} rounds" + (f" in {trainings} trainings" if trainings > 1 else "")
 
     @property
     def refusals(self) -> list[str]:

@@ -49,6 +49,7 @@ KINDS: dict[str, Kind] = {
         "columns": Field("text", "a digest of the names of features and costs, in order"),
         "rows": Field("int", "the number of training samples"),
         "time": Field("float", "the site's clock"),
+        "finished": Field("text", "the run of which the site has its own model already, if any"),
         "instance": Field("text", "a random text of the site's process: two processes under one name are told apart"),
     }),
     "beat": Kind(TO_SERVER, "the site is alive", {}),

@@ -146,6 +146,7 @@ class Participant:
             self._offer()
         elif event.what == "down":
             self.log.info("the connection to the coordinator is lost; it is tried again")
+            self._shown("the coordinator does not answer; trying again (Ctrl-C stops, and joining later goes on)")
             self._connected = False
             self._alone()
         elif (message := self._read(event.content)) is None or message.kind == "welcome":
@@ -185,7 +186,7 @@ class Participant:
         self._send(
             "join", protocol=PROTOCOL, dffl=dffl.__version__, carrier=carrier_version(), plan=self.plan.digest,
             columns=names.digest, rows=self.plan.min_rows if self._hides_itself else self.client.n,
-            time=time.time(), instance=self._instance,
+            time=time.time(), finished=self.state.with_model(), instance=self._instance,
         )  # fmt: skip
 
     def _give_up(self) -> None:

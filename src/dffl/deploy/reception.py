@@ -145,6 +145,7 @@ class Reception(ABC):
             return
         site.alive()
         site.joined, site.away_since, site.rows, site.instance = True, None, offer["rows"], offer["instance"]
+        site.finished = offer["finished"]
         site.opened = ""
         site.columns = offer["columns"]
         self.log.info("%s: joined with %d rows", site.name, site.rows)

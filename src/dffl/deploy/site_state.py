@@ -47,6 +47,11 @@ class SiteState:
                 return mine.name
         return ""
 
+    def with_model(self) -> str:
+        """The run of which the site has a model of its own, if there is one."""
+        found = sorted(mine.name for mine in self.folder.glob("*") if self._done(mine).exists()) if self.folder.is_dir() else []
+        return found[-1] if found else ""
+
     def finished(self) -> None:
         """The site has a model of its own."""
         self._done(self.folder / self.run).touch()

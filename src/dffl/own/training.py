@@ -166,13 +166,21 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
     naive = by["mean-cost"]
     better, best = int((by[method] < tuned).sum()), by[method].mean()
     lines = [
-        f"{method} loses {100 * best:.2f} % on average, the best that each client does alone (local-tuned) "
+        f"{method} loses {100 * best:.2f} % on average, each client's own tuned model (local-tuned) "
         f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %.",
         f"It loses less than local-tuned for {better} of {len(by)} clients.",
     ]
+    simpler = by[[name for name in BESIDE if name in by and name != method]].mean()
+    if simpler.min() < best:
+        name = str(simpler.idxmin())
+        where = int((by[name] < by[method]).sum())
+        lines.append(
+            f"Attention: {name}, which uses no other client, loses less on average ({100 * simpler[name]:.2f} %), and for "
+            f"{where} of {len(by)} clients. Do not use {method} here yet."
+        )
     mine = table[table["method"] == method]
     if starts < 3:
-        lines.append(f"From one start, harm cannot be told from luck: {more_starts}.")
+        lines.append(f"One training is not enough to say whether a difference is real: {more_starts}.")
     else:
         harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
         lines.append("Harmed beyond luck, against local: " + (", ".join(map(str, harmed)) if harmed else "nobody") + ".")
