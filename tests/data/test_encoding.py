@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dffl.data.cells import dates_of, missing_in, numbers_of, texts_of
-from dffl.data.description import read
+from dffl.data.description import read as read_file
 from dffl.data.encoding import MOST_CATEGORIES, Column, Encoding, agreed, summary
 from dffl.data.sources import FrameSource, Table, load
 
@@ -229,8 +229,8 @@ def test_a_text_among_decimal_commas_is_named_and_not_the_commas(tmp_path: Path)
     rows = "".join(f"{1 + row},5;{2 + row},25\n" for row in range(9))
     (tmp_path / "north.csv").write_text(f"temp;price_1\n{rows}calm;3,5\n")
     (tmp_path / "federation.toml").write_text(
-        '[federation]\nfeatures = "temp"\ncosts = "price_*"\n[[client]]\nname = "north"\ntable = "north.csv"\n'
+        '[federation]\nfeatures = "temp"\ncosts = "price_*"\n[[client]]\nname = "north"\ntable = "north.csv"\ntest = "north.csv"\n'
         'set = { type = "top-k", k = 1 }\n'
     )
     with pytest.raises(ValueError, match=r"north.csv, line 11, column 'temp': must be a number .* found 'calm'"):
-        read(tmp_path / "federation.toml")
+        read_file(tmp_path / "federation.toml")
