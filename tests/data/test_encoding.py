@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dffl.data.cells import dates_of, missing_in, numbers_of, texts_of
-from dffl.data.description import read as read_file
 from dffl.data.encoding import MOST_CATEGORIES, Column, Encoding, agreed, summary
 from dffl.data.sources import FrameSource, Table, load
 
@@ -223,14 +222,3 @@ def test_a_damaged_encoding_is_a_value_error(data: st.DataObject) -> None:
 def test_another_version_is_refused() -> None:
     with pytest.raises(ValueError, match="encoding: version must be 1, found 2; train again"):
         Encoding.from_json({**encoding_of(site=table(x=[1.0])).as_json(), "version": 2})
-
-
-def test_a_text_among_decimal_commas_is_named_and_not_the_commas(tmp_path: Path) -> None:
-    rows = "".join(f"{1 + row},5;{2 + row},25\n" for row in range(9))
-    (tmp_path / "north.csv").write_text(f"temp;price_1\n{rows}calm;3,5\n")
-    (tmp_path / "federation.toml").write_text(
-        '[federation]\nfeatures = "temp"\ncosts = "price_*"\n[[client]]\nname = "north"\ntable = "north.csv"\ntest = "north.csv"\n'
-        'set = { type = "top-k", k = 1 }\n'
-    )
-    with pytest.raises(ValueError, match=r"north.csv, line 11, column 'temp': must be a number .* found 'calm'"):
-        read_file(tmp_path / "federation.toml")

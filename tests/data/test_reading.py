@@ -190,3 +190,11 @@ def test_any_bytes_are_read_or_a_value_error(tmp_path: Path, content: bytes) -> 
 def test_numbers_come_back_bit_for_bit(tmp_path: Path, values: list[list[float]]) -> None:
     frame = pd.DataFrame(values, columns=["a", "b"])
     np.testing.assert_array_equal(read(tmp_path, frame.to_csv(index=False)).frame.to_numpy(float), frame.to_numpy())
+
+
+@pytest.mark.parametrize("cell", ["calm", "1.093,01", "k.A."])
+def test_a_cell_that_spoils_decimal_commas_is_named_and_not_the_others(cell: str, tmp_path: Path) -> None:
+    rows = "".join(f"{1 + row},5;{2 + row},25\n" for row in range(9))
+    (tmp_path / "north.csv").write_text(f"temp;price_1\n{rows}{cell};3,5\n7,5;\n")
+    with pytest.raises(ValueError, match=rf"north.csv, line 11, column 'temp': must be a number .* found '{cell}'"):
+        open_source(tmp_path / "north.csv").load(["temp", "price_1"])

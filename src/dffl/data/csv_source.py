@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from dffl.data.arrow_cells import prepared
-from dffl.data.cells import DECIMAL_COMMA, NUMBER
+from dffl.data.cells import BLANK, DECIMAL_COMMA, NUMBER
 from dffl.data.tables import EMPTY, UNREADABLE, _checked_names, _is_unnamed
 
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -133,10 +133,20 @@ class CsvSource:
                 found = f"{numbers[0]!r} may be a decimal or thousands"
                 raise ValueError(f"{self.path}, column {name!r}: {found}; write decimals with a point and no thousands signs")
             commas = name
+            self._refuse_among_commas(name, column, cells)
         if commas and points:
             found = f"decimal commas in column {commas!r} and decimal points in column {points!r}"
             raise ValueError(f"{self.path}: has {found}; write all decimals with a point")
         return commas is not None
+
+    def _refuse_among_commas(self, name: str, column: Any, cells: list[str]) -> None:
+        """Name the first cell that is no number, in a column of numbers with a decimal comma: one is enough to spoil it."""
+        plain = (cell for cell in cells if cell not in BLANK and not NUMBER.fullmatch(cell))
+        odd = {cell for cell in plain if "." in cell or not DECIMAL_COMMA.fullmatch(cell)}
+        for row, cell in enumerate(column.to_pylist()) if odd else ():
+            if cell is not None and cell.strip() in odd:
+                what = f"must be a number such as 1093,5, as the other cells are, found {cell!r:.60}"
+                raise ValueError(f"{self.path}, {self.place(row)}, column {name!r}: {what}; correct the cell, or empty it")
 
     def _header(self) -> tuple[str, list[str]]:
         """What stands between the columns, and the names in the first line."""

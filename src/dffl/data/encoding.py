@@ -260,11 +260,6 @@ def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray) -> No
     right = np.isfinite(numbers_of(cells)) if kind == "number" else ~np.isnat(dates_of(cells))
     wrong = np.flatnonzero(~(right | empty))
     if len(wrong):
-        commas = np.array([bool(DECIMAL_COMMA.fullmatch(table.cell(int(row), column).strip())) for row in wrong])
-        if 0 < (~commas).sum() < commas.sum():  # the file has decimal commas, which are read if all cells are numbers
-            row, others = int(wrong[~commas][0]), int(commas.sum())
-            what = f"must be a number like the other {others} cells, which have a decimal comma"
-            raise ValueError(f"{table.at(row, column)}: {what}, found {table.cell(row, column)!r:.60}; correct the cell")
         text = table.cell(int(wrong[0]), column)
         wanted = "a finite number" if kind == "number" else "a date such as 2021-01-31 or 2021-01-31 13:00"
         fix = "; write decimals with a point" if DECIMAL_COMMA.fullmatch(text) else ""
