@@ -53,6 +53,7 @@ def test_demo_prints_for_people_and_draws(tmp_path: Path) -> None:
     assert (tmp_path / "here.png").stat().st_size > 20_000
 
 
+@pytest.mark.slow
 def test_demo_prints_json_for_programs(tmp_path: Path) -> None:
     answer = dffl("demo", "--json", "--rounds", "2", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
@@ -84,6 +85,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_any_work(command: tuple
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_advise_answers_people_and_programs(tmp_path: Path) -> None:
     answer = dffl("advise", "demo", "--rounds", "1", "--folds", "3", "--json", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
@@ -214,6 +216,7 @@ def test_fifty_interrupts_at_random_moments_over_all_commands_end_alike(tmp_path
         assert not list(folder.rglob("*.tmp"))
 
 
+@pytest.mark.slow
 def test_names_that_look_like_markup_are_printed_as_they_are(tmp_path: Path) -> None:
     name = "[red]x[/blue]"
     assert dffl("energy", "example", cwd=tmp_path).returncode == 0

@@ -82,6 +82,7 @@ def test_quick_trains_nothing_and_agrees_on_the_odd_one(fleet):
     json.dumps(found.as_json(), allow_nan=False)
 
 
+@pytest.mark.slow
 def test_any_mix_of_families_and_senses_is_advised():
     families = ("knapsack", "ball", "polytope")
     members = [one.rows(slice(0, 12)) for one in mixed(n=12, families=families)]

@@ -145,6 +145,7 @@ def test_a_factor_on_all_prices_changes_nothing():
     assert quick(dear)[-1].share == pytest.approx(quick(fleet(prices=True))[-1].share, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_it_is_deterministic_and_bounded(monkeypatch):
     asked = []
     plain = module.regrets_at_each

@@ -18,6 +18,7 @@ def small(seed: int, split: str = "train", imbalanced: bool = True) -> Federatio
     return synthetic.knapsack(seed, split, clients=3, dim=8, features=3, samples=20)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_page_changes_no_number_of_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "synthetic", SimpleNamespace(knapsack=small))
     monkeypatch.setattr("sys.argv", ["dffl", "demo", "--seed", "7", "--report", "a page.html"])

@@ -72,6 +72,7 @@ def test_an_integer_solver_agrees(dim: int, run: int, runs: int, first: int, las
         assert one @ answer <= optimum(rows, one @ hours) + TOLERANCE[dtype] * np.abs(one).sum()
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_all_schedules_agree_also_on_ties(data: st.DataObject) -> None:

@@ -131,6 +131,7 @@ def test_transforms_and_checks_outside_of_programs_keep_nothing() -> None:
     assert model() is None
 
 
+@pytest.mark.slow
 def test_an_answer_in_flight_outlives_its_set() -> None:
     slow = jax.jit(lambda x: (x @ x @ x @ x)[0, :D] * 0 - 1)
     big = jnp.ones((1500, 1500))
@@ -208,6 +209,7 @@ def test_two_threads_that_build_equal_sets_get_one_model() -> None:
         assert mine._held.models == (mine._loaded("model"),)
 
 
+@pytest.mark.slow
 @FAMILIES
 def test_threads_build_stack_solve_and_drop_at_once(build: Callable) -> None:
     expected = {i: np.asarray(build(7000 + i).solve(COSTS[0])) for i in range(6)}

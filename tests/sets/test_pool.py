@@ -243,6 +243,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_functions_of_the_script_itself_are_found_also_from_clients_processes(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SELF)

@@ -124,6 +124,7 @@ def test_literal_projections() -> None:
         np.testing.assert_allclose(project(s, np.array(v)), wanted, rtol=0, atol=1e-12, err_msg=repr(s))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [name for name in FAMILIES if FeasibleSet.families[name].convex])
 def test_points_of_every_scale_have_a_feasible_nearest_point(name: str, dtype: str) -> None:
@@ -162,6 +163,7 @@ def test_inside_nothing_moves_and_nowhere_are_distances_stretched(s: FeasibleSet
     assert moved.max() > 1e-3
 
 
+@pytest.mark.slow
 @every_family
 def test_one_by_one_in_batches_in_stacks_and_in_programs_the_answer_is_the_same(s: FeasibleSet) -> None:
     v = np.concatenate([POINTS, POINTS]).reshape(2, 12, D).astype(np.float32)

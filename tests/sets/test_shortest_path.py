@@ -110,6 +110,7 @@ def test_an_integer_solver_agrees(rows: int, columns: int, dtype: str) -> None:
         check(as_rows(s), c, solve(s, c, dtype), TOLERANCE[dtype])
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 5), st.sampled_from([0.0, 0.3]), st.integers(0, 10**6))
 def test_all_paths_agree_also_on_ties(rows: int, columns: int, share: float, seed: int) -> None:

@@ -266,6 +266,7 @@ def test_a_process_that_ends_or_hangs_in_training_is_named() -> None:
         dffl.fit(marked(dffl.Solver(solvers.hangs, D, processes=1, seconds=0.3)), "fedavg", rounds=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [0, 1, 2])
 def test_it_trains_as_a_polytope_of_the_same_answers(processes: int) -> None:
     wanted = dffl.fit(federation(SIMPLEX, SIMPLEX), "interp-spo", rounds=2)

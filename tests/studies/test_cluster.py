@@ -23,6 +23,7 @@ PATHS = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")]
 ENVIRONMENT = os.environ | {"PYTHONPATH": PATHS, "RAY_USAGE_STATS_ENABLED": "0"}
 
 
+@pytest.mark.slow
 def test_two_nodes_give_the_rows_of_one_machine(tmp_path):
     command = [sys.executable, "-m", "tests.studies.cluster_of_two", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)

@@ -62,6 +62,7 @@ def processes_in(group: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for orphans in /proc")
 def test_killed_at_random_moments_it_ends_with_the_same_rows(tmp_path):
     undisturbed = values(tasks.slow_study(0.1, count=30), tmp_path / "whole")
@@ -142,6 +143,7 @@ def test_places_reach_the_task_and_are_not_compared(tmp_path):
     assert moved.only(["number=1"]).places == moved.places
 
 
+@pytest.mark.slow
 def test_a_wider_grid_goes_on_in_the_same_folder(tmp_path):
     narrow = tasks.slow_study(0.0, count=2)
     first = values(narrow, tmp_path / "out")
@@ -245,6 +247,7 @@ def test_a_reader_sees_every_row_while_a_run_packs(tmp_path, monkeypatch):
     assert reader.damaged == []
 
 
+@pytest.mark.slow
 def test_pieces_of_a_grid_end_in_the_order_of_the_whole(tmp_path):
     study = tasks.slow_study(0.0, count=2)
     for letter in "ba":

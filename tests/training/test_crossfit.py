@@ -108,6 +108,7 @@ def test_it_is_saved_as_one_predictor_and_serves_newcomers(fit: dffl.Fit, federa
             fit.decide(newcomer, newcomer.x)
 
 
+@pytest.mark.slow
 def test_kinds_of_oracles_and_blocks_of_time() -> None:
     fit = dffl.fit(mixed(), "crossfit", validation_blocks=True, **SMALL)
     assert len(fit.evaluate(mixed(n=20))) == 6
@@ -165,6 +166,7 @@ def test_a_client_with_one_sample_is_refused_by_name() -> None:
 REFIT: dict[str, Any] = {"rounds": 2, "local_epochs": 2, "folds": 3, "dtype": "float64"}
 
 
+@pytest.mark.slow
 def test_the_refitted_weight_has_the_least_loss_over_all_samples(federation: dffl.Federation) -> None:
     """Written out: in each fold the own and the shared model of the other folds, judged on the samples held out."""
     fit = dffl.fit(federation, "interp-refit", lambda_step=0.25, **REFIT)
@@ -197,6 +199,7 @@ def test_the_refitted_models_are_those_of_all_samples(federation: dffl.Federatio
         np.testing.assert_allclose(fits["interp-refit"].predict(one.name, one.x), mean, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_refitted_interpolation_is_the_same_in_processes(federation: dffl.Federation) -> None:
     one, other = (dffl.fit(federation, "interp-refit", engine=name, **REFIT) for name in ("vector", "processes"))
     for name in federation.names:

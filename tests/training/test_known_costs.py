@@ -82,6 +82,7 @@ def federation(n: int = 12) -> dffl.Federation:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["finetune", "crossfit"])
 def test_engines_agree_bit_for_bit(method: str) -> None:
     fed = federation()

@@ -67,6 +67,7 @@ def test_a_client_has_the_same_bits_alone_and_among_many(rows: int) -> None:
         np.testing.assert_array_equal(few.predict("c0", many[0].x), crowd.predict("c0", many[0].x))
 
 
+@pytest.mark.slow
 def test_clients_in_processes_of_their_own_give_the_same_bits() -> None:
     fed = federation()
     for method, options in (

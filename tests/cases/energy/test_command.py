@@ -153,6 +153,7 @@ def test_the_authors_layout_runs_as_it_is(tmp_path):
     assert not (tmp_path / "out" / "model.dffl").exists()
 
 
+@pytest.mark.slow
 def test_another_market_with_components_lags_random_days_and_yesterdays_weather(tmp_path):
     table = frame(zones=12, days=50)
     for part in ("energy", "loss"):
@@ -229,6 +230,7 @@ def test_bad_input_ends_in_one_line_and_leaves_nothing(tmp_path, change, options
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("DFFL_ENERGY_DATA" not in os.environ, reason="DFFL_ENERGY_DATA does not name the real zones' folder")
 def test_on_the_real_zones_federating_gains_on_average(tmp_path):
     out = tmp_path / "out"

@@ -50,6 +50,7 @@ def test_what_has_an_option_of_its_own_cannot_be_set_beside_it(name, instead):
         Setup(settings={name: 1})
 
 
+@pytest.mark.slow
 def test_what_the_weeks_add_gives_the_regret_and_rules_know_their_training_days(tmp_path):
     begun = study(panel_file(tmp_path, zones=2), Setup(settings={"rounds": 1, "local_epochs": 1, "batch_size": 8}))
     rows = judge(**begun.protocol, seed=0, panel=begun.places["panel"])

@@ -39,6 +39,7 @@ def test_the_quick_version_covers_every_pair_of_axes_evenly():
         assert counts.min() == counts.max()
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_compare():
     rows = paper.fit_configuration(**CONFIGURATION, noise=0.0, **SMALL)
     common = {k: v for k, v in CONFIGURATION.items() if k != "problem"}
@@ -85,6 +86,7 @@ def test_one_factor_for_all_costs_changes_nothing():
     np.testing.assert_allclose(ours, theirs, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_numbers_do_not_depend_on_the_workers(tmp_path):
     jobs = [job for job in paper.quick().jobs if job.parameters["eta_obj"] == 0 and job.parameters["eta_constr"] <= 0.25]
     study = Study("small", paper.fit_configuration, jobs, SMALL)

@@ -80,6 +80,7 @@ def canned(**job: Any) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(noise=noise, **wobble).astype({"noise": "float64"})
 
 
+@pytest.mark.slow
 def test_tables_and_figure_say_what_the_rows_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "judge_one", canned)
     out = tmp_path / "out"
