@@ -160,3 +160,21 @@ def test_events_of_peers_that_nobody_knows_change_nothing() -> None:
             stage.coordinator.step()
         assert set(stage.coordinator.sites) == set(stage.plan.sites)
         assert all(site.joined for site in stage.coordinator.sites.values())
+
+
+@pytest.mark.parametrize("has_its_model", [True, False])
+def test_who_comes_after_the_end_gets_the_models_unless_it_has_its_own(has_its_model: bool, tmp_path: Path) -> None:
+    """A site that has its model waits for another run; it does not compute the old one again."""
+    with simulated_time() as clock:
+        stage = Stage.of(a_plan(rounds=PATIENCE), clock)
+        run = stage.train(tmp_path)
+        south = stage.sites["south"]
+        south.vanish()
+        stage.coordinator.step()
+        south.finals.clear()
+        south.offer = {"finished": run.run if has_its_model else ""}
+        south.connect()
+        for _ in range(20):
+            stage.coordinator.step()
+        assert stage.coordinator.sites["south"].joined == has_its_model  # the other one left when it had its model
+        assert bool(south.finals) != has_its_model

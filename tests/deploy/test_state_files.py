@@ -139,3 +139,15 @@ def test_runs_are_numbered_and_the_last_one_is_found(tmp_path: Path) -> None:
     assert said(made[0]) == {"status": FINISHED, "run": "x"}
     (made[0] / "run.json").write_text("[1")
     assert said(made[0]) == {"status": WAITING}
+
+
+def test_a_model_that_is_gone_is_made_again_from_what_the_site_has(tmp_path: Path) -> None:
+    state = SiteState(tmp_path / "state")
+    assert state.with_model() == ""
+    state.begin("0123456789ab", "a plan")
+    state.keep_finals({0: (ServerState(3, VECTOR, {}), 2)})
+    assert (state.with_model(), state.unfinished("a plan")) == ("", "0123456789ab")
+    state.finished()
+    assert (state.with_model(), state.unfinished("a plan")) == ("0123456789ab", "")
+    state.forget_model()
+    assert (state.with_model(), state.unfinished("a plan")) == ("", "0123456789ab")

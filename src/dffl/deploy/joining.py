@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -126,8 +127,6 @@ def check(kit: Kit, client: Path) -> Checked:
 
 def plan_in(kit: Kit) -> Plan:
     """The plan that a kit carries."""
-    import tomllib
-
     return plan_of(Path(f"the plan in the kit of {kit.name}"), kit.plan, tomllib.loads(kit.plan))
 
 
@@ -139,8 +138,10 @@ def join(kit: Kit, client: Path, folder: Path, shown: Callable[[str], None]) -> 
     with naming_full_disk(folder), locked(folder / "site.lock", "another process takes part from this folder already"):
         log = file_log(f"dffl.site.{folder}", folder / "log.txt")
         link = Link(kit.name, found.plan.address, credentials, found.plan.most_bytes, log)
-        part = Participant(found.plan, found.description.train[0], link, SiteState(folder / "state"), log, shown)
-        path = folder / "model.dffl"
+        path, state = folder / "model.dffl", SiteState(folder / "state")
+        if not path.exists():
+            state.forget_model()
+        part = Participant(found.plan, found.description.train[0], link, state, log, shown)
         if (fit := part.unfinished()) is not None:
             trained = _judged(found.description, fit, path, part, shown)
         else:

@@ -52,6 +52,11 @@ class SiteState:
         found = sorted(mine.name for mine in self.folder.glob("*") if self._done(mine).exists()) if self.folder.is_dir() else []
         return found[-1] if found else ""
 
+    def forget_model(self) -> None:
+        """The model is gone: it is made again from the shared models that the site has."""
+        for mine in self.folder.glob("*") if self.folder.is_dir() else ():
+            self._done(mine).unlink(missing_ok=True)
+
     def finished(self) -> None:
         """The site has a model of its own."""
         self._done(self.folder / self.run).touch()
