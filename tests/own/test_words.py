@@ -1,0 +1,36 @@
+"""What `dffl fit` says below its table: a simpler model that does better is named, and no other."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dffl.own.training import reading
+
+
+def table(**regrets: tuple[float, float]) -> pd.DataFrame:
+    rows = [
+        {"client": client, "method": method.replace("_", "-"), "relative_regret": lost, "harmed": False}
+        for method, both in regrets.items()
+        for client, lost in zip(("north", "south"), both, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_simpler_model_that_does_better_is_named() -> None:
+    words = reading(
+        table(mean_cost=(0.03, 0.03), ridge=(0.01, 0.02), local=(0.04, 0.04), local_tuned=(0.02, 0.03), crossfit=(0.02, 0.018)),
+        "crossfit",
+        3,
+    )
+    assert "Attention: ridge, which uses no other client, loses less on average (1.50 %), and for 1 of 2 clients." in words
+    assert "Do not use crossfit here yet." in words
+
+
+def test_a_method_that_is_best_has_no_such_line() -> None:
+    words = reading(
+        table(mean_cost=(0.03, 0.03), ridge=(0.02, 0.02), local=(0.04, 0.04), local_tuned=(0.02, 0.03), crossfit=(0.01, 0.01)),
+        "crossfit",
+        1,
+    )
+    assert "Attention" not in words
+    assert "One training is not enough" in words
