@@ -16,6 +16,7 @@ import pytest
 
 import dffl
 from dffl.data.description import read
+from dffl.data.sets_by_name import SETS
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dffl"
@@ -78,6 +79,7 @@ def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     assert_alike(text, CONSOLES["run_again"](text, tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS["notebooks"](), ids=lambda p: p.name)
 def test_notebooks_show_what_their_cells_give(path: Path, tmp_path: Path) -> None:
     import nbformat
@@ -232,6 +234,15 @@ def drawn_rooms() -> list[str]:
         above[(len(line) - len(line.lstrip())) // 2 :] = [name]
         paths.append("".join(above))
     return paths
+
+
+def test_the_table_of_sets_has_every_family_with_its_parameters() -> None:
+    rows = [line.split("|") for line in (ROOT / "docs/own-data.md").read_text().splitlines() if line.startswith("| `")]
+    shown = {row[1].strip(" `"): row[3] for row in rows if len(row) == 5}
+    for name, family in SETS.items():
+        needed, _, optional = shown[name].partition("[")
+        assert re.findall("`(\\w+)`", needed) == family.required, name
+        assert set(re.findall("`(\\w+)`", optional)) == set(family.kinds) - set(family.required), name
 
 
 def test_contributing_draws_the_rooms_that_there_are() -> None:

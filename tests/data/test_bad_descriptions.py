@@ -483,6 +483,10 @@ BAD: dict[str, tuple[Change, list[str]]] = {
         lambda c: (gone("north.csv")(c), with_set('{ type = "tok-k" }')(c)),
         [f"{named('north')}.table: ", f"{named('north')}.set.type: unknown type 'tok-k'"],
     ),
+    "a set of one decision": (
+        with_set('{ type = "top-k", k = 0 }'),
+        [f"{named('north')}.set: leaves one decision only, whatever the costs are"],
+    ),
 }
 
 

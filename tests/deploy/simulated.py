@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 import dffl
-from dffl.deploy import coordinator, held_round, reception, sites
+from dffl.deploy import clock as lived
+from dffl.deploy import held_round, reception
 from dffl.deploy.coordinator import Coordinator
 from dffl.deploy.messages import PROTOCOL, TO_SITE, Message, decode, encode
 from dffl.deploy.network import Event, carrier_version
@@ -51,7 +52,7 @@ def simulated_time() -> Iterator[Clock]:
     """The coordinator's side lives in simulated time."""
     clock = Clock()
     with pytest.MonkeyPatch.context() as patched:
-        for module in (coordinator, held_round, reception, sites):
+        for module in (lived, held_round, reception):
             patched.setattr(module, "time", clock)
         yield clock
 

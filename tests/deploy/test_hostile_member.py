@@ -12,7 +12,7 @@ import pytest
 from dffl.deploy import server
 from dffl.deploy.create import create, init
 from dffl.deploy.ledger import ACCEPTED, read_ledger
-from dffl.deploy.messages import encode
+from dffl.deploy.messages import TROUBLES, encode
 from dffl.deploy.network import Event
 from dffl.deploy.server import FederationServer, file_log
 from dffl.deploy.state import STOPPED, TRAINING, Folder, RunState, said, say
@@ -41,6 +41,44 @@ def test_sites_are_not_dead_because_the_coordinator_was_away(tmp_path: Path) -> 
         assert set(record.outcomes.values()) == {ACCEPTED}
     assert all(site.orders[0, 1] == 1 for site in stage.sites.values())
     assert all(len(site.welcomes) == 1 for site in stage.sites.values())
+
+
+def test_no_wait_of_the_plan_runs_on_while_the_coordinator_is_away(tmp_path: Path) -> None:
+    """It is away for longer than any of them; sites that answer in time by what the coordinator has lived are not late."""
+    with simulated_time() as clock:
+
+        def pause() -> Event:
+            clock.now += 1000.0
+            return Event("down", "nobody")
+
+        def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
+            if order["round"] == 1 and site.name == "north":
+                site.network.at(0.1, pause)
+            site.answer(order, after=0.5 if order["round"] != 1 else 1250.0)
+
+        stage = Stage.of(a_plan(rounds=PATIENCE), clock, behaviour)
+        stage.network.at(0.05, pause)  # before the sites have joined
+        stage.train(tmp_path / "run")
+    for record in read_ledger(tmp_path / "run" / "rounds.jsonl"):
+        assert set(record.outcomes.values()) == {ACCEPTED}
+
+
+def test_a_site_whose_answer_was_refused_is_asked_again_when_it_has_started_again(tmp_path: Path) -> None:
+    """The round waits for a quorum; the site mends what was wrong, such as a full disk, and joins as a new process."""
+
+    def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
+        if (site.name, order["round"], site.instance) == ("north", 1, "first"):
+            site.send("trouble", 0.1, **{key: order[key] for key in ("run", "job", "round")}, why=TROUBLES[1])
+            site.network.at(3.0, lambda: site.vanish(back=2.0))
+        else:
+            site.answer(order)
+
+    with simulated_time() as clock:
+        stage = Stage.of(a_plan(rounds=PATIENCE | {"quorum": 1.0}), clock, behaviour)
+        stage.train(tmp_path / "run")
+    records = read_ledger(tmp_path / "run" / "rounds.jsonl")
+    assert [set(record.outcomes.values()) for record in records] == [{ACCEPTED}] * len(records)
+    assert stage.sites["north"].orders[0, 1] == 2
 
 
 def test_a_site_that_says_again_that_it_is_ready_does_not_get_the_model_again(tmp_path: Path) -> None:

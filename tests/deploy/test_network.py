@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import socket
 import subprocess
 import sys
@@ -129,3 +130,25 @@ def test_a_flood_does_not_fill_the_memory(coordinator: Coordinator) -> None:
     assert MOST < taken < 4 * MOST
     coordinator.let_send(["honest"])  # and it is heard again
     assert coordinator.taken() == "honest"
+
+
+def test_what_waits_for_a_peer_that_does_not_read_is_bounded(coordinator: Coordinator) -> None:
+    """Buffers of the system and of gRPC take the first messages; after two more the connection is ended."""
+    before = len(coordinator.lines)
+    coordinator.member.send_signal(signal.SIGSTOP)
+    try:
+        sent = 0
+        while sent < 100 and coordinator.link.send("north", b"x" * MOST):
+            sent += 1
+    finally:
+        coordinator.member.send_signal(signal.SIGCONT)
+    assert 2 <= sent < 100
+    assert coordinator.lines[before:] == ["a connection is ended: its other side does not read what is sent to it"]
+    coordinator.taken("down")
+    coordinator.taken("up")
+    deadline, heard = time.monotonic() + SECONDS, None
+    while heard is None and time.monotonic() < deadline:  # the member may not have noticed yet that it is connected again
+        coordinator.let_send(["honest"])
+        heard = coordinator.link.next(1.0)
+    assert heard is not None
+    assert heard.content == b"honest"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from pathlib import Path
@@ -13,7 +14,8 @@ from dffl.deploy import following
 from dffl.deploy.create import create, init
 from dffl.deploy.following import begin
 from dffl.deploy.server import FederationServer, ask, is_held, locked
-from dffl.deploy.state import FINISHED, TRAINING, Folder, say
+from dffl.deploy.state import FINISHED, TRAINING, WAITING, Folder, said, say
+from tests.deploy.simulated import Stage, simulated_time
 
 
 @pytest.fixture
@@ -62,19 +64,41 @@ def test_a_run_under_way_is_followed_and_not_asked_for_again(folder: Folder) -> 
 
 
 def test_a_run_is_asked_for_and_returned_when_it_has_begun(folder: Folder) -> None:
+    """Also where the clock of the disk is wrong: no times of files are compared."""
+    init(folder.path)
+    create(folder.path / "plan.toml")
+    server = FederationServer(folder, logging.getLogger("test"))
     say(folder.new_run(), FINISHED)
 
     def take() -> None:
-        while not (folder.control / "train").exists():
+        while not (order := folder.control / "train").exists():
             time.sleep(0.01)
-        say(folder.new_run(), TRAINING)
-        (folder.control / "train").unlink()
+        os.utime(server._begun(order) / "run.json", (0, 0))
 
     with locked(folder.lock, "taken"):
         taker = threading.Thread(target=take)
         taker.start()
         assert begin(folder, new=False).name == "2"
         taker.join()
+
+
+@pytest.mark.parametrize("status", [FINISHED, TRAINING, WAITING])
+def test_a_damaged_state_does_not_keep_the_coordinator_from_serving(status: str, folder: Folder) -> None:
+    init(folder.path)
+    create(folder.path / "plan.toml")
+    server = FederationServer(folder, logging.getLogger("test"))
+    run = folder.new_run()
+    say(run, status)
+    (run / "state.dffl").write_bytes(b"damaged")
+    with simulated_time() as clock:
+        coordinator = Stage.of(server.plan, clock).coordinator
+    server._resume(coordinator)
+    assert coordinator.run is None
+    assert said(run)["status"] == {TRAINING: "failed"}.get(status, status)
+    ask_again = server._run_folder(fresh=False)
+    assert (ask_again == run) == (status == WAITING)  # which then says that its state is damaged
+    server._hold(coordinator, run)
+    assert "state.dffl: cannot be read as the state of a run" in said(run)["why"]
 
 
 def test_waiting_for_a_coordinator_is_bounded(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import dffl
 from dffl.cli import app
-from dffl.own.decisions import require_feasible
+from dffl.own.decisions import EXPECTED, require_feasible
 from dffl.own.model import OwnModel
 from tests.report.made import made
 
@@ -103,12 +103,13 @@ def test_decisions_have_names_helpers_and_a_range_that_held_out_rows_back(folder
     out = folder / "decisions.csv"
     said = json.loads(call("decide", folder / "model.dffl", folder / "new.csv", "--client", "south", "-o", out, "--json"))
     written = pd.read_csv(out)
-    assert list(written.columns) == ["x_1", "x_2", "x_3", "short", "expected_low", "expected_median", "expected_high"]
+    assert list(written.columns) == ["day", "x_1", "x_2", "x_3", "short", *EXPECTED]
+    assert written["day"].tolist() == pd.read_csv(folder / "new.csv")["day"].tolist() == [row["day"] for row in said["keys"]]
     decisions = written[["x_1", "x_2", "x_3", "short"]]
     assert (decisions.sum(axis=1) >= 2 - 1e-9).all()
     np.testing.assert_array_equal(decisions, np.round(decisions))
     pd.testing.assert_frame_equal(pd.DataFrame(said["decisions"]), decisions, check_dtype=False)
-    np.testing.assert_allclose(pd.DataFrame(said["ranges"]), written.iloc[:, 4:])
+    np.testing.assert_allclose(pd.DataFrame(said["ranges"]), written[list(EXPECTED)])
     assert said["expected"]["low"] <= said["expected"]["median"] <= said["expected"]["high"]
     assert (said["expected"]["rows"], said["unit"]) == (6, "EUR")
     # Six rows are too few for more than their least and largest cost: 5 of 7 new ones lie between them.
@@ -126,6 +127,19 @@ def test_decisions_have_names_helpers_and_a_range_that_held_out_rows_back(folder
     assert "north" in call("decide", folder / "model.dffl", folder / "new.csv", "-c", "nobody", code=3)
     north = json.loads(call("decide", folder / "model.dffl", folder / "new.csv", "-c", "north", "--json"))
     assert list(north["decisions"][0]) == ["price_1", "price_2", "price_3"]
+
+
+def test_the_table_of_decisions_says_which_row_is_which_and_that_no_column_is_a_price(folder: Path, tmp_path: Path) -> None:
+    new = pd.read_csv(folder / "new.csv").assign(code=["007", "008", "", "010"], decision_price_2="mine")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    decide = ("decide", folder / "model.dffl", tmp_path / "new.csv", "-c", "north", "-o", tmp_path / "out.csv")
+    call(*decide, "--keep", "code", "--keep", "decision_price_2", "--keep", "day")
+    written = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)
+    names = ["day", "code", "_decision_price_2", "decision_price_1", "decision_price_2", "decision_price_3", *EXPECTED]
+    assert list(written.columns) == names
+    assert written["code"].tolist() == ["007", "008", "", "010"]
+    assert set(written["_decision_price_2"]) == {"mine"}
+    assert "lacks the column 'cod'; did you mean 'code'?" in " ".join(call(*decide, "--keep", "cod", code=3).split())
 
 
 def test_an_exported_model_decides_and_holds_nothing_of_the_others(folder: Path) -> None:

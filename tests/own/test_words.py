@@ -34,3 +34,14 @@ def test_a_method_that_is_best_has_no_such_line() -> None:
     )
     assert "Attention" not in words
     assert "One training is not enough" in words
+
+
+def test_of_one_client_nothing_is_said_of_clients() -> None:
+    both = table(mean_cost=(0.02, 0), ridge=(0.01, 0), local=(0.04, 0), local_tuned=(0.03, 0), crossfit=(0.02, 0))
+    words = reading(both[both["client"] == "north"], "crossfit", 1, "ask")
+    assert words.splitlines() == [
+        "crossfit loses 2.00 %, the client's own tuned model (local-tuned) 3.00 %, the mean of past costs 2.00 %.",
+        "Attention: ridge, which uses no other client, loses less (1.00 %). Do not use crossfit here yet.",
+        "One training is not enough to say whether a difference is real: ask.",
+        "The mean of past costs does as well: look at the features.",
+    ]

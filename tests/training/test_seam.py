@@ -112,7 +112,8 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
         opened.append(self)
 
     monkeypatch.setattr(Processes, "__init__", watched)
-    fed = federation()
+    five = federation()
+    fed = dffl.Federation([five["d"], five["b"]])  # each client is a process that compiles all methods
     dffl.fit_all(
         fed,
         [
@@ -125,7 +126,7 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
             "ditto",
             "ridge-pooled",
             "apfl",
-            "clustered",
+            ("clustered", {"clusters": 2}),
             ("crossfit-turned", {"epochs": (0, 2), "folds": 2}),
             ("fedrspo", {"warm_rounds": 1, "personal_rounds": 2}),
         ],

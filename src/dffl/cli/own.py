@@ -143,6 +143,10 @@ def decide(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="The rows to decide for: CSV or Parquet.")],
     client: Annotated[str, typer.Option("--client", "-c", help="The client that decides.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the decisions, as CSV.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of the table to write before the decisions; the one under `order` is written anyway."),
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Decide for new rows of a client: all variables by their names, and what such decisions have cost so far.
@@ -155,7 +159,7 @@ def decide(
         from dffl.own.decisions import decide as decide_rows
         from dffl.own.model import OwnModel
 
-        answer(decide_rows(OwnModel.load(model), client, table, out), json_)
+        answer(decide_rows(OwnModel.load(model), client, table, out, keep or ()), json_)
 
 
 def export(

@@ -36,7 +36,7 @@ def request(
 def check(kit: KitPath, client: ClientPath, json_: Json = False) -> None:
     """Check the site's own data against the plan; nothing is sent.
 
-    Example: dffl site check harbour.kit --client my-site.toml
+    Example: dffl site check harbour.kit --client site.toml
     """
     with answering():
         from dffl.deploy.credentials import Kit
@@ -57,7 +57,7 @@ def join(
 
     After a crash the same command goes on with the site's own state.
 
-    Example: dffl site join harbour.kit --client my-site.toml
+    Example: dffl site join harbour.kit --client site.toml
     """
     with answering():
         from dffl.deploy.credentials import Kit
@@ -78,7 +78,7 @@ def newcomer(
 ) -> None:
     """Tune a shared model on the rows of a site that took no part; nothing leaves this machine.
 
-    Example: dffl site newcomer shared.dffl --client my-site.toml --name mill -o model.dffl
+    Example: dffl site newcomer shared.dffl --client site.toml --name mill -o model.dffl
     """
     with answering():
         from dffl.deploy.newcomers import newcomer as tune

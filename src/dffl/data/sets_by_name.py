@@ -35,6 +35,7 @@ from dffl.sets import (
     TopK,
     ZeroOneKnapsack,
 )
+from dffl.sets.program_set import ProgramSet
 
 NUMBER, WHOLE, FLAG, TEXT = "a number", "a whole number", "true or false", "a text"
 VECTOR, MATRIX = "a number or a list of numbers", "a list of rows of numbers"
@@ -171,7 +172,15 @@ def make_set(description: Any, costs: Sequence[str], folder: Path, where: str) -
         raise ValueError(f"{where}{'' if name is None else '.' + name}: {error}") from None
     if made.dim != d:
         raise ValueError(f"{where}: has {made.dim} decisions, where there are {d} cost columns")
+    if not isinstance(made, ProgramSet) and _is_one_point(made):  # a program may take long to solve
+        raise ValueError(f"{where}: leaves one decision only, whatever the costs are: there is nothing to choose")
     return made
+
+
+def _is_one_point(s: FeasibleSet) -> bool:
+    """Whether a set holds a single point: then even opposite costs, of no special direction, have the same best decision."""
+    costs = 1.0 + np.sqrt(np.arange(2.0, s.dim + 2.0))
+    return bool(np.array_equal(s.decide(costs), s.decide(-costs)))
 
 
 def _parameter(value: Any, wanted: str, each: bool, costs: Sequence[str], folder: Path, where: str) -> Any:

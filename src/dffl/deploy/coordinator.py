@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -66,7 +65,7 @@ class Coordinator(Reception):
             if site.joined:
                 self.joined(site)
         try:
-            self._wait_for_sites(run)
+            self._wait_for_sites(run, lambda missing: say(folder, TRAINING, **about, missing=missing))
             rounds = Rounds(self, path, NoiseSource(kept_secret(folder / "noise.key")))
             for place, (name, (trainer, part)) in enumerate(jobs.items()):
                 if place >= run.job:
@@ -123,21 +122,25 @@ class Coordinator(Reception):
     def _all_rounds(self, jobs: Jobs) -> int:
         return sum(trainer.planned(self.plan.settings).rounds for trainer, _ in jobs.values())
 
-    def _wait_for_sites(self, run: RunState) -> None:
+    def _wait_for_sites(self, run: RunState, told: Callable[[list[str]], None]) -> None:
         """Wait for all sites that were not dead when they were last asked; with a quorum it begins when time is up."""
         last = {name: outcome for record in self._ledger.records for name, outcome in record.outcomes.items()}
         wanted = {name for name in self.plan.sites if last.get(name) != DEAD}
         needed, patience = max(math.ceil(self.plan.quorum * len(self.plan.sites) - 1e-9), 1), self.plan.patience.join
-        deadline = time.monotonic() + patience
+        deadline, before = self.clock.now() + patience, list[str]()
         while not all(self.sites[name].here(run.run) for name in wanted):
-            if time.monotonic() > deadline:
-                missing = [name for name in self.plan.sites if not self.sites[name].here(run.run)]
+            missing = [name for name in self.plan.sites if not self.sites[name].here(run.run)]
+            if missing != before:
+                told(missing)
+                before = missing
+            if self.clock.now() > deadline:
                 there = len(self.sites) - len(missing)
                 if there < needed:
                     what = f"{there} of {len(self.sites)} sites joined within {patience:g} s, {needed} are needed"
                     raise QuorumError(f"{what}; missing: {', '.join(missing)}")
                 break
             self.step()
+        told([])
         run.columns = self.columns = self.agreed_columns
         if self.plan.pools:
             self._pool_units(run)
@@ -161,8 +164,8 @@ class Coordinator(Reception):
         for site in self.sites.values():
             if site.here(run.run):
                 self._send_finish(site.name, run)
-        deadline = time.monotonic() + self.plan.patience.round
-        while any(site.joined and site.finished != run.run for site in self.sites.values()) and time.monotonic() < deadline:
+        deadline = self.clock.now() + self.plan.patience.round
+        while any(site.joined and site.finished != run.run for site in self.sites.values()) and self.clock.now() < deadline:
             self.step()
 
     def _send_finish(self, name: str, run: RunState) -> None:
@@ -245,7 +248,7 @@ class Coordinator(Reception):
         """Ask these sites in one round, and return what was accepted, when the round has closed and is on record."""
         assert self.run is not None
         run = self.run.run
-        held = self._held = HeldRound(self.plan, self.sites, place, trainer, engine, state, members, self.log)
+        held = self._held = HeldRound(self.plan, self.sites, place, trainer, engine, state, members, self.clock, self.log)
 
         def order(name: str) -> None:
             last = self._ledger.last_accepted(place, name)

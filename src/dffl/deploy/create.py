@@ -35,6 +35,8 @@ missing = "drop"                # rows with empty cells are left out. Or: "refus
 order = "date"                  # the rows are a time series: the last 20 % of the days are the test. Else leave it out.
 unit = "EUR/MWh"                # the unit of the costs, for reports.
 min_rows = 20                   # a site with fewer training rows may not take part.
+#max_rows = 100000              # nor one that says it has more: a site weighs as much as it has rows.
+#columns = "..."                # what `dffl site check` shows at a site that is right. Else the first site to join decides.
 seed = 0                        # fixes everything that is random.
 
 [training]
@@ -91,10 +93,13 @@ def create(path: Path) -> Said:
     make_authority(folder.secrets, plan.name, plan.hosts)
     folder.kits.mkdir(exist_ok=True)
     dffl, sites = command_name(), ", ".join(plan.sites)
+    here = plan.address.rpartition(":")[0] in ("localhost", "127.0.0.1")
+    fix = f"for sites elsewhere, change `address` and type {dffl} federation renew {path.parent} before you sign"
+    only_here = f"{plan.address} can be reached from this machine only; {fix}"
     return Said(
         [f"{plan.name}: {len(plan.sites)} sites ({sites}), method {plan.asked.method.name}, {plan.settings.rounds} rounds",
          f"plan {plan.digest[:16]} (all sides must see the same)",
-         f"wrote {folder.secrets} (keep it secret: who has authority.key can sign sites)", "",
+         f"wrote {folder.secrets} (keep it secret: who has authority.key can sign sites)", *([only_here] if here else []), "",
          "Next, every site types, on its own machine:", "", f"  {dffl} site request NAME", "",
          "and sends you NAME.request. Then type:", "", f"  {dffl} federation sign {path.parent} NAME.request ...", "",
          f"and send the kits back. Then serve:  {dffl} federation serve {path.parent}"],

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from rich.console import Console
@@ -97,19 +100,17 @@ def begin(folder: Folder, new: bool) -> Path:
     latest = folder.latest()
     if served and latest is not None and not new and said(latest)["status"] == TRAINING:
         return latest
-    asked_at = time.time()
-    ask(folder, "train", new=new)
-
-    def begun() -> bool:
-        run = folder.latest()
-        return not (folder.control / "train").exists() and run is not None and _written_since(run / "run.json", asked_at - 1)
-
-    while not wait_for(begun, GONE_SECONDS):
+    asked = uuid.uuid4().hex
+    ask(folder, "train", new=new, asked=asked)
+    while not wait_for(lambda: _begun(folder).get("asked") == asked, GONE_SECONDS):
         if is_held(folder.lock) is None:
             raise _gone(folder)
-    run = folder.latest()
-    assert run is not None
-    return run
+    return folder.runs / str(_begun(folder)["run"])
+
+
+def _begun(folder: Folder) -> dict[str, Any]:
+    """Which run the coordinator has begun last, and for whom."""
+    return dict(json.loads(folder.begun.read_text())) if folder.begun.exists() else {}
 
 
 def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
@@ -120,19 +121,16 @@ def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
     return found
 
 
-def _written_since(path: Path, moment: float) -> bool:
-    return path.exists() and path.stat().st_mtime >= moment
-
-
 def _gone(folder: Folder) -> OSError:
     return OSError(f"{folder.path}: the coordinator is gone; dffl federation serve {folder.path} goes on with the run")
 
 
 def follow(folder: Folder, run: Path, sites: tuple[str, ...], shown: bool) -> RunResult:
-    """Wait for the end of a run, with a bar for people; a server that dies ends it too."""
-    with _Bar(shown) as bar:
+    """Wait for the end of a run and show where it is; a server that dies ends it too."""
+    with (_Bar() if sys.stderr.isatty() else _Lines()) if shown else nullcontext() as progress:
         for result in _looks(folder, run, sites):
-            bar.update(result)
+            if progress is not None:
+                progress.update(result)
     return RunResult.of(run, sites)
 
 
@@ -150,39 +148,56 @@ def _looks(folder: Folder, run: Path, sites: tuple[str, ...]) -> Iterator[RunRes
         time.sleep(LOOK)
 
 
-class _Bar:
-    """Round, outcomes, loss, bytes and time left, in one line."""
+def _words(result: RunResult) -> str:
+    """Where a run is, in one line: who is missing, or round, outcomes, loss and bytes."""
+    if result.status == WAITING:
+        return "waiting for the coordinator"
+    if not result.records:
+        missing = result.about.get("missing", [])
+        return f"waiting for {', '.join(missing)}" if missing else "the first round is under way"
+    last = result.records[-1]
+    others = [f"{site} {outcome.partition(':')[0]}" for site, outcome in last.outcomes.items() if outcome != ACCEPTED]
+    words = [f"round {len(result.records)} of {result.about.get('rounds')}", f"{len(last.accepted)} accepted", *others[:3]]
+    words += [f"{name} {value:.4g}" for name, value in last.scalars.items()]
+    words.append(f"{sum(one.sent + one.received for one in result.records) / 2**20:.1f} MiB")
+    return ", ".join(words)
 
-    def __init__(self, shown: bool):
-        self._shown, self._bar, self._task = shown and sys.stderr.isatty(), None, None
 
-    def __enter__(self) -> _Bar:
-        if self._shown:
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+class _Lines:
+    """For a file or another program: a line when something changes, and ten in the course of the rounds."""
 
-            columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn(), TextColumn("left"))
-            made: Any = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-            made.start()
-            self._bar, self._task = made, made.add_task("waiting for sites", total=None)
+    def __init__(self) -> None:
+        self._last: object = None
+
+    def __enter__(self) -> Self:
         return self
 
     def update(self, result: RunResult) -> None:
-        bar: Any = self._bar
-        if bar is None:
-            return
-        total = result.about.get("rounds")
-        if not result.records:
-            bar.update(
-                self._task, description="waiting for sites" if result.status != WAITING else "waiting for the coordinator"
-            )
-            return
-        last = result.records[-1]
-        others = [f"{site} {outcome.partition(':')[0]}" for site, outcome in last.outcomes.items() if outcome != ACCEPTED]
-        words = [f"round {len(result.records)} of {total}", f"{len(last.accepted)} accepted", *others[:3]]
-        words += [f"{name} {value:.4g}" for name, value in last.scalars.items()]
-        words.append(f"{sum(one.sent + one.received for one in result.records) / 2**20:.1f} MiB")
-        bar.update(self._task, completed=len(result.records), total=total, description=", ".join(words))
+        words, total = _words(result), result.about.get("rounds") or 1
+        stage: object = 10 * len(result.records) // total if result.records else words
+        if stage != self._last:
+            print(words, file=sys.stderr, flush=True)
+            self._last = stage
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        """There is nothing to end."""
+
+
+class _Bar:
+    """For people: the same in a line that moves, with time left."""
+
+    def __enter__(self) -> Self:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn(), TextColumn("left"))
+        self._bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task("waiting for sites", total=None)
+        return self
+
+    def update(self, result: RunResult) -> None:
+        total = result.about.get("rounds") if result.records else None
+        self._bar.update(self._task, completed=len(result.records), total=total, description=_words(result))
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dffl.deploy.clock import LivedClock
 from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, REFUSED, RoundRecord
 from dffl.deploy.messages import TROUBLES
 from dffl.deploy.plan import Plan
@@ -38,16 +39,19 @@ class HeldRound:
         engine: Engine,
         state: ServerState,
         members: Sequence[str],
+        clock: LivedClock,
         log: logging.Logger,
     ):
-        self.plan, self.sites, self.log = plan, sites, log
+        self.plan, self.sites, self.clock, self.log = plan, sites, clock, log
         self.place, self.round = place, state.round
         self.members = list(members)
         self.trainer, self.engine, self.state = trainer, engine, state
         self.begun = time.monotonic()
-        self.waiting = dict.fromkeys(members, self.begun)
+        self.waiting = dict.fromkeys(members, clock.now())
         """The sites that have no outcome yet, each with the moment since which it is waited for."""
         self.outcomes: dict[str, str] = {}
+        self._refused: dict[str, str] = {}
+        """The process of each site whose answer was refused: the site may mend what was wrong and start again."""
         self.fields: dict[str, Fields] = {}
         self.scalars: dict[str, dict[str, float]] = {}
         self.slowest = 0.0
@@ -95,12 +99,22 @@ class HeldRound:
         """Give a site that is waited for its outcome."""
         del self.waiting[name]
         self.outcomes[name] = outcome
-        if outcome != ACCEPTED:
+        if outcome.startswith(REFUSED):
+            self._refused[name] = self.sites[name].instance
+        site = self.sites[name]
+        if outcome == DEAD and not site.told_dead:  # once, not in every round until it is back; the ledger has them all
+            self.log.warning("%s: dead from job %d, round %d, until it joins again", name, self.place, self.round)
+        elif outcome not in (ACCEPTED, DEAD):
             self.log.warning("%s: job %d, round %d: %s", name, self.place, self.round, outcome)
+        site.told_dead = outcome == DEAD
 
     def closed(self, order: Callable[[str], None], run: str) -> bool:
-        """Whether the round is over. Those who will not answer get their outcome; those who came back get the order again."""
-        now, patience = time.monotonic(), self.plan.patience
+        """Whether the round is over.
+
+        Who will not answer gets an outcome; while too few are accepted, those who came back, or have started again after a
+        refusal, get the order again.
+        """
+        now, patience = self.clock.now(), self.plan.patience
         for name, since in list(self.waiting.items()):
             if self.sites[name].away > patience.dead:
                 self.settle(name, DEAD)
@@ -116,7 +130,8 @@ class HeldRound:
             outcomes = ", ".join(f"{name} {outcome}" for name, outcome in self.outcomes.items())
             raise QuorumError(f"{what} ({outcomes}); not enough came back within {patience.quorum:g} s")
         for name, outcome in list(self.outcomes.items()):
-            if outcome in (DEAD, LATE) and self.sites[name].here(run):
+            started_again = name in self._refused and self._refused[name] != self.sites[name].instance
+            if (outcome in (DEAD, LATE) or started_again) and self.sites[name].here(run):
                 del self.outcomes[name]
                 self.waiting[name] = now
                 order(name)

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from dffl.cache import keep_compiled_programs
+from dffl.data.agreement import Agreement
 from dffl.data.description import Description, DescriptionError, parse
 from dffl.data.one_site import described_alone
 from dffl.deploy.credentials import Kit
@@ -20,11 +21,10 @@ from dffl.deploy.plan import Plan, plan_of
 from dffl.deploy.server import file_log, locked, naming_full_disk
 from dffl.deploy.site_state import SiteState
 from dffl.fitting import Fit
-from dffl.own.training import TrainedModel, train
+from dffl.own.training import Given, TrainedModel, train
 from dffl.terminal import command_name
 
 FOLDS_OPTION = "folds"
-MORE_RUNS = "runs with three seeds in the plan would tell"
 
 
 def site_description(plan: Plan, name: str, path: Path) -> Description:
@@ -51,6 +51,12 @@ def _in_the_plan(line: str, path: Path, name: str) -> str:
     return line.replace(told, "tell the coordinator what this site's column holds, so that the plan lists it")
 
 
+def columns_of(description: Description) -> Agreement:
+    """The columns of a site's rows, which must be those of all others."""
+    client = description.train[0]
+    return Agreement(tuple(client.feature_names or ()), tuple(client.cost_names or ()))
+
+
 def require_columns(plan: Plan, description: Description) -> None:
     """Refuse data of other columns than the plan means."""
     client, path = description.train[0], description.path
@@ -63,6 +69,9 @@ def require_columns(plan: Plan, description: Description) -> None:
             listed = ", ".join(map(str, names[:12])) + (", ..." if len(names) > 12 else "")
             fix = "add or remove columns, or agree on another plan"
             raise ValueError(f"{path}: the plan asks for {wanted} {what}, this site has {found[key]} ({listed}); {fix}")
+    if plan.columns not in ("", columns_of(description).digest):
+        fix = "compare them with those of a site that fits (`dffl site check --json` lists them)"
+        raise ValueError(f"{path}: this site's features or costs are others, or in another order, than the plan means; {fix}")
 
 
 def require_fitting(plan: Plan, description: Description) -> None:
@@ -72,6 +81,8 @@ def require_fitting(plan: Plan, description: Description) -> None:
     least = max(plan.min_rows, int(plan.asked.options.get(FOLDS_OPTION, plan.asked.method.options.get(FOLDS_OPTION, 2))))
     if client.n < least:
         raise ValueError(f"{path}: client.table: has {client.n} training rows, at least {least} are needed to take part")
+    if client.n > plan.max_rows:
+        raise ValueError(f"{path}: client.table: has {client.n} training rows, the plan allows {plan.max_rows}; leave some out")
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,7 @@ class Checked:
             console.print(line, style="yellow")
         console.print(f"{self.name}: {client.n} training rows, {self.description.test[0].n} test rows")
         console.print(f"inputs = {client.x.shape[1]}  dimension = {client.c.shape[1]}")
+        console.print(f'columns = "{columns_of(self.description).digest}"', soft_wrap=True)
         console.print(f"plan {self.plan.digest[:16]} (all sides must see the same)")
         console.print("The data fit the plan. Nothing was sent.")
 
@@ -95,6 +107,7 @@ class Checked:
         client = self.description.train[0]
         return {"site": self.name, "plan": self.plan.digest,
                 "rows": client.n, "inputs": client.x.shape[1], "dimension": client.c.shape[1],
+                "columns": columns_of(self.description).digest,
                 "features": list(client.feature_names or ()), "costs": list(self.description.costs)}  # fmt: skip
 
 
@@ -107,7 +120,7 @@ class SiteModel:
     path: Path
 
     def show(self, console: Console) -> None:
-        replace(self.trained, path=None, more_starts=MORE_RUNS).show(console)
+        replace(self.trained, path=None).show(console)
         dffl = command_name()
         console.print(f"\nModel: {self.path} (it has not left this machine)\n\nNext, try:", soft_wrap=True)
         console.print(f"  {dffl} decide {self.path} --client {self.site} NEW.csv -o decisions.csv", soft_wrap=True)
@@ -155,7 +168,9 @@ def join(kit: Kit, client: Path, folder: Path, shown: Callable[[str], None]) -> 
 def _judged(description: Description, fit: Fit, path: Path, part: Participant, shown: Callable[[str], None]) -> TrainedModel:
     """The site's model, judged on its own test rows and saved."""
     shown("judging the model on the test rows")
-    trained = train(description, progress=False, given=fit)
+    name = description.train[0].name
+    command = f"dffl site join {name}.kit --client {description.path.name}"
+    trained = train(description, progress=False, given=Given(fit, command))
     trained.fit.save(path)
     part.state.finished()
     return trained

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -110,6 +111,10 @@ class Link:
             CommConfigurator.reset()
             if CommConfigurator().get_config() is None:
                 raise RuntimeError("NVFlare did not read its settings; is it a version that dffl supports?")
+        from nvflare.fuel.f3.drivers import grpc_driver
+
+        connection = grpc_driver.StreamConnection = _bounded()
+        connection.most, connection.log = 2 * limit, self.log
 
     def start(self) -> None:
         self._cell.start()
@@ -188,6 +193,42 @@ class _InOrder:
 
     def shutdown(self, wait: bool = True) -> None:
         """There is nothing to end."""
+
+
+@cache
+def _bounded() -> Any:
+    """The carrier's connection, ended where its peer does not read: all that is sent to it would stay in memory for ever."""
+    from nvflare.fuel.f3.comm_error import CommError
+    from nvflare.fuel.f3.drivers.grpc_driver import StreamConnection
+
+    class Bounded(StreamConnection):  # type: ignore[misc]
+        most: int
+        log: logging.Logger
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self._waiting, self._counting = 0, threading.Lock()
+
+        def send_frame(self, frame: bytes) -> None:
+            with self._counting:
+                self._waiting += len(frame) + SMALL
+                full = self._waiting > self.most
+            if full:
+                self.log.warning("a connection is ended: its other side does not read what is sent to it")
+                if self.context is not None:
+                    self.context.cancel()  # else the thread that reads would wait for a message of the peer
+                else:
+                    self.close()
+                raise CommError(CommError.CLOSED, "the other side does not read")
+            super().send_frame(frame)
+
+        def generate_output(self) -> Iterator[Any]:
+            for frame in super().generate_output():
+                with self._counting:
+                    self._waiting -= len(frame.data) + SMALL
+                yield frame
+
+    return Bounded
 
 
 def require_free(address: str) -> None:

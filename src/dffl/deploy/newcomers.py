@@ -19,7 +19,7 @@ from dffl.deploy.plan import Plan, plan_of, read_plan
 from dffl.deploy.site_run import federated_jobs, stand_in
 from dffl.deploy.state import FINISHED, Folder, RunState, said
 from dffl.fitting import Fit
-from dffl.own.training import train
+from dffl.own.training import Given, train
 from dffl.predictor import MeanPredictor, NetworkPredictor, Normaliser, Predictor
 from dffl.storage import load
 from dffl.training.history import HISTORY_COLUMNS
@@ -76,7 +76,8 @@ def newcomer(shared: Path, name: str, client: Path, out: Path) -> SiteModel:
         feature_names=own.feature_names, cost_names=own.cost_names,
     )  # fmt: skip
     joined = in_own_units.joined_by(own, prior=_no_prior(plan.inputs), progress=False)
-    trained = train(description, progress=False, given=replace(joined, method=plan.asked.method.name))
+    command = f"dffl site newcomer {shared.name} --client {client.name} --name {name} -o MODEL"
+    trained = train(description, progress=False, given=Given(replace(joined, method=plan.asked.method.name), command))
     trained.fit.save(out)
     return SiteModel(trained, name, out)
 

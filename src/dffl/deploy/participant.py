@@ -278,7 +278,9 @@ class Participant:
         count = 1 if self._hides_itself else int(engine.counts[0])
         self._has_answered = True
         self._send("answer", **where, count=count, seconds=time.monotonic() - begun, fields=fields, scalars=scalars)
-        self._shown(f"{name}: round {round + 1}")
+        which = f", training {place + 1} of {len(self._jobs)}" if len(self._jobs) > 1 else ""
+        rounds = trainer.planned(self.plan.settings).rounds
+        self._shown(f"{self.plan.asked.method.name}{which}: round {round + 1} of {rounds}")
 
     def _objection(self, order: dict[str, Any]) -> str | None:
         """Why a site does not answer an order, if it does not: a curious coordinator could ask for more than the plan says."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,10 @@ class Plan:
     """The keys for a description of one site."""
     training: dict[str, Any]
     min_rows: int = 20
+    max_rows: int = 10**9
+    """A site weighs as much as its rows: one that says it has more is not believed."""
+    columns: str = ""
+    """The digest of the feature and cost columns; without it the first site that joins decides."""
     quorum: float = 0.5
     """The share of the selected sites whose updates a round needs."""
     patience: Patience = field(default_factory=Patience)
@@ -129,6 +134,10 @@ def plan_of(path: Path, text: str, content: Mapping[str, Any]) -> Plan:
         if key not in keys.table:
             keys.refuse(key, f"is missing; give the number of {what} (`dffl site check` counts them)")
     made["min_rows"] = keys.take("min_rows", "a whole number from 2", lambda value: _is_count(value) and value >= 2, 20)
+    made["max_rows"] = keys.take("max_rows", "a whole number from min_rows", lambda value: _is_count(value, 10**9), 10**9)
+    if made["max_rows"] < made["min_rows"]:
+        keys.refuse("max_rows", f"must be at least min_rows ({made['min_rows']}), found {made['max_rows']}")
+    made["columns"] = keys.take("columns", "the 64 letters and digits that `dffl site check` shows", _is_digest, "")
     made["federation"] = keys.rest()
     for key in SITE_KEYS:
         if key in made["federation"]:
@@ -209,8 +218,12 @@ def _is_seconds(value: Any) -> bool:
     return _is_number(value) and 0 < value < 1e9
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 10**6
+def _is_count(value: Any, most: int = 10**6) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
 def _are_names(value: Any) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import dffl
+from dffl.deploy.clock import LivedClock
 from dffl.deploy.messages import PROTOCOL, TO_SERVER, decode, encode
 from dffl.deploy.network import Event, Link, carrier_version
 from dffl.deploy.plan import Plan
@@ -24,9 +25,6 @@ TICK = 0.2
 QUIET = 3.0
 """Seconds without a sign of life after which another process under a site's name takes its place: it was restarted."""
 OTHER_PROCESS = "another process is joined under this name; stop it first"
-MOST_ROWS = 2**40
-ABSENT = 1.0
-"""Seconds after which the coordinator has been away itself."""
 
 
 class StopRequestedError(RuntimeError):
@@ -42,10 +40,10 @@ class Reception(ABC):
 
     def __init__(self, plan: Plan, link: Link, log: logging.Logger, stop: Callable[[], str] = lambda: ""):
         self.plan, self.link, self.log, self._stop = plan, link, log, stop
-        self.sites = {name: SiteView(name) for name in plan.sites}
+        self.clock = LivedClock()
+        self.sites = {name: SiteView(name, self.clock) for name in plan.sites}
         self.columns = ""
         """The digest of the columns of the run under way; all sites must have these."""
-        self._looked = time.monotonic()
         self.traffic: set[tuple[str, str]] = set()
         """The kinds and fields of all messages that were sent or taken: the list in the docs is compared with it."""
 
@@ -64,15 +62,11 @@ class Reception(ABC):
     def step(self, seconds: float = TICK) -> None:
         """Take the next event, if there is one, and look at the clock."""
         event = self.link.next(seconds)
+        self.clock.waited(seconds)
         if event is not None:
             self._take(event)
-        now = time.monotonic()
-        # While the coordinator itself was paused, or busy with a model or a disk, it has heard nobody: that is no silence of
-        # theirs, and what they have sent is still to be read.
-        absent, self._looked = now - self._looked - seconds, now
+        now = self.clock.now()
         for site in self.sites.values():
-            if absent > ABSENT:
-                site.seen, site.offered = min(site.seen + absent, now), min(site.offered + absent, now)
             if site.joined and now - site.seen > self.plan.patience.dead:
                 self.log.warning("%s: no sign of life for %.0f s", site.name, now - site.seen)
                 site.lost()
@@ -141,7 +135,7 @@ class Reception(ABC):
             return
         if site.joined and site.instance != offer["instance"]:
             # Either another process under one name, or the same one, restarted before its end was noticed.
-            site.offer, site.offered = offer, time.monotonic()
+            site.offer, site.offered = offer, self.clock.now()
             return
         site.alive()
         site.joined, site.away_since, site.rows, site.instance = True, None, offer["rows"], offer["instance"]
@@ -172,9 +166,11 @@ class Reception(ABC):
         if abs(apart) > self.plan.clock_seconds:
             return f"this site's clock is {abs(apart):.0f} s {'ahead of' if apart > 0 else 'behind'} the coordinator's; set it"
         if self.agreed_columns not in ("", offer["columns"]):
-            return "this site's feature and cost columns are others, or in another order, than those of the sites before it"
-        if not self.plan.min_rows <= offer["rows"] < MOST_ROWS:
-            return f"this site has {offer['rows']} training rows, the plan asks for {self.plan.min_rows}"
+            others = "the plan" if self.plan.columns else "the sites before it"
+            return f"this site's feature and cost columns are others, or in another order, than those of {others}"
+        if not self.plan.min_rows <= offer["rows"] <= self.plan.max_rows:
+            asked = f"the plan asks for {self.plan.min_rows} to {self.plan.max_rows}"
+            return f"this site has {offer['rows']} training rows, {asked}"
         return None
 
     def opened(self, site: SiteView, run: RunState, trainings: int, values: dict[str, Any]) -> str | None:
@@ -196,5 +192,5 @@ class Reception(ABC):
 
     @property
     def agreed_columns(self) -> str:
-        """The digest of the columns of the run or, before there is one, of the sites that are there."""
-        return self.columns or next((site.columns for site in self.sites.values() if site.joined), "")
+        """The digest of the columns in the plan, or of the run, or, before there is one, of the sites that are there."""
+        return self.plan.columns or self.columns or next((site.columns for site in self.sites.values() if site.joined), "")

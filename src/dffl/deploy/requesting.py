@@ -41,7 +41,7 @@ def request(name: str, folder: Path) -> Said:
     return Said(
         [f"wrote {folder / 'site.key'} (private: it never leaves this machine)", f"wrote {path}",
          f"fingerprint {print_}", "", f"Next, send {path.name} to the coordinator, who sends back {name}.kit. Then type:", "",
-         f"  {dffl} site check {name}.kit --client my-site.toml",
-         f"  {dffl} site join {name}.kit --client my-site.toml --folder {folder}"],
+         f"  {dffl} site check {name}.kit --client site.toml",
+         f"  {dffl} site join {name}.kit --client site.toml --folder {folder}"],
         {"site": name, "request": str(path), "fingerprint": print_, "folder": str(folder)},
     )  # fmt: skip

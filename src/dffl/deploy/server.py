@@ -23,7 +23,7 @@ from dffl.deploy.held_round import QuorumError
 from dffl.deploy.network import COORDINATOR, Link, handshakes_in, require_free
 from dffl.deploy.plan import read_plan
 from dffl.deploy.reception import StopRequestedError
-from dffl.deploy.state import FINISHED, STOPPED, TRAINING, Folder, RunState, said, say
+from dffl.deploy.state import FINISHED, STOPPED, TRAINING, WAITING, Folder, RunState, said, say
 from dffl.files import write_text
 from dffl.training.history import DivergenceError
 
@@ -136,9 +136,16 @@ class FederationServer:
                 if stopped.server:
                     raise  # and without a run there is nothing else to stop
             if (order := self.folder.control / "train").exists():
-                fresh = bool(json.loads(order.read_text() or "{}").get("new"))
-                order.unlink()
-                self._hold(coordinator, self._run_folder(fresh))
+                self._hold(coordinator, self._begun(order))
+
+    def _begun(self, order: Path) -> Path:
+        """The folder of the run that an order asks for; whoever asked is told which it is."""
+        asked = json.loads(order.read_text() or "{}")
+        order.unlink()
+        run = self._run_folder(bool(asked.get("new")))
+        say(run, WAITING)
+        write_text(self.folder.begun, json.dumps({"asked": asked.get("asked"), "run": run.name}))
+        return run
 
     def _resume(self, coordinator: Coordinator) -> None:
         """Go on with a run that a crash has interrupted; serve the models of one that is over."""
@@ -153,11 +160,14 @@ class FederationServer:
         elif status == TRAINING:
             self.log.info("going on with run %s", latest.name)
             self._hold(coordinator, latest)
-        elif status == FINISHED and RunState.read(latest / "state.dffl").plan == self.plan.digest:
-            coordinator.serve_finished(latest)
+        elif status == FINISHED and self._may_go_on(latest):
+            try:
+                coordinator.serve_finished(latest)
+            except ValueError as error:
+                self.log.error("sites that come late get no model of run %s: %s", latest.name, error)
 
     def _may_go_on(self, run: Path) -> bool:
-        """Whether a run follows the plan as it is now; of a state that is damaged, the run itself says so."""
+        """Whether a run follows the plan as it is now, or has no state yet; of a damaged one, whoever uses it says so."""
         try:
             return RunState.read(run / "state.dffl").plan == self.plan.digest
         except ValueError:
@@ -166,10 +176,9 @@ class FederationServer:
     def _run_folder(self, fresh: bool) -> Path:
         """The last run, if it is not over and follows this plan; else a new one."""
         latest = self.folder.latest()
-        if latest is not None and not fresh and said(latest)["status"] not in (FINISHED, FAILED):
-            state = latest / "state.dffl"
-            if not state.exists() or RunState.read(state).plan == self.plan.digest:
-                return latest
+        goes_on = latest is not None and not fresh and said(latest)["status"] not in (FINISHED, FAILED)
+        if latest is not None and goes_on and self._may_go_on(latest):
+            return latest
         return self.folder.new_run()
 
     def _hold(self, coordinator: Coordinator, folder: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from dffl.deploy.clock import LivedClock
 from dffl.predictor import Normaliser
 
 
@@ -14,6 +14,7 @@ class SiteView:
     """One site, as the coordinator sees it."""
 
     name: str
+    clock: LivedClock
     connected: bool = False
     joined: bool = False
     """It is connected, and its offer was accepted."""
@@ -35,13 +36,15 @@ class SiteView:
     """For each training the number of its samples that train."""
     units: dict[str, Normaliser] = field(default_factory=dict)
     """For each part of its samples their units, if the plan pools statistics."""
+    told_dead: bool = False
+    """The log says that it is dead."""
     finished: str = ""
     """The run of which it has a model of its own."""
     results: dict[str, float] = field(default_factory=dict)
 
     def alive(self) -> None:
         """It gave a sign of life."""
-        self.seen = time.monotonic()
+        self.seen = self.clock.now()
 
     def lost(self) -> None:
         """It is gone, until it joins again."""
@@ -59,4 +62,4 @@ class SiteView:
         """For how many seconds it has been gone; for ever if it was never there."""
         if self.joined:
             return 0.0
-        return float("inf") if self.away_since is None else time.monotonic() - self.away_since
+        return float("inf") if self.away_since is None else self.clock.now() - self.away_since

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
+from dffl.data.sources import Table, require_columns
 from dffl.files import write_whole
 from dffl.own.model import OwnModel
 from dffl.own.ranges import CostRange, known
@@ -21,6 +23,8 @@ FEASIBLE = 1e-6
 """How far a decision may be outside of its constraints, relative to their size."""
 
 
+DECISION = "decision_"
+"""What stands before the name of a cost column, where that is all the name that a decision has: it holds no cost."""
 EXPECTED = ("expected_low", "expected_median", "expected_high")
 """The columns behind the decisions: what each will cost, or earn."""
 
@@ -39,13 +43,19 @@ class Decided:
     maximize: bool
     ordered: bool = False
     path: Path | None = None
+    keys: pd.DataFrame | None = None
+    """Columns of the table that say which row is which, such as its date."""
+    named_by_costs: bool = False
+    """The decisions have no names of their own."""
 
     @property
     def table(self) -> pd.DataFrame:
-        """The decisions, and the ranges behind them; a variable may have the name of such a column."""
-        names = [f"_{name}" if name in self.decisions else name for name in EXPECTED]
+        """The keys, the decisions, and the ranges behind them; a variable may have the name of such a column."""
         rounded = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(self.ranges)  # no range is more exact
-        return pd.concat([self.decisions, pd.DataFrame(rounded, columns=names)], axis=1)
+        decisions = self.decisions.add_prefix(DECISION) if self.named_by_costs else self.decisions
+        ranges = pd.DataFrame(rounded, columns=[f"_{name}" if name in decisions else name for name in EXPECTED])
+        keys = self.keys if self.keys is not None else decisions[[]]
+        return pd.concat([keys.rename(columns={name: f"_{name}" for name in {*decisions, *ranges}}), decisions, ranges], axis=1)
 
     def show(self, console: Console) -> None:
         """Print the first decisions, the ranges, and where all of them are."""
@@ -81,29 +91,45 @@ class Decided:
             "client": self.client, "unit": self.unit, "file": None if self.path is None else str(self.path),
             "expected": expected | {"follows_features": one.guide is not None, "why_not": one.why or None},
             "ranges": [dict(zip(("low", "median", "high"), row, strict=True)) for row in self.ranges.tolist()],
+            "keys": [] if self.keys is None else self.keys.to_dict("records"),
             "decisions": self.decisions.to_dict("records"),
         }  # fmt: skip
 
 
-def decide(model: OwnModel, client: str, table: str | PathLike[str], out: Path | None = None) -> Decided:
-    """What a client decides at each row of a table; written to ``out``, completely or not at all."""
+def decide(
+    model: OwnModel, client: str, table: str | PathLike[str], out: Path | None = None, keep: Sequence[str] = ()
+) -> Decided:
+    """What a client decides at each row of a table; written to ``out``, completely or not at all.
+
+    The columns ``keep`` of the table stand before the decisions, and so does the one that orders the rows, if it has it.
+    """
     fit, about = model.fit, model.about
     member = fit._member(client)
     if client not in about["ranges"]:
         raise ValueError(f"client {client!r}: this model has no held-out rows of it, so nothing can be said of its costs")
     expected = CostRange.from_json(about["ranges"][client])
-    x = model.encoding.features(model.encoding.table(table), client)
+    rows, order = model.encoding.table(table), about["order"]
+    keys = _keys(rows, [*([order] if order in rows.source.columns else []), *keep])
+    x = model.encoding.features(rows, client)
     predicted = fit.predict(client, x)
     decisions = fit.decide_at(client, predicted)
     require_feasible(client, member.set, decisions)
     frame = pd.DataFrame(decisions, columns=list(member.set.variables or about["costs"]))
     ranges = expected.at(known(x, predicted, decisions))
     found = Decided(
-        client, frame, ranges, expected, about["units"].get(client), member.maximize, about["order"] is not None, out
-    )
+        client, frame, ranges, expected, about["units"].get(client), member.maximize, order is not None, out, keys,
+        member.set.variables is None,
+    )  # fmt: skip
     if out is not None:
         write_whole(out, lambda whole: found.table.to_csv(whole, index=False))
     return found
+
+
+def _keys(rows: Table, names: Sequence[str]) -> pd.DataFrame:
+    """Some columns of the rows, as they are written."""
+    require_columns(rows.source, names)
+    wanted = list(dict.fromkeys(names))
+    return rows.source.load(wanted, wanted).iloc[rows.rows].reset_index(drop=True)
 
 
 def require_feasible(client: str, s: FeasibleSet, decisions: np.ndarray) -> None:

@@ -31,8 +31,19 @@ from dffl.training.trainers.tuning import checked_epochs
 
 MORE_STARTS = "--starts 3 judges it"
 """How a user of `dffl fit` and `dffl compare` tells harm from luck."""
+MORE_RUNS = "runs with three seeds in the plan would tell"
+"""How a site does, which cannot train again alone."""
+THREE_RUNS = "Ask the coordinator for runs with three seeds"
 BESIDE = ("mean-cost", "ridge", "local", "local-tuned")
 """What stands beside the method: the naive rows, and what a client does alone, trained once and with care."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A fit of one client that was made with others, elsewhere, and the command that gives it again."""
+
+    fit: Fit
+    command: str
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,7 @@ def train(
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
     starts: int = 1,
-    given: Fit | None = None,
+    given: Given | None = None,
 ) -> TrainedModel:
     """Fit the method of a description and those beside it on the training rows, and judge them on the test rows.
 
@@ -93,20 +104,24 @@ def train(
         settings = {**description.settings, "seed": seed}
         fits = fit_all(description.train, methods, progress=progress, checkpoint=part, **settings)
         if given is not None:
-            fits = {description.method: given, **fits}
+            fits = {description.method: given.fit, **fits}
         first_fits = first_fits or fits
         found.append(Start.of(fits, description.test))
     kept, table = first_fits[description.method], against(found, description.test)
-    report = report_of(description, found, first_fits, f"dffl fit {description.path.name} -o MODEL --starts {starts}")
+    command = given.command if given else f"dffl fit {description.path.name} -o MODEL --starts {starts}"
+    report = report_of(description, found, first_fits, command)
+    report = replace(report, again=THREE_RUNS) if given else report
     about = _about(description, kept, table, starts) | {"report": report.as_json()}
-    return TrainedModel(replace(kept, about=kept.about | {ABOUT: about}), table, starts, description)
+    whole = replace(kept, about=kept.about | {ABOUT: about})
+    return TrainedModel(whole, table, starts, description, more_starts=MORE_RUNS if given else MORE_STARTS)
 
 
 def report_of(description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str) -> ReportData:
     """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it."""
+    who = f"{len(description.train)} sites" if len(description.train) > 1 else description.train[0].name
     return from_starts(
         found, description.test, fits=fits, units=description.units, main=description.method, notes=description.notes,
-        title=f"{len(description.train)} sites: decisions together or alone", sample="row", command=command,
+        title=f"{who}: decisions together or alone", sample="row", command=command,
     )  # fmt: skip
 
 
@@ -153,9 +168,10 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     for client, rows in table.groupby("client", sort=False):
         by = rows.set_index("method")["relative_regret"]
         out.add_row(str(client), str(int(rows["n_test"].iloc[0])), *(f"{100 * by[name]:.2f}" for name in order))
-    means = summarise(table)["mean"]
-    out.add_section()
-    out.add_row("mean", "", *(f"{100 * means[name]:.2f}" for name in order))
+    if len(set(table["client"])) > 1:
+        means = summarise(table)["mean"]
+        out.add_section()
+        out.add_row("mean", "", *(f"{100 * means[name]:.2f}" for name in order))
     return out
 
 
@@ -164,19 +180,20 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
     by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
     tuned = by["local-tuned"] if "local-tuned" in by else by["local"]
     naive = by["mean-cost"]
-    better, best = int((by[method] < tuned).sum()), by[method].mean()
+    better, best, several = int((by[method] < tuned).sum()), by[method].mean(), len(by) > 1
+    average, own = (" on average", "each client's") if several else ("", "the client's")
     lines = [
-        f"{method} loses {100 * best:.2f} % on average, each client's own tuned model (local-tuned) "
-        f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %.",
-        f"It loses less than local-tuned for {better} of {len(by)} clients.",
+        f"{method} loses {100 * best:.2f} %{average}, {own} own tuned model (local-tuned) "
+        f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %."
     ]
+    lines += [f"It loses less than local-tuned for {better} of {len(by)} clients."] if several else []
     simpler = by[[name for name in BESIDE if name in by and name != method]].mean()
     if simpler.min() < best:
         name = str(simpler.idxmin())
-        where = int((by[name] < by[method]).sum())
+        where = f", and for {int((by[name] < by[method]).sum())} of {len(by)} clients" if several else ""
         lines.append(
-            f"Attention: {name}, which uses no other client, loses less on average ({100 * simpler[name]:.2f} %), and for "
-            f"{where} of {len(by)} clients. Do not use {method} here yet."
+            f"Attention: {name}, which uses no other client, loses less{average} ({100 * simpler[name]:.2f} %){where}. "
+            f"Do not use {method} here yet."
         )
     mine = table[table["method"] == method]
     if starts < 3:
@@ -185,5 +202,6 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
         harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
         lines.append("Harmed beyond luck, against local: " + (", ".join(map(str, harmed)) if harmed else "nobody") + ".")
     if (poor := int((by[method] >= naive).sum())) and not np.isclose(best, 0):
-        lines.append(f"For {poor} of {len(by)} clients the mean of past costs does as well: look at their features.")
+        where, whose = (f"For {poor} of {len(by)} clients the", "their") if several else ("The", "the")
+        lines.append(f"{where} mean of past costs does as well: look at {whose} features.")
     return "\n".join(lines)

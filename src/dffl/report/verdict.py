@@ -81,7 +81,11 @@ def _money(data: ReportData, found: list[Standing]) -> str:
     if len(units) != 1 or "" in units or len(saved) != len(found):
         return ""
     mean, [unit] = fmean(saved), units
-    return f", which {'saves' if mean >= 0 else 'costs'} {amount(abs(mean))} {unit} a {data.sample}"
+    return (
+        f", which saves {amount(mean)} {unit} per {data.sample}"
+        if mean >= 0
+        else (f", which costs {amount(-mean)} {unit} more per {data.sample}")
+    )
 
 
 def _harm(data: ReportData, found: list[Standing], judged: bool) -> str:
@@ -112,17 +116,19 @@ def _are(names: list[str]) -> str:
 def _todo(data: ReportData, found: list[Standing], judged: bool) -> str:
     main, own = data.main, data.reference
     beaten = [one.client.name for one in found if one.naive_wins]
+    rules = sorted({one.naive.method for one in found if one.naive_wins and one.naive is not None})
+    simpler = f"a simpler rule ({' or '.join(rules)})"
     warned = (
-        f"; but at {_of(len(beaten), len(found))} ({listed(beaten)}) a rule without training lost less than both "
+        f"; but at {_of(len(beaten), len(found))} ({listed(beaten)}) {simpler} lost less than both "
         "in this test: look at it first"
         if beaten
         else ""
     )
     if found and len(beaten) == len(found):
         every = "every client" if len(found) > 1 else "the one client"
-        return f"Deploy neither {main} nor {own} yet: at {every} a rule without training lost less than both in this test."
+        return f"Deploy neither {main} nor {own} yet: at {every} {simpler} lost less than both in this test."
     if not judged:
-        return f"Train again from three starts or more before you choose between {main} and {own}{warned}."
+        return f"{data.again} before you choose between {main} and {own}{warned}."
     gains, harmed = _named(found, GAINS), _named(found, HARMED)
     rest = len(found) - len(gains) - len(harmed)
     if harmed and not gains:
