@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from dffl.named import find
 from dffl.randomness import Purpose, stream
-from dffl.training.aggregators import Aggregator, Memory, Moment, Update
+from dffl.training.aggregators import Aggregator, Around, Memory, Moment, Update
 from dffl.training.aggregators.base import stacked_vectors
 
 Attack = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
@@ -53,21 +53,15 @@ ATTACKS: dict[str, Attack] = {
 }  # fmt: skip
 
 
-class Lying(Aggregator):
+class Lying(Around):
     """``inner`` behind sites that lie: in every round the updates of ``liars`` are replaced by those of ``attack``."""
 
     name = "lying"
 
     def __init__(self, inner: Aggregator | str, attack: str, liars: Sequence[str], seed: int = 0):
         find(ATTACKS, attack, "attack")
-        self.inner: Aggregator = Aggregator.of(inner)
+        super().__init__(inner)
         self.attack, self.liars, self.seed = attack, tuple(liars), seed
-
-    def check(self, participants: int) -> None:
-        self.inner.check(participants)
-
-    def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
-        return self.combine(shared, updates, {}, Moment(0, 1))[0]
 
     def combine(
         self, shared: np.ndarray, updates: Iterable[Update], memory: Memory, moment: Moment

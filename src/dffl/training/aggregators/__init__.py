@@ -1,8 +1,8 @@
 """Aggregators: one file for each. A file that is put here is found."""
 
 from dffl.discovery import import_all
-from dffl.training.aggregators.base import Aggregator, Memory, Moment, Update
+from dffl.training.aggregators.base import Aggregator, Around, Memory, Moment, Remembering, Update
 
 import_all(__name__, __path__)
 
-__all__ = ["Aggregator", "Memory", "Moment", "Update"]
+__all__ = ["Aggregator", "Around", "Memory", "Moment", "Remembering", "Update"]

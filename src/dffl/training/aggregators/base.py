@@ -31,7 +31,7 @@ class Moment(NamedTuple):
 
 
 class Aggregator(Named):
-    """A user's own aggregator is a subclass with a ``name`` and `aggregate`; one that remembers overrides `combine`."""
+    """A user's own aggregator is a subclass with a ``name`` and `aggregate`; one that remembers is a `Remembering`."""
 
     what = "aggregator"
 
@@ -47,6 +47,28 @@ class Aggregator(Named):
     ) -> tuple[np.ndarray, Memory]:
         """The next shared vector and the next memory, which is empty in the first round."""
         return self.aggregate(shared, updates), memory
+
+
+class Remembering(Aggregator):
+    """One that looks at the round or remembers something: it has `combine`, and a single round is its first one."""
+
+    def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
+        return self.combine(shared, updates, {}, Moment(0, 1))[0]
+
+    @abstractmethod
+    def combine(
+        self, shared: np.ndarray, updates: Iterable[Update], memory: Memory, moment: Moment
+    ) -> tuple[np.ndarray, Memory]: ...
+
+
+class Around(Remembering):
+    """One around another, ``inner``, which says how many participants it needs."""
+
+    def __init__(self, inner: Aggregator | str):
+        self.inner: Aggregator = Aggregator.of(inner)
+
+    def check(self, participants: int) -> None:
+        self.inner.check(participants)
 
 
 def stacked_vectors(updates: Iterable[Update]) -> np.ndarray:

@@ -8,26 +8,20 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dffl.training.aggregators.base import Aggregator, Memory, Moment, Update
+from dffl.training.aggregators.base import Aggregator, Around, Memory, Moment, Update
 from dffl.training.aggregators.mean import Mean
 from dffl.training.schedules import Constant, Schedule
 
 
-class _Server(Aggregator):
-    """What both share: an aggregator inside, a rate and its schedule over the rounds."""
+class _Server(Around):
+    """What both share: a rate and its schedule over the rounds."""
 
     def __init__(self, rate: float, inner: Aggregator | str, schedule: Schedule | str):
         if not 0 < rate < math.inf:
             raise ValueError(f"{self.name}: rate must be > 0 and finite, found {rate!r}")
+        super().__init__(inner)
         self.rate = float(rate)
-        self.inner: Aggregator = Aggregator.of(inner)
         self.schedule: Schedule = Schedule.of(schedule)
-
-    def check(self, participants: int) -> None:
-        self.inner.check(participants)
-
-    def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
-        return self.combine(shared, updates, {}, Moment(0, 1))[0]
 
     def combine(
         self, shared: np.ndarray, updates: Iterable[Update], memory: Memory, moment: Moment

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from dffl.randomness import NoiseSource, Purpose
-from dffl.training.aggregators import Aggregator, Memory, Moment, Update
+from dffl.training.aggregators import Aggregator, Around, Memory, Moment, Remembering, Update
 from dffl.training.aggregators.mean import Mean
 from dffl.training.privacy.levels import ClientPrivacy, Privacy, clipped
 
 
-class PrivateMean(Aggregator):
+class PrivateMean(Remembering):
     """The mean change over the clients that were asked. It is made for a round, and never saved.
 
     A client that does not answer counts as one that changes nothing: the number that divides says nothing about anyone. With
@@ -22,9 +22,6 @@ class PrivateMean(Aggregator):
 
     def __init__(self, privacy: ClientPrivacy, asked: int, noise: NoiseSource, job: str):
         self._privacy, self._asked, self._noise, self._job = privacy, asked, noise, job
-
-    def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
-        return self.combine(shared, updates, {}, Moment(0, 1))[0]
 
     def combine(
         self, shared: np.ndarray, updates: Iterable[Update], memory: Memory, moment: Moment
@@ -44,17 +41,16 @@ def protected(privacy: Privacy | None, aggregator: Aggregator, asked: int, noise
     """The aggregator of a round: where clients are hidden, its mean is the private one. ``asked`` clients were sampled."""
     if not isinstance(privacy, ClientPrivacy):
         return aggregator
-    inner = getattr(aggregator, "inner", None)
-    if isinstance(inner, Aggregator):  # a server optimiser: what it remembers must have the noise in it
+    if isinstance(aggregator, Around):  # such as a server optimiser: what it remembers must have the noise in it
         outer = copy.copy(aggregator)
-        outer.inner = protected(privacy, inner, asked, noise, job)  # type: ignore[attr-defined]
+        outer.inner = protected(privacy, aggregator.inner, asked, noise, job)
         return outer
     return PrivateMean(privacy, asked, noise, job) if isinstance(aggregator, Mean) else aggregator
 
 
 def require_mean(privacy: Privacy | None, aggregator: Aggregator) -> None:
     """Refuse an aggregator on whose result one client can have more influence than the noise of the server hides."""
-    inner = getattr(aggregator, "inner", aggregator)
+    inner = aggregator.inner if isinstance(aggregator, Around) else aggregator
     if isinstance(privacy, ClientPrivacy) and privacy.where == "server" and not isinstance(inner, Mean):
         why = f"aggregator {inner.name!r} bounds no client's influence on its result"
         raise ValueError(f"privacy: the server's noise hides clients in a mean, and {why}; use mean, or where = 'site'")
