@@ -84,7 +84,7 @@ def test_the_numbers_of_the_table_are_those_of_the_data() -> None:
         assert change is not None
         assert float(row[columns.index("Changepoints")]["value"]) == change.value
     assert [row[1]["text"].split()[-1] for row in rows] == ["gains", "harmed", "unclear", "unclear"]
-    saved = columns.index("Saveda sample")
+    saved = columns.index("Savedper sample")
     own, main = (data.result("north", name) for name in ("local-tuned", "crossfit"))
     assert own is not None and main is not None and own.lost is not None and main.lost is not None  # noqa: PT018
     assert float(rows[0][saved]["value"]) == pytest.approx(own.lost - main.lost)
