@@ -42,7 +42,8 @@ RESULTS = Path("results") / "federation"
 MOST = 90.0
 """Seconds within which a federation must be whole again after a fault."""
 PATIENCE = {"round_seconds": 5, "dead_seconds": 8, "quorum": 0.3, "quorum_seconds": 120, "join_seconds": 120}
-SMALL_DISK = "size=1m"
+SMALL_DISK = "size=64m"
+"""Enough for the record of a long run, and soon full."""
 FULL = ("No space left on device", "File too large")
 
 
@@ -211,7 +212,7 @@ def _shared_difference(real: Real) -> float:
 
 
 def _small_disks(real: Real) -> list[Path]:
-    """Disks of a megabyte for the runs of the coordinator and for the state of the last site, if we may make them."""
+    """Small disks for the runs of the coordinator and for the state of the last site, if we may make them."""
     made = []
     for path in (real.folder.runs, real.base / real.names[-1] / "own" / "state"):
         path.mkdir(parents=True)

@@ -71,8 +71,12 @@ class Ledger:
 
     def last_accepted(self, job: int, name: str) -> int:
         """The last round of a training in which a site's update was accepted, or -1."""
-        rounds = (one.round for one in self.records if one.job == job and one.outcomes.get(name) == ACCEPTED)
-        return max(rounds, default=-1)
+        for one in reversed(self.records):  # they are in order, and of a site that takes part it is one of the last
+            if one.job == job and one.outcomes.get(name) == ACCEPTED:
+                return one.round
+            if one.job < job:
+                break
+        return -1
 
 
 def read_ledger(path: Path) -> list[RoundRecord]:
