@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTEST_WORKERS ?= 2
+PYTEST_WORKERS ?= 3
 PYTHONS ?= python3.11 python3.12 python3.13
 CODE := src tests examples benchmarks docs tools
 
@@ -19,7 +19,7 @@ demo: $(VENV)/demo.stamp  ## train 20 clients with eight methods and show who ga
 test: $(VENV)/dev.stamp lint docs  ## style, types, import directions, docs and tests
 	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal
 
-test-slow: $(VENV)/dev.stamp  ## what `make test` leaves out: 100,000-instance oracle tests, interrupts at random moments, and the tests of tests/slow.txt (40 minutes)
+test-slow: $(VENV)/dev.stamp  ## what `make test` leaves out: 100,000-instance oracle tests, interrupts at random moments, and the tests of tests/slow.txt (long)
 	$(BIN)/pytest -m slow -n $(PYTEST_WORKERS)
 
 test-federation: $(VENV)/dev.stamp  ## 20 of each fault in a real federation of processes, and 20 sites that are killed in turn (an hour)

@@ -15,7 +15,7 @@ SLOW_LIST = Path(__file__).with_name("slow.txt")
 MAPS = Path("/proc/self/maps")
 MANY_TESTS = 3000
 """So many are collected only where all are."""
-MANY = 40_000
+MANY = 30_000
 """Linux gives a process 65,530 memory maps; each compiled program takes some, and past that XLA has a segmentation fault."""
 
 

@@ -81,6 +81,25 @@ def test_a_site_whose_answer_was_refused_is_asked_again_when_it_has_started_agai
     assert stage.sites["north"].orders[0, 1] == 2
 
 
+def test_a_site_that_was_accepted_after_a_refusal_is_not_asked_again_while_the_round_waits_for_others(tmp_path: Path) -> None:
+    def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
+        first = order["round"] == 1 and site.instance == "first"
+        if first and site.name == "north":
+            site.send("trouble", 0.1, **{key: order[key] for key in ("run", "job", "round")}, why=TROUBLES[1])
+            site.network.at(1.0, lambda: site.vanish(back=1.0))
+        elif first:
+            site.vanish(back=20.0)
+        else:
+            site.answer(order)
+
+    with simulated_time() as clock:
+        stage = Stage.of(a_plan(rounds=PATIENCE | {"quorum": 1.0}), clock, behaviour)
+        stage.train(tmp_path / "run")
+    records = read_ledger(tmp_path / "run" / "rounds.jsonl")
+    assert [set(record.outcomes.values()) for record in records] == [{ACCEPTED}] * len(records)
+    assert stage.sites["north"].orders[0, 1] == 2
+
+
 def test_a_site_that_says_again_that_it_is_ready_does_not_get_the_model_again(tmp_path: Path) -> None:
     def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
         for _ in range(50 if site.orders[0, order["round"]] == 1 else 0):

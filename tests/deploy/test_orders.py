@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,74 @@ def test_a_run_is_asked_for_and_returned_when_it_has_begun(folder: Folder) -> No
         taker.start()
         assert begin(folder, new=False).name == "2"
         taker.join()
+
+
+def test_of_two_who_ask_at_once_both_follow_the_run_of_the_last(folder: Folder) -> None:
+    init(folder.path)
+    create(folder.path / "plan.toml")
+    server = FederationServer(folder, logging.getLogger("test"))
+
+    def take() -> None:
+        while not (order := folder.control / "train").exists():
+            time.sleep(0.01)
+        ask(folder, "train", new=False, asked="somebody else")
+        server._begun(order)
+
+    with locked(folder.lock, "taken"):
+        taker = threading.Thread(target=take)
+        taker.start()
+        assert begin(folder, new=False).name == "1"
+        taker.join()
+
+
+def test_an_order_that_a_coordinator_has_taken_along_is_given_again(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "GONE_SECONDS", 0.3)
+    init(folder.path)
+    create(folder.path / "plan.toml")
+    server = FederationServer(folder, logging.getLogger("test"))
+
+    def take() -> None:
+        while not (order := folder.control / "train").exists():
+            time.sleep(0.01)
+        order.unlink()  # and ends; another one serves
+        while not order.exists():
+            time.sleep(0.01)
+        server._begun(order)
+
+    with locked(folder.lock, "taken"):
+        taker = threading.Thread(target=take)
+        taker.start()
+        assert begin(folder, new=False).name == "1"
+        taker.join()
+
+
+def test_a_run_that_was_asked_for_begins_although_the_coordinator_was_killed_between(folder: Folder) -> None:
+    init(folder.path)
+    create(folder.path / "plan.toml")
+    server = FederationServer(folder, logging.getLogger("test"))
+    with locked(folder.lock, "taken"):
+        ask(folder, "train", new=False, asked="me")
+    run = server._begun(folder.control / "train")
+    held: list[Path] = []
+    server._hold = lambda coordinator, folder: held.append(folder)  # type: ignore[method-assign]
+    with simulated_time() as clock:
+        server._resume(Stage.of(server.plan, clock).coordinator)
+    assert held == [run]
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({"status": WAITING}, "waiting for the coordinator"),
+        ({"status": TRAINING, "missing": ["north", "west"]}, "waiting for north, west"),
+        ({"status": TRAINING, "missing": []}, "the first round is under way"),
+        ({"status": "quorum lost", "missing": ["north"]}, "quorum lost"),
+        ({"status": "failed"}, "failed"),
+    ],
+)
+def test_the_line_of_progress(about: dict[str, Any], words: str, tmp_path: Path) -> None:
+    say(tmp_path, **about)
+    assert following._words(following.RunResult.of(tmp_path, ("north", "west"))) == words
 
 
 @pytest.mark.parametrize("status", [FINISHED, TRAINING, WAITING])

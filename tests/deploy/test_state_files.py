@@ -151,3 +151,15 @@ def test_a_model_that_is_gone_is_made_again_from_what_the_site_has(tmp_path: Pat
     assert (state.with_model(), state.unfinished("a plan")) == ("0123456789ab", "")
     state.forget_model()
     assert (state.with_model(), state.unfinished("a plan")) == ("", "0123456789ab")
+
+
+def test_a_round_that_was_asked_for_is_the_same_only_with_the_same_order_and_rows(tmp_path: Path) -> None:
+    state = SiteState(tmp_path / "state")
+    state.begin("first", "plan")
+    order = {"last": -1, "rate": 1.0, "sent": {"shared": np.zeros(3)}}
+    assert state.asked_once(0, 0, order, b"rows")
+    assert state.asked_once(0, 0, order, b"rows")
+    assert not state.asked_once(0, 0, order, b"other rows")
+    assert not state.asked_once(0, 0, order | {"rate": 0.5}, b"rows")
+    assert not state.asked_once(0, 0, order | {"sent": {"shared": np.ones(3)}}, b"rows")
+    assert state.asked_once(0, 1, order, b"other rows")

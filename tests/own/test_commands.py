@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import dffl
 from dffl.cli import app
-from dffl.own.decisions import EXPECTED, require_feasible
+from dffl.own.decisions import EXPECTED, decide, require_feasible
 from dffl.own.model import OwnModel
 from tests.report.made import made
 
@@ -140,6 +140,19 @@ def test_the_table_of_decisions_says_which_row_is_which_and_that_no_column_is_a_
     assert written["code"].tolist() == ["007", "008", "", "010"]
     assert set(written["_decision_price_2"]) == {"mine"}
     assert "lacks the column 'cod'; did you mean 'code'?" in " ".join(call(*decide, "--keep", "cod", code=3).split())
+
+
+def test_keys_are_texts_or_nothing_and_a_table_without_them_is_decided_for(folder: Path, tmp_path: Path) -> None:
+    model, new = OwnModel.load(folder / "model.dffl"), pd.read_csv(folder / "new.csv")
+    moments = new.assign(day=pd.to_datetime(new["day"]), code=["a", None, "b", "c"])
+    moments.to_parquet(tmp_path / "new.parquet")
+    found = decide(model, "north", tmp_path / "new.parquet", keep=["code"]).as_json()
+    assert [row["code"] for row in found["keys"]] == ["a", None, "b", "c"]
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    model.about["order"] = None  # a federation without a time series
+    for path in (folder / "new.csv", tmp_path / "new.parquet"):
+        assert next(iter(decide(model, "north", path, tmp_path / "out.csv").table)) == "decision_price_1"
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 4
 
 
 def test_an_exported_model_decides_and_holds_nothing_of_the_others(folder: Path) -> None:

@@ -156,11 +156,12 @@ def stop(
     """
     with answering():
         from dffl.deploy.server import ask, is_held
-        from dffl.deploy.state import TRAINING, Folder, said
+        from dffl.deploy.state import TRAINING, WAITING, Folder, said
 
         found = Folder(folder)
         run = found.latest()
-        if not server and is_held(found.lock) is not None and (run is None or said(run)["status"] != TRAINING):
+        under_way = (found.control / "train").exists() or (run is not None and said(run)["status"] in (TRAINING, WAITING))
+        if not server and is_held(found.lock) is not None and not under_way:
             raise ValueError(f"{folder}: no run is under way; --server stops the coordinator's process")
         ask(found, "stop", what="server" if server else "run")
         deadline = time.monotonic() + 30

@@ -35,7 +35,6 @@ from dffl.sets import (
     TopK,
     ZeroOneKnapsack,
 )
-from dffl.sets.program_set import ProgramSet
 
 NUMBER, WHOLE, FLAG, TEXT = "a number", "a whole number", "true or false", "a text"
 VECTOR, MATRIX = "a number or a list of numbers", "a list of rows of numbers"
@@ -172,7 +171,7 @@ def make_set(description: Any, costs: Sequence[str], folder: Path, where: str) -
         raise ValueError(f"{where}{'' if name is None else '.' + name}: {error}") from None
     if made.dim != d:
         raise ValueError(f"{where}: has {made.dim} decisions, where there are {d} cost columns")
-    if not isinstance(made, ProgramSet) and _is_one_point(made):  # a program may take long to solve
+    if made.calls is None and _is_one_point(made):  # what counts its calls may take long to answer
         raise ValueError(f"{where}: leaves one decision only, whatever the costs are: there is nothing to choose")
     return made
 

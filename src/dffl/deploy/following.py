@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import uuid
@@ -17,13 +16,14 @@ from rich.console import Console
 from rich.table import Table
 
 from dffl.deploy.ledger import ACCEPTED, OUTCOMES, RoundRecord, counted, read_ledger
-from dffl.deploy.server import FAILED, ask, is_held
+from dffl.deploy.server import FAILED, ask, begun, is_held
 from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, Folder, said
 
 LOOK = 0.2
 """Seconds between two looks at the folder."""
 SERVING_SECONDS = 30.0
 """How long a run that is asked for waits for a coordinator that was started just before."""
+OVER = (FINISHED, LOST, STOPPED, FAILED)
 GONE_SECONDS = 2.0
 """A coordinator that is not there for so long is gone."""
 
@@ -100,17 +100,16 @@ def begin(folder: Folder, new: bool) -> Path:
     latest = folder.latest()
     if served and latest is not None and not new and said(latest)["status"] == TRAINING:
         return latest
-    asked = uuid.uuid4().hex
+    before, asked = begun(folder), uuid.uuid4().hex
     ask(folder, "train", new=new, asked=asked)
-    while not wait_for(lambda: _begun(folder).get("asked") == asked, GONE_SECONDS):
+    # Somebody else may have asked at the same time, and the last order counts: then that run is followed.
+    while not wait_for(lambda: begun(folder) != before, GONE_SECONDS):
         if is_held(folder.lock) is None:
             raise _gone(folder)
-    return folder.runs / str(_begun(folder)["run"])
-
-
-def _begun(folder: Folder) -> dict[str, Any]:
-    """Which run the coordinator has begun last, and for whom."""
-    return dict(json.loads(folder.begun.read_text())) if folder.begun.exists() else {}
+        taken = not (folder.control / "train").exists()
+        if taken and not wait_for(lambda: begun(folder) != before, GONE_SECONDS):  # by a coordinator that ended with it
+            ask(folder, "train", new=new, asked=asked)
+    return folder.runs / str(begun(folder)["run"])
 
 
 def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
@@ -139,7 +138,7 @@ def _looks(folder: Folder, run: Path, sites: tuple[str, ...]) -> Iterator[RunRes
     while True:
         result = RunResult.of(run, sites)
         yield result
-        if result.status in (FINISHED, LOST, STOPPED, FAILED):
+        if result.status in OVER:
             return
         if is_held(folder.lock) is not None:
             seen = time.monotonic()
@@ -152,9 +151,12 @@ def _words(result: RunResult) -> str:
     """Where a run is, in one line: who is missing, or round, outcomes, loss and bytes."""
     if result.status == WAITING:
         return "waiting for the coordinator"
+    if result.status in OVER:
+        return result.status
+    if missing := result.about.get("missing", []):
+        return f"waiting for {', '.join(missing)}"
     if not result.records:
-        missing = result.about.get("missing", [])
-        return f"waiting for {', '.join(missing)}" if missing else "the first round is under way"
+        return "the first round is under way"
     last = result.records[-1]
     others = [f"{site} {outcome.partition(':')[0]}" for site, outcome in last.outcomes.items() if outcome != ACCEPTED]
     words = [f"round {len(result.records)} of {result.about.get('rounds')}", f"{len(last.accepted)} accepted", *others[:3]]
@@ -174,7 +176,8 @@ class _Lines:
 
     def update(self, result: RunResult) -> None:
         words, total = _words(result), result.about.get("rounds") or 1
-        stage: object = 10 * len(result.records) // total if result.records else words
+        in_rounds = result.records and result.status not in OVER and not result.about.get("missing")
+        stage: object = 10 * len(result.records) // total if in_rounds else words
         if stage != self._last:
             print(words, file=sys.stderr, flush=True)
             self._last = stage

@@ -130,7 +130,7 @@ class HeldRound:
             outcomes = ", ".join(f"{name} {outcome}" for name, outcome in self.outcomes.items())
             raise QuorumError(f"{what} ({outcomes}); not enough came back within {patience.quorum:g} s")
         for name, outcome in list(self.outcomes.items()):
-            started_again = name in self._refused and self._refused[name] != self.sites[name].instance
+            started_again = outcome.startswith(REFUSED) and self._refused.get(name) != self.sites[name].instance
             if (outcome in (DEAD, LATE) or started_again) and self.sites[name].here(run):
                 del self.outcomes[name]
                 self.waiting[name] = now

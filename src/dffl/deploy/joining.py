@@ -69,9 +69,11 @@ def require_columns(plan: Plan, description: Description) -> None:
             listed = ", ".join(map(str, names[:12])) + (", ..." if len(names) > 12 else "")
             fix = "add or remove columns, or agree on another plan"
             raise ValueError(f"{path}: the plan asks for {wanted} {what}, this site has {found[key]} ({listed}); {fix}")
-    if plan.columns not in ("", columns_of(description).digest):
-        fix = "compare them with those of a site that fits (`dffl site check --json` lists them)"
-        raise ValueError(f"{path}: this site's features or costs are others, or in another order, than the plan means; {fix}")
+    own = columns_of(description)
+    if plan.columns not in ("", own.digest):
+        names = ", ".join([*own.features[:8], "..." if len(own.features) > 8 else "", *own.costs[:4], "..."])
+        what = f"this site's features and costs ({names}) are others, or in another order, than the plan means"
+        raise ValueError(f'{path}: {what}; compare them with those of a site that fits, or agree on columns = "{own.digest}"')
 
 
 def require_fitting(plan: Plan, description: Description) -> None:

@@ -6,6 +6,7 @@ control variate) is on the site's disk before the answer leaves, so that a site 
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import threading
@@ -62,6 +63,8 @@ class Participant:
     ):
         self.plan, self.client, self.link, self.state, self.log, self._shown = plan, client, link, state, log, shown
         self._instance = uuid.uuid4().hex
+        self._rows = hashlib.sha256(client.x.tobytes() + client.c.tobytes()).digest()
+        """Which rows these are: with privacy, a round that was answered is not answered of other rows."""
         self._joined = threading.Event()
         self._over = threading.Event()
         self._beats = threading.Thread(target=self._beat, name="dffl beat", daemon=True)
@@ -298,7 +301,7 @@ class Participant:
         form = trainer.order_form(self._run.engine(part))
         if not math.isclose(order["rate"], rate, rel_tol=1e-9, abs_tol=1e-12) or not _has_form(order["sent"], form):
             return TROUBLES[4]
-        if self.plan.settings.hides is not None and not self.state.asked_once(place, round, order):
+        if self.plan.settings.hides is not None and not self.state.asked_once(place, round, order, self._rows):
             return TROUBLES[3]
         return None
 

@@ -150,10 +150,14 @@ class FederationServer:
     def _resume(self, coordinator: Coordinator) -> None:
         """Go on with a run that a crash has interrupted; serve the models of one that is over."""
         latest = self.folder.latest()
-        if latest is None or not (latest / "state.dffl").exists():
+        if latest is None:
             return
         status = said(latest)["status"]
-        if status == TRAINING and not self._may_go_on(latest):
+        if status == WAITING and begun(self.folder).get("run") == latest.name:  # it was asked for, and a crash came between
+            self._hold(coordinator, latest)
+        elif not (latest / "state.dffl").exists():
+            return
+        elif status == TRAINING and not self._may_go_on(latest):
             why = "the plan was changed; put it back and train to go on with this run, or train to begin a new one"
             self.log.warning("run %s stands still: %s", latest.name, why)
             say(latest, STOPPED, why=why)
@@ -208,6 +212,11 @@ class FederationServer:
 
     def _terminated(self, number: int, frame: FrameType | None) -> None:
         self._stop = "server"
+
+
+def begun(folder: Folder) -> dict[str, Any]:
+    """Which run the coordinator has begun last, and for whom."""
+    return dict(json.loads(folder.begun.read_text())) if folder.begun.exists() else {}
 
 
 def ask(folder: Folder, order: str, **more: Any) -> None:

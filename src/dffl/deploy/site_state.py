@@ -93,9 +93,9 @@ class SiteState:
         kept |= {f"{round}/{name}": array for name, array in fields.items()}
         self._write(f"kept-{job}", kept | {f"seen/{name}": array for name, array in seen.items()})
 
-    def asked_once(self, job: int, round: int, order: Mapping[str, Any]) -> bool:
-        """Note what was asked in a round; false if something else was asked in it before, whose answer would reveal more."""
-        content = hashlib.sha256(repr((order["last"], order["rate"])).encode())
+    def asked_once(self, job: int, round: int, order: Mapping[str, Any], rows: bytes) -> bool:
+        """Note what was asked in a round, and of which rows; false if it was something else before: that would reveal more."""
+        content = hashlib.sha256(repr((order["last"], order["rate"])).encode() + rows)
         for name, array in sorted(order["sent"].items()):
             content.update(name.encode() + array.tobytes())
         path = self.folder / self.run / "asked" / f"{job}-{round}"

@@ -91,7 +91,7 @@ class Decided:
             "client": self.client, "unit": self.unit, "file": None if self.path is None else str(self.path),
             "expected": expected | {"follows_features": one.guide is not None, "why_not": one.why or None},
             "ranges": [dict(zip(("low", "median", "high"), row, strict=True)) for row in self.ranges.tolist()],
-            "keys": [] if self.keys is None else self.keys.to_dict("records"),
+            "keys": [] if self.keys is None else _plain(self.keys),
             "decisions": self.decisions.to_dict("records"),
         }  # fmt: skip
 
@@ -125,10 +125,17 @@ def decide(
     return found
 
 
+def _plain(keys: pd.DataFrame) -> list[dict[str, str | None]]:
+    """Cells as texts; None where one is empty."""
+    return [{str(name): None if pd.isna(cell) else str(cell) for name, cell in row.items()} for row in keys.to_dict("records")]
+
+
 def _keys(rows: Table, names: Sequence[str]) -> pd.DataFrame:
     """Some columns of the rows, as they are written."""
     require_columns(rows.source, names)
     wanted = list(dict.fromkeys(names))
+    if not wanted:
+        return pd.DataFrame(index=range(len(rows)))
     return rows.source.load(wanted, wanted).iloc[rows.rows].reset_index(drop=True)
 
 
