@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTEST_WORKERS ?= 3
+PYTEST_WORKERS ?= 2
 PYTHONS ?= python3.11 python3.12 python3.13
 CODE := src tests examples benchmarks docs tools
 
