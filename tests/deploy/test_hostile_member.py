@@ -15,9 +15,10 @@ from dffl.deploy.ledger import ACCEPTED, read_ledger
 from dffl.deploy.messages import TROUBLES, encode
 from dffl.deploy.network import Event
 from dffl.deploy.server import FederationServer, file_log
+from dffl.deploy.sites import SiteView
 from dffl.deploy.state import STOPPED, TRAINING, Folder, RunState, said, say
 from tests.deploy.made import a_plan
-from tests.deploy.simulated import SimulatedSite, Stage, simulated_time
+from tests.deploy.simulated import Behaviour, SimulatedSite, Stage, simulated_time
 
 PATIENCE = {"join_seconds": 10, "round_seconds": 300, "dead_seconds": 5, "quorum_seconds": 40}
 
@@ -63,41 +64,63 @@ def test_no_wait_of_the_plan_runs_on_while_the_coordinator_is_away(tmp_path: Pat
         assert set(record.outcomes.values()) == {ACCEPTED}
 
 
+def test_time_that_the_coordinator_takes_for_a_message_is_no_silence_of_the_others(tmp_path: Path) -> None:
+    """A disk that answers after 60 s while a message is worked on; the signs of life of that time are still to be read."""
+    with simulated_time() as clock:
+        stage = Stage.of(a_plan(rounds=PATIENCE), clock)
+        said = stage.coordinator.said
+
+        def slowly(site: SiteView, kind: str, values: dict[str, Any], size: int) -> None:
+            clock.now += 60.0 if kind == "answer" and site.name == "north" else 0.0
+            said(site, kind, values, size)
+
+        stage.coordinator.said = slowly  # type: ignore[method-assign]
+        stage.train(tmp_path / "run")
+    for record in read_ledger(tmp_path / "run" / "rounds.jsonl"):
+        assert set(record.outcomes.values()) == {ACCEPTED}
+    assert all(len(site.welcomes) == 1 for site in stage.sites.values())
+
+
+def refused(site: SimulatedSite, order: dict[str, Any]) -> None:
+    """Answer that the update cannot be computed."""
+    site.send("trouble", 0.1, **{key: order[key] for key in ("run", "job", "round")}, why=TROUBLES[1])
+
+
+def orders_of_north(behaviour: Behaviour, folder: Path) -> int:
+    """How often north is asked in the second round, of a run in which all sites must be accepted in all rounds."""
+    with simulated_time() as clock:
+        stage = Stage.of(a_plan(rounds=PATIENCE | {"quorum": 1.0}), clock, behaviour)
+        stage.train(folder)
+    records = read_ledger(folder / "rounds.jsonl")
+    assert [set(record.outcomes.values()) for record in records] == [{ACCEPTED}] * len(records)
+    return stage.sites["north"].orders[0, 1]
+
+
 def test_a_site_whose_answer_was_refused_is_asked_again_when_it_has_started_again(tmp_path: Path) -> None:
     """The round waits for a quorum; the site mends what was wrong, such as a full disk, and joins as a new process."""
 
     def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
         if (site.name, order["round"], site.instance) == ("north", 1, "first"):
-            site.send("trouble", 0.1, **{key: order[key] for key in ("run", "job", "round")}, why=TROUBLES[1])
+            refused(site, order)
             site.network.at(3.0, lambda: site.vanish(back=2.0))
         else:
             site.answer(order)
 
-    with simulated_time() as clock:
-        stage = Stage.of(a_plan(rounds=PATIENCE | {"quorum": 1.0}), clock, behaviour)
-        stage.train(tmp_path / "run")
-    records = read_ledger(tmp_path / "run" / "rounds.jsonl")
-    assert [set(record.outcomes.values()) for record in records] == [{ACCEPTED}] * len(records)
-    assert stage.sites["north"].orders[0, 1] == 2
+    assert orders_of_north(behaviour, tmp_path / "run") == 2
 
 
 def test_a_site_that_was_accepted_after_a_refusal_is_not_asked_again_while_the_round_waits_for_others(tmp_path: Path) -> None:
     def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
         first = order["round"] == 1 and site.instance == "first"
         if first and site.name == "north":
-            site.send("trouble", 0.1, **{key: order[key] for key in ("run", "job", "round")}, why=TROUBLES[1])
+            refused(site, order)
             site.network.at(1.0, lambda: site.vanish(back=1.0))
         elif first:
             site.vanish(back=20.0)
         else:
             site.answer(order)
 
-    with simulated_time() as clock:
-        stage = Stage.of(a_plan(rounds=PATIENCE | {"quorum": 1.0}), clock, behaviour)
-        stage.train(tmp_path / "run")
-    records = read_ledger(tmp_path / "run" / "rounds.jsonl")
-    assert [set(record.outcomes.values()) for record in records] == [{ACCEPTED}] * len(records)
-    assert stage.sites["north"].orders[0, 1] == 2
+    assert orders_of_north(behaviour, tmp_path / "run") == 2
 
 
 def test_a_site_that_says_again_that_it_is_ready_does_not_get_the_model_again(tmp_path: Path) -> None:

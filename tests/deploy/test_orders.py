@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,30 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def test_an_order_left_after_the_lock_is_kept_and_an_older_one_is_not(folder: Folder) -> None:
+@pytest.fixture
+def server(folder: Folder) -> FederationServer:
     init(folder.path)
     create(folder.path / "plan.toml")
-    server = FederationServer(folder, logging.getLogger("test"))
+    return FederationServer(folder, logging.getLogger("test"))
+
+
+def begun_while(take: Callable[[Path], object], folder: Folder) -> Path:
+    """The run that `begin` returns, while another thread takes its order."""
+
+    def when_it_is_there() -> None:
+        while not (order := folder.control / "train").exists():
+            time.sleep(0.01)
+        take(order)
+
+    with locked(folder.lock, "taken"):
+        taker = threading.Thread(target=when_it_is_there)
+        taker.start()
+        run = begin(folder, new=False)
+        taker.join()
+    return run
+
+
+def test_an_order_left_after_the_lock_is_kept_and_an_older_one_is_not(folder: Folder, server: FederationServer) -> None:
     folder.control.mkdir()
     (folder.control / "stop").write_text("{}")
     time.sleep(0.05)
@@ -64,68 +85,42 @@ def test_a_run_under_way_is_followed_and_not_asked_for_again(folder: Folder) -> 
     assert not folder.control.exists()
 
 
-def test_a_run_is_asked_for_and_returned_when_it_has_begun(folder: Folder) -> None:
+def test_a_run_is_asked_for_and_returned_when_it_has_begun(folder: Folder, server: FederationServer) -> None:
     """Also where the clock of the disk is wrong: no times of files are compared."""
-    init(folder.path)
-    create(folder.path / "plan.toml")
-    server = FederationServer(folder, logging.getLogger("test"))
     say(folder.new_run(), FINISHED)
 
-    def take() -> None:
-        while not (order := folder.control / "train").exists():
-            time.sleep(0.01)
+    def take(order: Path) -> None:
         os.utime(server._begun(order) / "run.json", (0, 0))
 
-    with locked(folder.lock, "taken"):
-        taker = threading.Thread(target=take)
-        taker.start()
-        assert begin(folder, new=False).name == "2"
-        taker.join()
+    assert begun_while(take, folder).name == "2"
 
 
-def test_of_two_who_ask_at_once_both_follow_the_run_of_the_last(folder: Folder) -> None:
-    init(folder.path)
-    create(folder.path / "plan.toml")
-    server = FederationServer(folder, logging.getLogger("test"))
+def test_of_two_who_ask_at_once_both_follow_the_run_of_the_last(folder: Folder, server: FederationServer) -> None:
 
-    def take() -> None:
-        while not (order := folder.control / "train").exists():
-            time.sleep(0.01)
+    def take(order: Path) -> None:
         ask(folder, "train", new=False, asked="somebody else")
         server._begun(order)
 
-    with locked(folder.lock, "taken"):
-        taker = threading.Thread(target=take)
-        taker.start()
-        assert begin(folder, new=False).name == "1"
-        taker.join()
+    assert begun_while(take, folder).name == "1"
 
 
-def test_an_order_that_a_coordinator_has_taken_along_is_given_again(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_that_a_coordinator_has_taken_along_is_given_again(
+    folder: Folder, server: FederationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(following, "GONE_SECONDS", 0.3)
-    init(folder.path)
-    create(folder.path / "plan.toml")
-    server = FederationServer(folder, logging.getLogger("test"))
 
-    def take() -> None:
-        while not (order := folder.control / "train").exists():
-            time.sleep(0.01)
+    def take(order: Path) -> None:
         order.unlink()  # and ends; another one serves
         while not order.exists():
             time.sleep(0.01)
         server._begun(order)
 
-    with locked(folder.lock, "taken"):
-        taker = threading.Thread(target=take)
-        taker.start()
-        assert begin(folder, new=False).name == "1"
-        taker.join()
+    assert begun_while(take, folder).name == "1"
 
 
-def test_a_run_that_was_asked_for_begins_although_the_coordinator_was_killed_between(folder: Folder) -> None:
-    init(folder.path)
-    create(folder.path / "plan.toml")
-    server = FederationServer(folder, logging.getLogger("test"))
+def test_a_run_that_was_asked_for_begins_although_the_coordinator_was_killed_between(
+    folder: Folder, server: FederationServer
+) -> None:
     with locked(folder.lock, "taken"):
         ask(folder, "train", new=False, asked="me")
     run = server._begun(folder.control / "train")
@@ -152,10 +147,9 @@ def test_the_line_of_progress(about: dict[str, Any], words: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("status", [FINISHED, TRAINING, WAITING])
-def test_a_damaged_state_does_not_keep_the_coordinator_from_serving(status: str, folder: Folder) -> None:
-    init(folder.path)
-    create(folder.path / "plan.toml")
-    server = FederationServer(folder, logging.getLogger("test"))
+def test_a_damaged_state_does_not_keep_the_coordinator_from_serving(
+    status: str, folder: Folder, server: FederationServer
+) -> None:
     run = folder.new_run()
     say(run, status)
     (run / "state.dffl").write_bytes(b"damaged")

@@ -67,9 +67,11 @@ class Browser:
         return [one["message"] for one in self.driver.get_log("browser") if one["level"] in ("SEVERE", "WARNING")]
 
     def requests(self) -> set[str]:
-        """What the page asked for since the browser was opened or since the last call."""
+        """What was asked for since the last call, but for what the browser asks of itself, such as signs of its own pages."""
         found = [json.loads(one["message"])["message"] for one in self.driver.get_log("performance")]
-        return {one["params"]["request"]["url"] for one in found if one["method"] == "Network.requestWillBeSent"}
+        sent = [one["params"] for one in found if one["method"] == "Network.requestWillBeSent"]
+        asked = {(one["documentURL"], one["request"]["url"]) for one in sent}
+        return {url for page, url in asked if not (page.startswith("chrome://") or url.startswith("chrome://"))}
 
     def picture(self) -> bytes:
         """The whole page as a PNG."""

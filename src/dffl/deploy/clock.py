@@ -19,8 +19,9 @@ class LivedClock:
         self._looked, self._away = time.monotonic(), 0.0
 
     def now(self) -> float:
-        """A moment, to be compared with others of this clock only."""
-        return time.monotonic() - self._away
+        """A moment, to be compared with others of this clock only. Between two looks at it nobody is heard."""
+        self.waited(0.0)
+        return self._looked - self._away
 
     def waited(self, seconds: float) -> None:
         """The coordinator meant to wait so long at most since it last said so; what is far beyond that does not count."""

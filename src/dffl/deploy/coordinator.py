@@ -127,7 +127,6 @@ class Coordinator(Reception):
         last = {name: outcome for record in self._ledger.records for name, outcome in record.outcomes.items()}
         wanted = {name for name in self.plan.sites if last.get(name) != DEAD}
         needed, patience = max(math.ceil(self.plan.quorum * len(self.plan.sites) - 1e-9), 1), self.plan.patience.join
-        self.clock.waited(0.0)
         deadline, before = self.clock.now() + patience, list[str]()
         while not all(self.sites[name].here(run.run) for name in wanted):
             missing = [name for name in self.plan.sites if not self.sites[name].here(run.run)]
@@ -249,7 +248,6 @@ class Coordinator(Reception):
         """Ask these sites in one round, and return what was accepted, when the round has closed and is on record."""
         assert self.run is not None
         run = self.run.run
-        self.clock.waited(0.0)
         held = self._held = HeldRound(self.plan, self.sites, place, trainer, engine, state, members, self.clock, self.log)
 
         def order(name: str) -> None:
@@ -261,7 +259,6 @@ class Coordinator(Reception):
             for name in members:
                 if self.sites[name].here(run):
                     order(name)
-            self.clock.waited(0.0)
             while not held.closed(order, run):
                 self.step()
         finally:

@@ -14,6 +14,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -63,8 +64,6 @@ class Participant:
     ):
         self.plan, self.client, self.link, self.state, self.log, self._shown = plan, client, link, state, log, shown
         self._instance = uuid.uuid4().hex
-        self._rows = hashlib.sha256(client.x.tobytes() + client.c.tobytes()).digest()
-        """Which rows these are: with privacy, a round that was answered is not answered of other rows."""
         self._joined = threading.Event()
         self._over = threading.Event()
         self._beats = threading.Thread(target=self._beat, name="dffl beat", daemon=True)
@@ -199,6 +198,11 @@ class Participant:
         if now - self._alone_since > most:
             fix = "ask whether it runs, and whether a firewall lets this machine dial out to it"
             raise UnreachableError(f"no coordinator at {self.plan.address} for {most:.0f} s; {fix}; join again to go on")
+
+    @cached_property
+    def _rows(self) -> bytes:
+        """Which rows these are: with privacy, a round that was answered is not answered of other rows."""
+        return hashlib.sha256(self.client.x.tobytes() + self.client.c.tobytes()).digest()
 
     @property
     def _hides_itself(self) -> bool:

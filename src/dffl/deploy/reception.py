@@ -65,7 +65,6 @@ class Reception(ABC):
         self.clock.waited(seconds)
         if event is not None:
             self._take(event)
-            self.clock.waited(0.0)
         now = self.clock.now()
         for site in self.sites.values():
             if site.joined and now - site.seen > self.plan.patience.dead:

@@ -81,11 +81,8 @@ def _money(data: ReportData, found: list[Standing]) -> str:
     if len(units) != 1 or "" in units or len(saved) != len(found):
         return ""
     mean, [unit] = fmean(saved), units
-    return (
-        f", which saves {amount(mean)} {unit} per {data.sample}"
-        if mean >= 0
-        else (f", which costs {amount(-mean)} {unit} more per {data.sample}")
-    )
+    told = f"saves {amount(mean)} {unit}" if mean >= 0 else f"costs {amount(-mean)} {unit} more"
+    return f", which {told} per {data.sample}"
 
 
 def _harm(data: ReportData, found: list[Standing], judged: bool) -> str:

@@ -31,7 +31,7 @@ class Moment(NamedTuple):
 
 
 class Aggregator(Named):
-    """A user's own aggregator is a subclass with a ``name`` and `aggregate`; one that remembers is a `Remembering`."""
+    """A user's own aggregator is a subclass with a ``name`` and `aggregate`; one that remembers overrides `combine`."""
 
     what = "aggregator"
 
