@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dffl.deploy import credentials
-from dffl.deploy.create import create, init, kits_again, renew, sign_requests
+from dffl.deploy.create import create, init, kits_again, renew, revoke, sign_request, sign_requests
 from dffl.deploy.credentials import Kit, read_request, require_server
 from dffl.deploy.plan import read_plan
 from dffl.deploy.requesting import request
+from dffl.deploy.revoked import REVOKED, UNREADABLE, Revoked
+from dffl.deploy.server import FederationServer
+from dffl.deploy.state import Folder
 
 x509 = pytest.importorskip("cryptography.x509")
 pytest.importorskip("nvflare")
@@ -87,3 +91,61 @@ def test_no_site_can_pose_as_the_coordinator(folder: Path) -> None:
     server = x509.load_pem_x509_certificate((folder / "secrets/server.crt").read_bytes())
     for certificate, wanted in ((signed, use.CLIENT_AUTH), (server, use.SERVER_AUTH)):
         assert list(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [wanted]
+
+
+def certificate_of(folder: Path, name: str) -> bytes:
+    return Kit.read(folder / f"kits/{name}.kit").certificate.encode()
+
+
+def test_a_revoked_key_is_not_believed_and_not_signed_again_and_others_are(folder: Path) -> None:
+    harbour, plant, known = certificate_of(folder, "harbour"), certificate_of(folder, "plant"), Revoked(folder / "revoked.json")
+    assert known.objection(harbour) == known.objection(plant) == ""
+    revoke(folder, "harbour")
+    assert (known.objection(harbour), known.objection(plant)) == (REVOKED, "")
+    with pytest.raises(ValueError, match=r"harbour.request: its key was revoked; .* makes a new one"):
+        sign_request(folder, folder.parent / "harbour/harbour.request", replace=True)
+    with pytest.raises(ValueError, match=r"harbour.kit: there is no such file"):
+        revoke(folder, "harbour")
+    request("harbour", folder.parent / "new")
+    sign_request(folder, folder.parent / "new/harbour.request", replace=False)
+    assert known.objection(certificate_of(folder, "harbour")) == ""
+    revoke(folder, "plant")
+    assert known.objection(harbour) == known.objection(plant) == REVOKED
+
+
+def test_a_key_that_is_replaced_is_revoked_and_one_that_is_renewed_is_not(folder: Path) -> None:
+    before, known = certificate_of(folder, "harbour"), Revoked(folder / "revoked.json")
+    sign_request(folder, folder.parent / "harbour/harbour.request", replace=True)
+    assert certificate_of(folder, "harbour") != before
+    assert known.known() == frozenset()
+    request("harbour", folder.parent / "new")
+    with pytest.raises(ValueError, match="--replace signs the new one and revokes the old one"):
+        sign_request(folder, folder.parent / "new/harbour.request", replace=False)
+    assert known.objection(before) == ""
+    sign_request(folder, folder.parent / "new/harbour.request", replace=True)
+    assert known.objection(before) == REVOKED
+
+
+def test_a_kit_that_has_ended_is_renewed_and_revoked_as_others_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = folder.parent / "harbour/harbour.request"
+    with monkeypatch.context() as past:
+        past.setattr(credentials, "EARLIER", dt.timedelta(days=1000))
+        past.setattr(credentials, "_certificate", partial(credentials._certificate, years=-2))
+        sign_request(folder, asked, replace=False)
+    [line] = [line for line in kits_again(folder).lines if "harbour" in line and "wrote" in line]
+    assert "but its certificate holds from" in line
+    sign_request(folder, asked, replace=False)
+    revoke(folder, "harbour")
+    assert len(Revoked(folder / "revoked.json").known()) == 1
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "[1, 2]", "7", '"text"', "null"])
+def test_without_a_list_that_can_be_read_nobody_is_believed_and_nothing_is_served(content: str, folder: Path) -> None:
+    (folder / "revoked.json").write_text(content)
+    assert Revoked(folder / "revoked.json").objection(certificate_of(folder, "harbour")) == UNREADABLE
+    with pytest.raises(ValueError, match=r"revoked.json: is no list of revoked keys"):
+        FederationServer(Folder(folder), logging.getLogger("test"))
+    with pytest.raises(ValueError, match=r"revoked.json: is no list of revoked keys"):
+        revoke(folder, "harbour")
+    assert (folder / "kits/harbour.kit").exists()
+    assert (folder / "revoked.json").read_text() == content

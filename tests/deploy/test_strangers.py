@@ -29,7 +29,13 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
     base = tmp_path_factory.mktemp("strangers")
     with Real(base, rounds=2, patience={"join_seconds": 10, "quorum": 0.3}, wire={"most_megabytes": 1}) as made:
         made.serve()
+        made.until(lambda: is_listening(made.port))  # it says that it serves a moment before
         yield made
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 def kit_of(real: Real, name: str) -> Credentials:
@@ -114,6 +120,25 @@ def test_a_message_above_the_limit_is_not_taken(real: Real) -> None:
     assert "up server" in said
     assert "down server" in said
     assert real.processes["coordinator"].poll() is None
+
+
+def test_a_site_whose_key_is_revoked_is_cut_off_at_once_and_comes_back_with_a_new_key(real: Real, tmp_path: Path) -> None:
+    kit, home = real.folder.kits / "site-3.kit", real.base / "site-3"
+    copied = tmp_path / "site-3.kit"
+    copied.write_bytes(kit.read_bytes())
+    real.join("site-3")
+    real.until(lambda: "site-3: joined" in real.log)
+    assert real.command("federation", "revoke", str(real.folder.path), "site-3").returncode == 0
+    real.until(lambda: real.processes["site-3"].poll() is not None, SECONDS)
+    again = real.command("site", "join", str(copied), "--client", str(home / "site.toml"), "--folder", str(home / "own"))
+    for code, said in ((real.processes["site-3"].returncode, real.said("site-3")), (again.returncode, again.stderr)):
+        assert code == 3
+        assert "the key of this site was revoked; make a new one" in said
+    assert real.log.count("refused: site-3: the key of this site was revoked") == 2
+    assert real.log.count("site-3: joined") == 1
+    request("site-3", tmp_path / "new")
+    sign_request(real.folder.path, tmp_path / "new" / "site-3.request", replace=False)
+    assert "up server" in stranger(real, "site-3", Kit.read(kit).unpack(tmp_path / "new"))
 
 
 def test_who_says_nothing_blocks_nobody_and_the_others_train(real: Real) -> None:

@@ -60,7 +60,9 @@ def sign(
         list[Path] | None,
         typer.Argument(metavar="[REQUEST]...", help="What `dffl site request` wrote. Without: write all kits again."),
     ] = None,
-    replace: Annotated[bool, typer.Option(help="Sign a new key for a site that has a kit already.")] = False,
+    replace: Annotated[
+        bool, typer.Option(help="Sign a new key for a site that has a kit already; the old one is revoked.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Sign the requests of sites, and write the kits that they need to join.
@@ -73,6 +75,22 @@ def sign(
         from dffl.deploy.create import kits_again, sign_requests
 
         answer(sign_requests(folder, request, replace) if request else kits_again(folder), json_)
+
+
+@federation.command()
+def revoke(
+    folder: FolderPath,
+    site: Annotated[str, typer.Argument(metavar="NAME", help="The site whose key was lost or stolen.")],
+    json_: Json = False,
+) -> None:
+    """Believe a site's key no longer, from now on; the site needs a new key and a new kit.
+
+    Example: dffl federation revoke cold-stores harbour
+    """
+    with answering():
+        from dffl.deploy.create import revoke as end
+
+        answer(end(folder, site), json_)
 
 
 @federation.command()

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dffl.deploy.credentials import Kit, make_authority, make_server, read_request, sign
+from dffl.deploy.credentials import Kit, make_authority, make_server, read_request, require_site_name, sign
 from dffl.deploy.example import TRAINING as EXAMPLE_TRAINING
 from dffl.deploy.example import site_files, write_sites
 from dffl.deploy.network import carrier_version
 from dffl.deploy.plan import is_address, read_plan
 from dffl.deploy.requesting import Said
+from dffl.deploy.revoked import Revoked
 from dffl.deploy.state import Folder
 from dffl.files import write_text
 from dffl.terminal import command_name
@@ -117,6 +118,24 @@ def renew(path: Path) -> Said:
     return Said(lines, {"certificate": str(folder.secrets / "server.crt"), "hosts": plan.hosts})
 
 
+def revoke(path: Path, name: str) -> Said:
+    """Believe the key in a site's kit no longer, and remove the kit."""
+    folder = Folder(path)
+    kit = folder.kits / f"{require_site_name(name, 'NAME')}.kit"
+    if not kit.exists():
+        fix = f"put back a copy, or sign the old request of {name!r} again to have it"
+        raise ValueError(f"{kit}: there is no such file, and it says which key is to be revoked; {fix}")
+    print_ = Kit.parsed(kit).fingerprint
+    Revoked(folder.revoked).add(name, print_)
+    kit.unlink()
+    return Said(
+        [f"{name}: the key with fingerprint {print_} is revoked: it is refused from now on, also by a coordinator that serves",
+         f"removed {kit}", "", f"For a new kit, {name} types, on its own machine:", "",
+         f"  {command_name()} site request {name} --folder NEW-FOLDER"],
+        {"site": name, "fingerprint": print_, "list": str(folder.revoked)},
+    )  # fmt: skip
+
+
 def _require_secrets(folder: Folder) -> None:
     if not folder.secrets.is_dir():
         raise ValueError(f"{folder.path}: has no certificates yet; type dffl federation create {folder.path / 'plan.toml'}")
@@ -131,8 +150,10 @@ def kits_again(path: Path) -> Said:
     lines = []
     for name, kit in kits.items():
         if name in plan.sites:
-            replace(Kit.read(kit), plan=plan.text).write(kit)
-            lines.append(f"wrote {kit}")
+            found = Kit.parsed(kit)
+            replace(found, plan=plan.text).write(kit)
+            ended = f", but its certificate holds {found.not_now}: sign the request of {name} again" if found.not_now else ""
+            lines.append(f"wrote {kit}{ended}")
         else:
             kit.unlink()
             lines.append(f"removed {kit}: {name} is no longer among the sites of the plan")
@@ -156,15 +177,15 @@ def sign_request(path: Path, request: Path, replace: bool) -> Said:
     name, asked, print_ = read_request(request)
     if name not in plan.sites:
         raise ValueError(f"{request}: {name!r} is not among the sites of the plan ({', '.join(plan.sites)})")
-    kit_path = folder.kits / f"{name}.kit"
-    if kit_path.exists() and not replace:
-        before = Kit.read(kit_path)
-        from cryptography import x509
-
-        same = x509.load_pem_x509_certificate(before.certificate.encode()).public_key() == asked.public_key()
-        if not same:
-            fix = "ask that site whether it lost its key; --replace signs the new one"
-            raise ValueError(f"{request}: a kit for {name!r} with another key is there already; {fix}")
+    kit_path, revoked = folder.kits / f"{name}.kit", Revoked(folder.revoked)
+    if print_ in revoked:
+        raise ValueError(f"{request}: its key was revoked; {name!r} makes a new one with `dffl site request --folder NEW`")
+    before = Kit.parsed(kit_path).fingerprint if kit_path.exists() else print_
+    if before != print_ and not replace:
+        fix = "ask that site whether it lost its key; --replace signs the new one and revokes the old one"
+        raise ValueError(f"{request}: a kit for {name!r} with another key is there already; {fix}")
+    if before != print_:
+        revoked.add(name, before)
     authority = (folder.secrets / "authority.crt").read_text()
     Kit(name, sign(folder.secrets, asked, name).decode(), authority, plan.text).write(kit_path)
     return Said(

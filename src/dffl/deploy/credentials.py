@@ -160,6 +160,15 @@ class Kit:
     @classmethod
     def read(cls, path: Path) -> Kit:
         """Read a kit, if it is one and its certificate holds today."""
+        kit = cls.parsed(path)
+        if when := kit.not_now:
+            fix = "ask for a new one with `dffl site request`, or put this machine's clock right"
+            raise ValueError(f"{path}: its certificate holds {when}, and not now; {fix}")
+        return kit
+
+    @classmethod
+    def parsed(cls, path: Path) -> Kit:
+        """Read a kit, if it is one, whether its certificate holds today or not."""
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             if not isinstance(found, dict) or found.pop("format", None) != KIT:
@@ -167,25 +176,32 @@ class Kit:
             kit = cls(**found)
             if not all(isinstance(value, str) for value in found.values()):
                 raise ValueError("a value is no text")
-            certificate = kit._checked()
+            kit._require_certificate()
         except FileNotFoundError:
             raise ValueError(f"{path}: there is no such file; the coordinator makes it with `dffl federation sign`") from None
         except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}: is no kit of `dffl federation sign`, or was changed ({error!s:.80})") from None
-        now = dt.datetime.now(dt.UTC)
-        since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-        if not since <= now <= until:
-            fix = "ask for a new one with `dffl site request`, or put this machine's clock right"
-            raise ValueError(f"{path}: its certificate holds from {since:%Y-%m-%d} to {until:%Y-%m-%d}, and not now; {fix}")
         return kit
+
+    @property
+    def not_now(self) -> str:
+        """From when to when its certificate holds, if it does not hold today."""
+        certificate = self._certificate()
+        since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        return "" if since <= dt.datetime.now(dt.UTC) <= until else f"from {since:%Y-%m-%d} to {until:%Y-%m-%d}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the site's key."""
+        return fingerprint(self._certificate().public_key())
 
     def _certificate(self) -> Any:
         from cryptography import x509
 
         return x509.load_pem_x509_certificate(self.certificate.encode())
 
-    def _checked(self) -> Any:
-        """The certificate, if it carries the site's name and the authority in the kit has signed it."""
+    def _require_certificate(self) -> None:
+        """Refuse a certificate that does not carry the site's name, or that the authority in the kit has not signed."""
         from cryptography import x509
         from cryptography.exceptions import InvalidSignature
 
@@ -196,7 +212,6 @@ class Kit:
             certificate.verify_directly_issued_by(authority)
         except InvalidSignature:
             raise ValueError("its certificate is not signed by the authority in it") from None
-        return certificate
 
     def unpack(self, folder: Path) -> Credentials:
         """Write the certificates beside the site's own key, which must be the one that they were made for."""

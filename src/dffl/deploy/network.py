@@ -1,4 +1,4 @@
-"""The network: NVFlare's cells over gRPC with mutual TLS. The only module that knows NVFlare.
+"""The network: NVFlare's cells over gRPC with mutual TLS. With `connection.py` all that knows NVFlare.
 
 A cell's name is the common name of its certificate: NVFlare refuses a connection whose certificate says another name. Sites
 dial out, and the coordinator alone listens. Both sides only ever send bytes (see `messages.py`), one way; what arrives is put
@@ -20,11 +20,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
+
+from dffl.deploy.connection import SMALL, Door, guard
 
 CHANNEL, TOPIC = "dffl", "message"
 COORDINATOR = "server"
@@ -33,8 +34,6 @@ CARRIER = "nvflare"
 HANDSHAKE = b"Handshake failed"
 OVERHEAD = 1 << 16
 """Bytes of a frame beside the message in it."""
-SMALL = 1 << 10
-"""Bytes that even an empty message takes while it waits."""
 LIVELY = [("grpc.keepalive_time_ms", 10000), ("grpc.keepalive_timeout_ms", 8000),
           ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
           ("grpc.http2.min_ping_interval_without_data_ms", 5000), ("grpc.initial_reconnect_backoff_ms", 500),
@@ -42,7 +41,7 @@ LIVELY = [("grpc.keepalive_time_ms", 10000), ("grpc.keepalive_timeout_ms", 8000)
 
 
 class Event(NamedTuple):
-    """Something that happened: ``up`` and ``down`` of a peer, or a message of it."""
+    """Something that happened: ``up`` and ``down`` of a peer, a message of it, or that it has ``refused`` our certificate."""
 
     what: str
     peer: str
@@ -69,9 +68,18 @@ def carrier_version() -> str:
 class Link:
     """One side's end of the network."""
 
-    def __init__(self, name: str, address: str, credentials: Credentials, most_bytes: int, log: logging.Logger):
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        credentials: Credentials,
+        most_bytes: int,
+        log: logging.Logger,
+        objection: Callable[[bytes], str] = lambda certificate: "",
+    ):
+        """``objection`` says why a certificate is not believed although the authority has signed it, if it is not."""
         carrier_version()
-        self.name, self.log, self._most = name, log, most_bytes
+        self.name, self.log, self._most, self._objection = name, log, most_bytes, objection
         self.events: SimpleQueue[Event] = SimpleQueue()
         self._waiting: Counter[str] = Counter()
         """The bytes of each peer's messages that nobody has taken yet."""
@@ -111,10 +119,7 @@ class Link:
             CommConfigurator.reset()
             if CommConfigurator().get_config() is None:
                 raise RuntimeError("NVFlare did not read its settings; is it a version that dffl supports?")
-        from nvflare.fuel.f3.drivers import grpc_driver
-
-        connection = grpc_driver.StreamConnection = _bounded()
-        connection.most, connection.log = 2 * limit, self.log
+        guard(Door(2 * limit, self.log, self._objection, self._turned_away))
 
     def start(self) -> None:
         self._cell.start()
@@ -145,6 +150,9 @@ class Link:
             with self._counting:
                 self._waiting[event.peer] -= len(event.content) + SMALL
         return event
+
+    def _turned_away(self, why: str) -> None:
+        self.events.put(Event("refused", COORDINATOR, why.encode()))
 
     def _arrived(self, message: Any) -> None:
         from nvflare.fuel.f3.cellnet.defs import MessagePropKey
@@ -193,42 +201,6 @@ class _InOrder:
 
     def shutdown(self, wait: bool = True) -> None:
         """There is nothing to end."""
-
-
-@cache
-def _bounded() -> Any:
-    """The carrier's connection, ended where its peer does not read: all that is sent to it would stay in memory for ever."""
-    from nvflare.fuel.f3.comm_error import CommError
-    from nvflare.fuel.f3.drivers.grpc_driver import StreamConnection
-
-    class Bounded(StreamConnection):  # type: ignore[misc]
-        most: int
-        log: logging.Logger
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self._waiting, self._counting = 0, threading.Lock()
-
-        def send_frame(self, frame: bytes) -> None:
-            with self._counting:
-                self._waiting += len(frame) + SMALL
-                full = self._waiting > self.most
-            if full:
-                self.log.warning("a connection is ended: its other side does not read what is sent to it")
-                if self.context is not None:
-                    self.context.cancel()  # else the thread that reads would wait for a message of the peer
-                else:
-                    self.close()
-                raise CommError(CommError.CLOSED, "the other side does not read")
-            super().send_frame(frame)
-
-        def generate_output(self) -> Iterator[Any]:
-            for frame in super().generate_output():
-                with self._counting:
-                    self._waiting -= len(frame.data) + SMALL
-                yield frame
-
-    return Bounded
 
 
 def require_free(address: str) -> None:

@@ -146,6 +146,8 @@ class Participant:
         if event.what == "up":
             self._connected = True
             self._offer()
+        elif event.what == "refused":
+            raise RefusedError(event.content.decode())
         elif event.what == "down":
             self.log.info("the connection to the coordinator is lost; it is tried again")
             self._shown("the coordinator does not answer; trying again (Ctrl-C stops, and joining later goes on)")

@@ -23,6 +23,7 @@ from dffl.deploy.held_round import QuorumError
 from dffl.deploy.network import COORDINATOR, Link, handshakes_in, require_free
 from dffl.deploy.plan import read_plan
 from dffl.deploy.reception import StopRequestedError
+from dffl.deploy.revoked import Revoked
 from dffl.deploy.state import FINISHED, STOPPED, TRAINING, WAITING, Folder, RunState, said, say
 from dffl.files import write_text
 from dffl.training.history import DivergenceError
@@ -94,6 +95,8 @@ class FederationServer:
         if not (folder.secrets / "server.key").is_file():
             raise ValueError(f"{folder.path}: has no certificates yet; type dffl federation create {folder.path / 'plan.toml'}")
         require_server(folder.secrets, self.plan.hosts)
+        self._revoked = Revoked(folder.revoked)
+        self._revoked.known()
         self._stop = ""
 
     def serve(self, shown: Any = print) -> None:
@@ -103,7 +106,8 @@ class FederationServer:
             require_free(self.plan.listen)
             keep_compiled_programs()
             self._forget_old_orders()
-            link = Link(COORDINATOR, self.plan.listen, server_credentials(self.folder.secrets), self.plan.most_bytes, self.log)
+            own, refuses = server_credentials(self.folder.secrets), self._revoked.objection
+            link = Link(COORDINATOR, self.plan.listen, own, self.plan.most_bytes, self.log, refuses)
             coordinator = Coordinator(self.plan, link, self.log, self._asked_to_stop)
             link.start()
             before = signal.signal(signal.SIGTERM, self._terminated)
