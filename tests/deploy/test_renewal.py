@@ -104,8 +104,10 @@ def test_a_revoked_key_is_not_believed_and_not_signed_again_and_others_are(folde
     assert (known.objection(harbour), known.objection(plant)) == (REVOKED, "")
     with pytest.raises(ValueError, match=r"harbour.request: its key was revoked; .* makes a new one"):
         sign_request(folder, folder.parent / "harbour/harbour.request", replace=True)
-    with pytest.raises(ValueError, match=r"harbour.kit: there is no such file"):
+    with pytest.raises(ValueError, match=r"harbour.kit: there is no such file, .* is revoked already"):
         revoke(folder, "harbour")
+    with pytest.raises(ValueError, match=r"bakery.kit: there is no such file, .* put back a copy"):
+        revoke(folder, "bakery")
     request("harbour", folder.parent / "new")
     sign_request(folder, folder.parent / "new/harbour.request", replace=False)
     assert known.objection(certificate_of(folder, "harbour")) == ""
@@ -139,7 +141,7 @@ def test_a_kit_that_has_ended_is_renewed_and_revoked_as_others_are(folder: Path,
     assert len(Revoked(folder / "revoked.json").known()) == 1
 
 
-@pytest.mark.parametrize("content", ["", "nonsense", "[1, 2]", "7", '"text"', "null"])
+@pytest.mark.parametrize("content", ["", "nonsense", "[1, 2]", "7", '"text"', "null", '{"a": 1}', '{"a": {}}'])
 def test_without_a_list_that_can_be_read_nobody_is_believed_and_nothing_is_served(content: str, folder: Path) -> None:
     (folder / "revoked.json").write_text(content)
     assert Revoked(folder / "revoked.json").objection(certificate_of(folder, "harbour")) == UNREADABLE

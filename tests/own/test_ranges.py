@@ -10,7 +10,7 @@ import pytest
 
 import dffl
 from dffl.federation import Federation
-from dffl.own.decisions import Decided
+from dffl.own.decisions import Decided, _fitting
 from dffl.own.ranges import CostRange, HeldOut, cost_range, ends, known, learned
 
 REPEATS = 60
@@ -136,3 +136,10 @@ def test_a_variable_may_have_the_name_of_a_column_of_ranges() -> None:
     frame = pd.DataFrame({"expected_low": [1.0], "x": [0.0]})
     found = Decided("a", frame, np.array([[1.0, 2.0, 3.0]]), CostRange(9, 1, 2, 3, 0.8, why="few"), None, False)
     assert list(found.table) == ["expected_low", "x", "_expected_low", "expected_median", "expected_high"]
+
+
+@pytest.mark.parametrize(("width", "columns"), [(200, 12), (80, 6), (20, 4)])
+def test_the_table_on_the_screen_has_as_many_columns_as_fit(width: int, columns: int) -> None:
+    text = _fitting(pd.DataFrame([{f"column_{i}": 1 for i in range(30)}]), width)
+    assert len(text.splitlines()[0].replace(" ... ", " ").split()) == columns
+    assert width == 20 or len(text.splitlines()[0]) <= width

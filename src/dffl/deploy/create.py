@@ -121,12 +121,14 @@ def renew(path: Path) -> Said:
 def revoke(path: Path, name: str) -> Said:
     """Believe the key in a site's kit no longer, and remove the kit."""
     folder = Folder(path)
-    kit = folder.kits / f"{require_site_name(name, 'NAME')}.kit"
+    kit, revoked = folder.kits / f"{require_site_name(name, 'NAME')}.kit", Revoked(folder.revoked)
+    if not kit.exists() and name in revoked.sites():
+        raise ValueError(f"{kit}: there is no such file, and the last key of {name!r} that had one is revoked already")
     if not kit.exists():
         fix = f"put back a copy, or sign the old request of {name!r} again to have it"
         raise ValueError(f"{kit}: there is no such file, and it says which key is to be revoked; {fix}")
     print_ = Kit.parsed(kit).fingerprint
-    Revoked(folder.revoked).add(name, print_)
+    revoked.add(name, print_)
     kit.unlink()
     return Said(
         [f"{name}: the key with fingerprint {print_} is revoked: it is refused from now on, also by a coordinator that serves",

@@ -41,12 +41,17 @@ class Revoked:
             self._read = state, known
         return known
 
-    def _listed(self) -> dict[str, object]:
+    def sites(self) -> set[str]:
+        """The sites that have a key on the list."""
+        return {entry["site"] for entry in self._listed().values()}
+
+    def _listed(self) -> dict[str, dict[str, str]]:
         if not self.path.exists():
             return {}
         try:
-            return dict(json.loads(self.path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            return {key: {"site": str(entry["site"]), "since": str(entry["since"])} for key, entry in found.items()}
+        except (ValueError, TypeError, AttributeError, KeyError):
             raise ValueError(
                 f"{self.path}: is no list of revoked keys; put back a copy, without it no key is believed"
             ) from None

@@ -19,6 +19,8 @@ from dffl.own.ranges import CostRange, known
 from dffl.sets import FeasibleSet
 from dffl.sets.program_set import ProgramSet
 
+SHOWN, MOST_COLUMNS, FEWEST_COLUMNS = 10, 12, 4
+"""Of a table on the screen; all of it is in the file."""
 FEASIBLE = 1e-6
 """How far a decision may be outside of its constraints, relative to their size."""
 
@@ -59,8 +61,8 @@ class Decided:
 
     def show(self, console: Console) -> None:
         """Print the first decisions, the ranges, and where all of them are."""
-        console.print(self.table.head(10).to_string(max_cols=12, float_format="{:.4g}".format))
-        if len(self.decisions) > 10:
+        console.print(_fitting(self.table.head(SHOWN), console.width), soft_wrap=True)
+        if len(self.decisions) > SHOWN:
             console.print(f"... {len(self.decisions)} rows in all")
         console.print(f"\n{self.words}")
         if self.path is not None:
@@ -94,6 +96,15 @@ class Decided:
             "keys": [] if self.keys is None else _plain(self.keys),
             "decisions": self.decisions.to_dict("records"),
         }  # fmt: skip
+
+
+def _fitting(table: pd.DataFrame, width: int) -> str:
+    """As many of the first and the last columns as a screen of this width has room for."""
+    for columns in range(MOST_COLUMNS, FEWEST_COLUMNS - 1, -1):
+        text = str(table.to_string(max_cols=columns, float_format="{:.4g}".format))
+        if max(map(len, text.splitlines())) <= width:
+            break
+    return text
 
 
 def decide(
