@@ -29,7 +29,9 @@ def small(data: str, search: bool, zones: str | None) -> Divided:
     return Divided(*made, {"scale_features": False, "scale_costs": False} if data == FIXED else {})
 
 
-@pytest.mark.parametrize(("level", "method"), [(level, name) for level, names in study.METHODS_AT.items() for name in names])
+@pytest.mark.parametrize(
+    ("level", "method"), [(level, name) for level in study.LEVELS for name in study.methods_at(level, DEMO)]
+)
 def test_a_fit_spends_the_epsilon_of_its_row(level: str, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "divided", small)
     data = FIXED if level.startswith("sample") else DEMO
@@ -57,16 +59,40 @@ def test_fixed_units_change_no_decision() -> None:
     assert not np.array_equal(plain.train[0].x, divided(DEMO, False, None).train[0].x)  # the search has other clients
 
 
-def test_the_search_takes_the_lowest_mean_of_each_epsilon() -> None:
-    rows = pd.DataFrame(
-        [
-            {"data": DEMO, "level": "a", "epsilon": e, "clip": c, "rounds": r, "relative_regret": abs(c - e) + r / 100}
-            for e in (0.1, 1.0)
-            for c in (0.1, 1.0)
-            for r in (5, 20)
-        ]
-    )
-    assert study.choose(rows) == {(DEMO, "a", 0.1): (0.1, 5), (DEMO, "a", 1.0): (1.0, 5)}
+def test_the_search_takes_the_lowest_mean_of_each_epsilon_and_method() -> None:
+    rows = [
+        {
+            "data": DEMO,
+            "method": m,
+            "level": "a",
+            "epsilon": e,
+            "clip": c,
+            "rounds": r,
+            "relative_regret": abs(c - e) + r / size,
+        }
+        for m, size in (("fedavg", 100), ("finetune", -100))
+        for e in (0.1, 1.0)
+        for c in (0.1, 1.0)
+        for r in (5, 20)
+    ]
+    plain = {"data": DEMO, "method": "fedavg", "level": study.NOTHING, "epsilon": None, "clip": None}
+    rows += [plain | {"rounds": r, "relative_regret": -r} for r in (5, 20)]
+    assert study.choose(pd.DataFrame(rows)) == {
+        (DEMO, "a", 0.1, "fedavg"): (0.1, 5),
+        (DEMO, "a", 0.1, "finetune"): (0.1, 20),
+        (DEMO, "a", 1.0, "fedavg"): (1.0, 5),
+        (DEMO, "a", 1.0, "finetune"): (1.0, 20),
+        (DEMO, study.NOTHING, None, "fedavg"): (None, 20),
+    }
+
+
+def test_what_is_judged_is_what_was_searched() -> None:
+    searched = [job.parameters for job in study.search_study(None).jobs]
+    rows = pd.DataFrame(searched).assign(relative_regret=lambda rows: -rows["rounds"])
+    judged = pd.DataFrame([job.parameters for job in study.judging_study(study.choose(rows), None).jobs])
+    trained = judged[~judged["method"].isin(study.NAIVE)]
+    assert (trained["rounds"] == trained["level"].map(lambda level: 20 if level.startswith("sample") else 50)).all()
+    assert set(trained["clip"].dropna()) <= set(study.CLIPS)
 
 
 def canned(**job: Any) -> pd.DataFrame:
@@ -87,10 +113,10 @@ def test_tables_and_figure_say_what_the_rows_say(tmp_path: Path, monkeypatch: py
     monkeypatch.delenv("DFFL_ENERGY_DATA", raising=False)
     answer = CliRunner().invoke(app, ["privacy-study", "--out", str(out), "--workers", "1", "--quiet"])
     assert answer.exit_code == 0, answer.output
-    names = {"epsilon-demo", "epsilon-demo-in-fixed-units", "liars-demo"}
+    names = {"epsilon-demo", "epsilon-demo-in-fixed-units", "epsilon-demo-with-200-clients", "liars-demo"}
     table = (out / "tables" / "epsilon-demo.md").read_text()
-    assert "| client, server's noise | crossfit | 1 | 52.10 | 52.10 | 8 | 2.00 | 0.10 | 5 |" in table
-    assert "| nothing hidden | fedavg | - | 2.10 | 2.10 | 0 |  |  |  |" in table
+    assert "| client, server's noise | crossfit | 1 | 52.10 | 52.10 | 8 | 5 | 2.00 | 0.03 |" in table
+    assert "| nothing hidden | fedavg | - | 2.10 | 2.10 | 0 | 5 |  |  |" in table
     lied = (out / "tables" / "liars-demo.md").read_text()
     assert "| fedavg | mean | sign flip | 2.10 | 8.10 | 20.10 |" in lied
     shown = CliRunner().invoke(app, ["privacy-study", "--out", str(out), "--show", "--json"])
@@ -98,7 +124,7 @@ def test_tables_and_figure_say_what_the_rows_say(tmp_path: Path, monkeypatch: py
     assert (out / "figures" / "privacy.png").stat().st_size > 10_000
     # Half a study has tables and a figure, too.
     half = pd.read_parquet(out / "judged" / "rows.parquet").query("liars == 0 and (start == 0 or method == 'local-tuned')")
-    assert [one.name for one in all_tables(half)] == ["epsilon-demo", "epsilon-demo-in-fixed-units"]
+    assert [one.name for one in all_tables(half)] == sorted(names - {"liars-demo"})
     assert draw(half, tmp_path / "half")
 
 

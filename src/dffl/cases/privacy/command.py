@@ -30,9 +30,9 @@ def privacy_study(
 ) -> None:
     """Price privacy and robustness: regret against epsilon, and against the number of sites that lie.
 
-    First clip and rounds are searched for every level and epsilon, on federations of their own. Then they are judged on the
-    demo's 20 clients and on real zones, from three starts. It takes about 13 core-minutes; stop it at any time, and the same
-    command continues. It needs the extra dffl[privacy].
+    First clip and rounds are searched for every method, level and epsilon, on federations of their own. Then they are judged
+    on the demo's clients, on ten times as many, and on real zones, from three starts. It takes about an hour on two cores;
+    stop it at any time, and the same command continues. It needs the extra dffl[privacy].
 
     Example: dffl privacy-study --only liars=0 --only start=0
     """

@@ -1,4 +1,4 @@
-"""What is judged on: the demo's 20 knapsack clients, the same in fixed units, the real zones. The search sees other data."""
+"""What is judged on: the demo's knapsack clients, in fixed units too, ten times as many, real zones. The search has others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dffl.cases.leaderboard.federations import NO_AXES, SEARCH_SEED, TEST_SAMPLE
 from dffl.cases.leaderboard.federations import divided as on_leaderboard
 from dffl.federation import Federation
 
-DEMO, FIXED, REAL = "demo", "demo in fixed units", "zones"
+DEMO, FIXED, MANY, REAL = "demo", "demo in fixed units", "demo with 200 clients", "zones"
+CLIENTS = {MANY: 200}
+"""Where they are not the demo's 20."""
 UNIT = 10.0
 """What the demo's costs are divided by where units must not depend on samples; its features are standard normal already."""
 
@@ -22,11 +24,12 @@ def divided(data: str, search: bool, zones: str | None) -> Divided:
     from dffl.data import synthetic
 
     seed = SEARCH_SEED if search else 0
-    train = synthetic.knapsack(seed, imbalanced=True)
-    test = synthetic.knapsack(seed, "test", imbalanced=True, samples=TEST_SAMPLES)
-    if data == DEMO:
-        return Divided(train, test, {})
-    return Divided(_in_units(train), _in_units(test), {"scale_features": False, "scale_costs": False})
+    clients = CLIENTS.get(data, 20)
+    train = synthetic.knapsack(seed, clients=clients, imbalanced=True)
+    test = synthetic.knapsack(seed, "test", clients=clients, imbalanced=True, samples=TEST_SAMPLES)
+    if data == FIXED:
+        return Divided(_in_units(train), _in_units(test), {"scale_features": False, "scale_costs": False})
+    return Divided(train, test, {})
 
 
 def _in_units(federation: Federation) -> Federation:

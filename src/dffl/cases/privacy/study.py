@@ -1,5 +1,6 @@
 """The price of privacy and of sites that lie, in regret: a search for clip and rounds, and the judgement on other data.
 
+Every method has the same search, at every level and epsilon, and where nothing is hidden (rounds alone).
 All fits of one epsilon spend that epsilon as a whole: a method that trains five shared models has more noise on each.
 """
 
@@ -11,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from dffl.cases.leaderboard.study import in_blocks
-from dffl.cases.privacy.federations import DEMO, FIXED, REAL, divided
+from dffl.cases.privacy.federations import CLIENTS, DEMO, FIXED, MANY, REAL, divided
 from dffl.studies.study import Job, Parameters, Study
 from dffl.training.privacy import noise_for
 
@@ -21,11 +22,11 @@ LEVELS: dict[str, dict[str, Any]] = {
     "client, site's noise": {"level": "client", "where": "site"},
     "sample, site's noise": {"level": "sample"},
 }
-LEVELS_OF = {DEMO: tuple(LEVELS)[:2], FIXED: tuple(LEVELS)[2:], REAL: tuple(LEVELS)[:2]}
+LEVELS_OF = {DEMO: tuple(LEVELS)[:2], FIXED: tuple(LEVELS)[2:], MANY: tuple(LEVELS)[:1], REAL: tuple(LEVELS)[:2]}
 EPSILONS = (1.0, 10.0, 100.0, 1000.0)
 DELTA = 1e-5
-CLIPS = (0.1, 0.3, 1.0)
-ROUNDS = {"client": (5, 20), "sample": (5, 10)}
+CLIPS = (0.03, 0.1, 0.3, 1.0, 3.0)
+ROUNDS = {"client": (5, 20, 50), "sample": (5, 10, 20)}
 """What the search chooses from. Fewer rounds leave less noise on each; steps that hide samples are ten times as slow."""
 LOCAL_EPOCHS = 5
 STARTS = 3
@@ -33,8 +34,8 @@ TRAININGS = {"fedavg": 1, "finetune": 1, "crossfit": 5}
 """The methods, and how many shared models each trains on a client's data. `finetune` without its refit has one."""
 SAMPLE_TRAININGS = TRAININGS | {"crossfit": 4}
 """A sample is in four of five folds."""
-METHODS_AT = dict.fromkeys(LEVELS, ("fedavg", "finetune")) | {"client, server's noise": tuple(TRAININGS)}
-"""What is judged at each level: crossfit where it is quick enough."""
+WITH_CROSSFIT = (NOTHING, "client, server's noise")
+"""The levels at which `crossfit` is judged too: where it is quick enough, and with 20 clients alone."""
 OPTIONS: dict[str, dict[str, Any]] = {"finetune": {"refit": False}}
 NAIVE = ("mean-cost", "local", "local-tuned")
 AGGREGATORS: dict[str, Any] = {
@@ -51,46 +52,65 @@ NO_PRIVACY: Parameters = {"level": NOTHING, "epsilon": None, "clip": None, "roun
 
 def data_sets(zones: Path | None) -> list[str]:
     """The data that there are: the real ones only where their folder is known."""
-    return [DEMO, FIXED, *([REAL] if zones else [])]
+    return [DEMO, FIXED, MANY, *([REAL] if zones else [])]
+
+
+def methods_at(level: str, data: str) -> list[str]:
+    """What is judged at a level on these data."""
+    return [name for name in TRAININGS if name != "crossfit" or (level in WITH_CROSSFIT and data not in CLIENTS)]
 
 
 def search_study(zones: Path | None) -> Study:
-    """The shared model at every level and epsilon, with every clip and number of rounds."""
-    jobs = [
-        Job(_parameters(data, "fedavg", level=level, epsilon=epsilon, clip=clip, rounds=rounds))
-        for data in data_sets(zones)
-        for level in LEVELS_OF[data]
-        for epsilon in EPSILONS
-        for rounds in ROUNDS[LEVELS[level]["level"]]
-        for clip in CLIPS
-    ]
+    """Every method at every level and epsilon with every clip and number of rounds; with nothing hidden every number."""
+    jobs = []
+    for data in data_sets(zones):
+        plain = [
+            _parameters(data, method, rounds=rounds) for method in methods_at(NOTHING, data) for rounds in ROUNDS["client"]
+        ]
+        private = [
+            _parameters(data, method, level=level, epsilon=epsilon, clip=clip, rounds=rounds)
+            for level in LEVELS_OF[data]
+            for method in methods_at(level, data)
+            for epsilon in EPSILONS
+            for rounds in ROUNDS[LEVELS[level]["level"]]
+            for clip in CLIPS
+        ]
+        jobs += [Job(one) for one in (*plain, *private)]
     return Study("privacy-search", judge_one, jobs, {"search": True}, weight, _places(zones))
 
 
-Choice = dict[tuple[str, str, float], tuple[float, int]]
-"""For data, level and epsilon the clip and the rounds."""
+Choice = dict[tuple[str, str, float | None, str], tuple[float | None, int]]
+"""For data, level, epsilon and method the clip and the rounds."""
 
 
 def choose(rows: pd.DataFrame) -> Choice:
     """The clip and the rounds with the lowest mean regret in the search."""
-    means = rows.groupby(["data", "level", "epsilon", "clip", "rounds"])["relative_regret"].mean()
-    best = means.groupby(["data", "level", "epsilon"]).idxmin()
-    return {(str(key[0]), str(key[1]), float(key[2])): (float(key[3]), int(key[4])) for key in best}
+    found: Choice = {}
+    for (data, level, epsilon, method), part in rows.groupby(["data", "level", "epsilon", "method"], dropna=False):
+        means = part.groupby(["clip", "rounds"], dropna=False)["relative_regret"].mean()
+        best: Any = means.idxmin()
+        found[str(data), str(level), _known(epsilon), str(method)] = (_known(best[0]), int(best[1]))
+    return found
+
+
+def _known(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)
 
 
 def judging_study(chosen: Choice, zones: Path | None) -> Study:
     """Every method at every level and epsilon, and among liars, from three starts, with naive rows beside them."""
     found: list[Parameters] = []
     for data in data_sets(zones):
-        found += [_parameters(data, method) for method in (*NAIVE, *TRAININGS)]
-        for (known, level, epsilon), (clip, rounds) in chosen.items():
-            private = {"level": level, "epsilon": epsilon, "clip": clip, "rounds": rounds}
-            found += [_parameters(data, method, **private) for method in METHODS_AT[level] if known == data]
+        found += [_parameters(data, method) for method in NAIVE]
+        for (known, level, epsilon, method), (clip, rounds) in chosen.items():
+            if known == data:
+                found.append(_parameters(data, method, level=level, epsilon=epsilon, clip=clip, rounds=rounds))
         for attack in LIED_TO.get(data, ()):
             for aggregate in AGGREGATORS:
-                methods = ["fedavg", *(["finetune"] if (aggregate, attack) == TUNED_AMONG_LIARS else [])]
-                lies = [{"attack": attack if liars else "", "liars": liars, "aggregate": aggregate} for liars in LIARS]
-                found += [_parameters(data, method, **one) for method in methods for one in lies]
+                for method in ["fedavg", *(["finetune"] if (aggregate, attack) == TUNED_AMONG_LIARS else [])]:
+                    calm = {"aggregate": aggregate, "rounds": chosen[data, NOTHING, None, method][1]}
+                    lies = [{"attack": attack if liars else "", "liars": liars} for liars in LIARS]
+                    found += [_parameters(data, method, **calm, **one) for one in lies]
     unlike = {Job(one).key: one for one in found}  # nobody lies in the same way under every attack
     jobs = [Job({**one, "start": start}) for start in range(STARTS) for one in unlike.values()]
     return Study("privacy", judge_one, jobs, {"search": False}, weight, _places(zones))
@@ -104,7 +124,7 @@ def weight(job: Parameters) -> float:
     """Seconds on one core, roughly."""
     own = {"mean-cost": 0.3, "fedavg": 1.5, "local": 3.0, "finetune": 5.0, "crossfit": 10.0, "local-tuned": 15.0}
     slow = 5.0 if job["level"].startswith("sample") else 1.0
-    return slow * own[job["method"]] * (0.5 if job["data"] == REAL else 1.0)
+    return slow * own[job["method"]] * (0.5 if job["data"] == REAL else CLIENTS.get(job["data"], 20) / 20)
 
 
 def privacy_of(method: str, level: str, epsilon: float, clip: float, rounds: int) -> dict[str, Any]:
