@@ -41,6 +41,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def few_programs() -> Iterator[None]:
     """Forget compiled programs once there are many: thousands of tests in one process compile more than Linux has room for."""
     yield
+    _forget_programs()
+
+
+@pytest.fixture(autouse=True)
+def few_programs_of_slow_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Some of them compile more than a thousand programs each."""
+    yield
+    if request.node.get_closest_marker("slow"):
+        _forget_programs()
+
+
+def _forget_programs() -> None:
     if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MANY:
         import jax
 

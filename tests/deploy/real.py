@@ -14,8 +14,9 @@ from typing import Any, Self
 from dffl.deploy.demo import Stage
 from dffl.deploy.following import RunResult
 from dffl.deploy.ledger import RoundRecord, read_ledger
+from dffl.deploy.locks import is_held
 from dffl.deploy.plan import read_plan
-from dffl.deploy.server import ask, is_held
+from dffl.deploy.server import ask
 from tests.deploy.made import toml_of
 
 NAMES = ["site-1", "site-2", "site-3"]

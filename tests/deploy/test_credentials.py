@@ -168,7 +168,7 @@ def test_who_is_not_in_the_plan_and_who_has_a_kit_already_is_not_signed(tmp_path
         sign_request(folder, tmp_path / "east" / "east.request", replace=False)
     request("north", tmp_path / "thief")
     before = kit.read_text()
-    with pytest.raises(ValueError, match="a kit for 'north' with another key is there already"):
+    with pytest.raises(ValueError, match="another key of 'north' is believed"):
         sign_request(folder, tmp_path / "thief" / "north.request", replace=False)
     assert kit.read_text() == before
     sign_request(folder, tmp_path / "thief" / "north.request", replace=True)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,8 +19,9 @@ import pytest
 pytest.importorskip("cryptography")
 pytest.importorskip("nvflare")
 
+from dffl.deploy import connection
 from dffl.deploy.credentials import Kit, make_authority, make_request, read_request, server_credentials, sign
-from dffl.deploy.network import COORDINATOR, Link
+from dffl.deploy.network import COORDINATOR, Credentials, Link
 from tests.deploy.test_page import free_port
 
 MOST = 2**20
@@ -36,10 +38,11 @@ class Coordinator(logging.Handler):
         _, request, _ = read_request(make_request(folder / "north", "north"))
         authority = (folder / "secrets" / "authority.crt").read_text()
         own = Kit("north", sign(folder / "secrets", request, "north").decode(), authority, "").unpack(folder / "north")
+        self.own = own
         self.lines: list[str] = []
         log = logging.Logger("coordinator")
         log.addHandler(self)
-        address = f"localhost:{free_port()}"
+        address = self.address = f"localhost:{free_port()}"
         self.objection = ""
         self.link = Link(COORDINATOR, address, server_credentials(folder / "secrets"), MOST, log, lambda _: self.objection)
         self.link.start()
@@ -70,11 +73,18 @@ class Coordinator(logging.Handler):
                 return event.content.decode()
         raise AssertionError(f"no {what} within {SECONDS:g} s")
 
+    def next_of(self, *kinds: str) -> str:
+        """Which of these kinds of events is the next."""
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            if (event := self.link.next(0.2)) is not None and event.what in kinds:
+                return event.what
+        raise AssertionError(f"none of {kinds} within {SECONDS:g} s")
+
     def require_heard_again(self) -> None:
-        """The member comes back; it may not have noticed at once that it is connected again."""
-        self.taken("up")
+        """The member comes back by itself; it may take a while to notice that it is connected again."""
         deadline, heard = time.monotonic() + SECONDS, None
-        while heard is None and time.monotonic() < deadline:
+        while (heard is None or heard.content != b"honest") and time.monotonic() < deadline:
             self.let_send(["honest"])
             heard = self.link.next(1.0)
         assert heard is not None
@@ -156,26 +166,104 @@ def test_what_waits_for_a_peer_that_does_not_read_is_bounded(coordinator: Coordi
     finally:
         coordinator.member.send_signal(signal.SIGCONT)
     assert 2 <= sent < 100
-    assert coordinator.lines[before:] == ["a connection is ended: its other side does not read what is sent to it"]
+    assert coordinator.lines[before:] == ["a connection is ended: north: it does not read what is sent to it"]
     coordinator.taken("down")
     coordinator.require_heard_again()
 
 
-@pytest.mark.parametrize("way", ["in", "out"])
-def test_nothing_passes_to_or_from_a_peer_whose_key_is_revoked(way: str, coordinator: Coordinator) -> None:
+@pytest.mark.parametrize("way", ["in", "out", "silent"])
+def test_nothing_passes_to_or_from_a_peer_whose_key_is_revoked(
+    way: str, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinator.require_heard_again()  # both sides have said all that belongs to connecting
+    monkeypatch.setattr(connection, "SAID_AGAIN_SECONDS", 0.0)
+    if way != "silent":
+        monkeypatch.setattr(connection.Door, "sweep", lambda self: None)
     before = len(coordinator.lines)
     coordinator.objection = "its key was revoked"
     try:
         if way == "in":
             coordinator.let_send(["forged"])
-        else:
+        elif way == "out":
             assert not coordinator.link.send("north", b"a secret")
-        coordinator.taken("down")
+        assert coordinator.next_of("down", "message") == "down"
         deadline = time.monotonic() + SECONDS
         while "refused: north: its key was revoked" not in coordinator.lines[before:] and time.monotonic() < deadline:
             event = coordinator.link.next(0.1)  # it dials again and again
             assert event is None or event.what != "message"
+        assert coordinator.lines[before:][:1] == ["a connection is ended: north: its key was revoked"]
         assert "refused: north: its key was revoked" in coordinator.lines[before:]
     finally:
         coordinator.objection = ""
+    coordinator.require_heard_again()
+
+
+def test_what_waits_for_a_peer_does_not_leave_after_its_key_is_revoked(
+    coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The member is paused, so that messages wait in the coordinator's own queue; what is in the buffers below has left."""
+    monkeypatch.setattr(connection.Door, "sweep", lambda self: None)
+    [held] = coordinator.link._door._open
+    coordinator.member.send_signal(signal.SIGSTOP)
+    try:
+        while held._waiting < MOST:
+            assert coordinator.link.send("north", b"x" * (MOST // 4))
+        waiting, left = held.oq.q.qsize(), []
+        assert waiting > 1
+        monkeypatch.setattr(held, "_counting", CountingLock(left))
+        coordinator.objection = "its key was revoked"
+    finally:
+        coordinator.member.send_signal(signal.SIGCONT)
+    try:
+        coordinator.taken("down")
+        assert len(left) <= 1  # the one that was on its way
+    finally:
+        coordinator.objection = ""
+    coordinator.require_heard_again()
+
+
+class CountingLock:
+    """Notes how often it is taken."""
+
+    def __init__(self, taken: list[None]):
+        self._taken = taken
+
+    def __enter__(self) -> None:
+        self._taken.append(None)
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def silent_streams(own: Credentials, address: str, count: int) -> tuple[Any, list[Any]]:
+    """Streams that are opened and on which nothing is said."""
+    import grpc
+    from nvflare.fuel.f3.drivers.grpc.streamer_pb2_grpc import StreamerStub
+
+    key = grpc.ssl_channel_credentials(own.authority.read_bytes(), own.key.read_bytes(), own.certificate.read_bytes())
+    channel = grpc.secure_channel(address, key)
+    never = threading.Event()
+
+    def nothing() -> Iterator[Any]:
+        never.wait()
+        yield from ()
+
+    return channel, [StreamerStub(channel).Stream(nothing()) for _ in range(count)]
+
+
+@pytest.mark.parametrize("objection", ["its key was revoked", ""])
+def test_one_peer_cannot_take_all_threads(objection: str, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with a revoked key, which is refused before it says anything, and not with a good one."""
+    monkeypatch.setattr(connection.Door, "sweep", lambda self: None)
+    coordinator.objection = objection
+    channel, calls = silent_streams(coordinator.own, coordinator.address, 40)
+    try:
+        most = 0 if objection else connection.MOST_CONNECTIONS
+        deadline = time.monotonic() + SECONDS
+        while sum(call.is_active() for call in calls) > most and time.monotonic() < deadline:
+            coordinator.link.next(0.1)
+        assert sum(call.is_active() for call in calls) <= most
+    finally:
+        coordinator.objection = ""
+        channel.close()
     coordinator.require_heard_again()

@@ -15,7 +15,8 @@ import pytest
 from dffl.deploy import following
 from dffl.deploy.create import create, init
 from dffl.deploy.following import begin
-from dffl.deploy.server import FederationServer, ask, is_held, locked
+from dffl.deploy.locks import is_held, locked
+from dffl.deploy.server import FederationServer, ask
 from dffl.deploy.state import FINISHED, TRAINING, WAITING, Folder, said, say
 from tests.deploy.simulated import Stage, simulated_time
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -12,9 +14,9 @@ import pytest
 from dffl.deploy import credentials
 from dffl.deploy.create import create, init, kits_again, renew, revoke, sign_request, sign_requests
 from dffl.deploy.credentials import Kit, read_request, require_server
+from dffl.deploy.keys import REVOKED, UNKNOWN, Keys
 from dffl.deploy.plan import read_plan
 from dffl.deploy.requesting import request
-from dffl.deploy.revoked import REVOKED, UNREADABLE, Revoked
 from dffl.deploy.server import FederationServer
 from dffl.deploy.state import Folder
 
@@ -97,57 +99,148 @@ def certificate_of(folder: Path, name: str) -> bytes:
     return Kit.read(folder / f"kits/{name}.kit").certificate.encode()
 
 
+def new_key(folder: Path, name: str, replace: bool) -> None:
+    request(name, folder.parent / name, new_key=True)
+    sign_request(folder, folder.parent / f"{name}/{name}.request", replace)
+
+
 def test_a_revoked_key_is_not_believed_and_not_signed_again_and_others_are(folder: Path) -> None:
-    harbour, plant, known = certificate_of(folder, "harbour"), certificate_of(folder, "plant"), Revoked(folder / "revoked.json")
-    assert known.objection(harbour) == known.objection(plant) == ""
+    harbour, plant, keys = certificate_of(folder, "harbour"), certificate_of(folder, "plant"), Keys(folder / "keys.json")
+    assert keys.objection(harbour) == keys.objection(plant) == ""
     revoke(folder, "harbour")
-    assert (known.objection(harbour), known.objection(plant)) == (REVOKED, "")
-    with pytest.raises(ValueError, match=r"harbour.request: its key was revoked; .* makes a new one"):
+    assert (keys.objection(harbour), keys.objection(plant)) == (REVOKED, "")
+    assert not (folder / "kits/harbour.kit").exists()
+    with pytest.raises(ValueError, match=r"harbour.request: its key was revoked; .* makes another"):
         sign_request(folder, folder.parent / "harbour/harbour.request", replace=True)
-    with pytest.raises(ValueError, match=r"harbour.kit: there is no such file, .* is revoked already"):
+    with pytest.raises(ValueError, match=r"keys.json: no key of 'harbour' is believed \(but of: plant\)"):
         revoke(folder, "harbour")
-    with pytest.raises(ValueError, match=r"bakery.kit: there is no such file, .* put back a copy"):
-        revoke(folder, "bakery")
-    request("harbour", folder.parent / "new")
-    sign_request(folder, folder.parent / "new/harbour.request", replace=False)
-    assert known.objection(certificate_of(folder, "harbour")) == ""
+    new_key(folder, "harbour", replace=False)
+    assert keys.objection(certificate_of(folder, "harbour")) == ""
     revoke(folder, "plant")
-    assert known.objection(harbour) == known.objection(plant) == REVOKED
+    assert keys.objection(harbour) == keys.objection(plant) == REVOKED
 
 
 def test_a_key_that_is_replaced_is_revoked_and_one_that_is_renewed_is_not(folder: Path) -> None:
-    before, known = certificate_of(folder, "harbour"), Revoked(folder / "revoked.json")
+    before, keys = certificate_of(folder, "harbour"), Keys(folder / "keys.json")
     sign_request(folder, folder.parent / "harbour/harbour.request", replace=True)
     assert certificate_of(folder, "harbour") != before
-    assert known.known() == frozenset()
-    request("harbour", folder.parent / "new")
-    with pytest.raises(ValueError, match="--replace signs the new one and revokes the old one"):
-        sign_request(folder, folder.parent / "new/harbour.request", replace=False)
-    assert known.objection(before) == ""
-    sign_request(folder, folder.parent / "new/harbour.request", replace=True)
-    assert known.objection(before) == REVOKED
+    assert keys.read().revoked == {}
+    with pytest.raises(ValueError, match=r"another key of 'harbour' is believed; .* --replace signs the new one and revokes"):
+        new_key(folder, "harbour", replace=False)
+    assert keys.objection(before) == ""
+    new_key(folder, "harbour", replace=True)
+    assert keys.objection(before) == REVOKED
 
 
-def test_a_kit_that_has_ended_is_renewed_and_revoked_as_others_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_site_that_left_the_plan_is_not_believed_when_its_name_comes_back(folder: Path) -> None:
+    before, keys = certificate_of(folder, "plant"), Keys(folder / "keys.json")
+    changed(folder, '"plant"]', '"mill"]')
+    kits_again(folder)
+    assert keys.objection(before) == UNKNOWN
+    changed(folder, '"mill"]', '"plant"]')
+    new_key(folder, "plant", replace=False)
+    assert keys.objection(before) == UNKNOWN
+    assert keys.objection(certificate_of(folder, "plant")) == ""
+
+
+def test_a_new_authority_believes_no_key_of_the_old_one_and_forgets_no_revoked_one(folder: Path) -> None:
+    before, keys = certificate_of(folder, "plant"), Keys(folder / "keys.json")
+    revoke(folder, "harbour")
+    shutil.rmtree(folder / "secrets")
+    create(folder / "plan.toml")
+    assert keys.objection(before) == UNKNOWN
+    assert list(keys.read().revoked.values()) == [f"harbour, {dt.datetime.now(dt.UTC):%Y-%m-%d}"]
+    with pytest.raises(ValueError, match=r"plant.kit: is a kit of another authority; remove it, and sign"):
+        kits_again(folder)
+
+
+def test_a_kit_that_has_ended_is_renewed_as_others_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = folder.parent / "harbour/harbour.request"
     with monkeypatch.context() as past:
         past.setattr(credentials, "EARLIER", dt.timedelta(days=1000))
         past.setattr(credentials, "_certificate", partial(credentials._certificate, years=-2))
         sign_request(folder, asked, replace=False)
-    [line] = [line for line in kits_again(folder).lines if "harbour" in line and "wrote" in line]
-    assert "but its certificate holds from" in line
+    said = kits_again(folder)
+    assert said.values["ended"] == ["harbour"]
+    assert "but its certificate holds from" in "\n".join(said.lines)
     sign_request(folder, asked, replace=False)
+    assert kits_again(folder).values["ended"] == []
+
+
+def test_a_kit_of_another_site_or_a_damaged_one_stops_nobody(folder: Path) -> None:
+    """Nothing is written, the line says what to do, and keys can be revoked and signed all the same."""
+    kit, plant = folder / "kits/harbour.kit", folder / "kits/plant.kit"
+    before = plant.read_bytes()
+    changed(folder, "seed = 0", "seed = 1")
+    for content, why in ((b"damaged", "is no kit"), (before, "the key in it is not the one that is believed of 'harbour'")):
+        kit.write_bytes(content)
+        with pytest.raises(ValueError, match=rf"harbour.kit: {why}.*remove it, and sign the request of 'harbour' again"):
+            kits_again(folder)
+        assert plant.read_bytes() == before
     revoke(folder, "harbour")
-    assert len(Revoked(folder / "revoked.json").known()) == 1
+    assert not kit.exists()
+    assert Keys(folder / "keys.json").objection(certificate_of(folder, "plant")) == ""
+    new_key(folder, "harbour", replace=False)
+    assert kits_again(folder).values["missing"] == ["bakery"]
 
 
-@pytest.mark.parametrize("content", ["", "nonsense", "[1, 2]", "7", '"text"', "null", '{"a": 1}', '{"a": {}}'])
-def test_without_a_list_that_can_be_read_nobody_is_believed_and_nothing_is_served(content: str, folder: Path) -> None:
-    (folder / "revoked.json").write_text(content)
-    assert Revoked(folder / "revoked.json").objection(certificate_of(folder, "harbour")) == UNREADABLE
-    with pytest.raises(ValueError, match=r"revoked.json: is no list of revoked keys"):
-        FederationServer(Folder(folder), logging.getLogger("test"))
-    with pytest.raises(ValueError, match=r"revoked.json: is no list of revoked keys"):
-        revoke(folder, "harbour")
+def test_keys_that_are_revoked_at_once_are_all_revoked(folder: Path) -> None:
+    request("bakery", folder.parent / "bakery")
+    sign_request(folder, folder.parent / "bakery/bakery.request", replace=False)
+    names = ["harbour", "plant", "bakery"]
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda name: revoke(folder, name), names))
+    book = Keys(folder / "keys.json").read()
+    assert (book.believed, len(book.revoked)) == ({}, 3)
+
+
+DEEP = "[" * 100_000
+BAD = [
+    "",
+    "nonsense",
+    "[1, 2]",
+    "7",
+    '"text"',
+    "null",
+    '{"a": {}}',
+    '{"believed": {"a": 1}, "revoked": {}}',
+    '{"believed": 1}',
+    DEEP,
+]
+
+
+@pytest.mark.parametrize("content", BAD, ids=[one[:20] for one in BAD])
+def test_without_a_list_that_can_be_read_nothing_is_served_and_nothing_changed(content: str, folder: Path) -> None:
+    (folder / "keys.json").write_text(content)
+    for use in (lambda: FederationServer(Folder(folder), logging.getLogger("test")), lambda: revoke(folder, "harbour")):
+        with pytest.raises(ValueError, match=r"keys.json: is no list of keys"):
+            use()
     assert (folder / "kits/harbour.kit").exists()
-    assert (folder / "revoked.json").read_text() == content
+    assert (folder / "keys.json").read_text() == content
+
+
+@pytest.mark.parametrize("content", [None, "", DEEP])
+def test_a_list_that_cannot_be_read_while_somebody_serves_leaves_the_last_one_valid(
+    content: str | None, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    harbour, plant = certificate_of(folder, "harbour"), certificate_of(folder, "plant")
+    revoke(folder, "harbour")
+    keys = Keys(folder / "keys.json", logging.getLogger("test"))
+    keys.require_readable()
+    if content is None:
+        (folder / "keys.json").unlink()
+    else:
+        (folder / "keys.json").write_text(content)
+    for _ in range(3):
+        assert (keys.objection(harbour), keys.objection(plant)) == (REVOKED, "")
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "the keys are those that were read before" in line
+    assert "keys.json" in line
+
+
+def test_nobody_serves_without_a_list(folder: Path) -> None:
+    (folder / "keys.json").unlink()
+    with pytest.raises(ValueError, match=r"keys.json: there is no such file, .* sign the requests of all sites again"):
+        FederationServer(Folder(folder), logging.getLogger("test"))
+    sign_request(folder, folder.parent / "harbour/harbour.request", replace=False)
+    assert set(FederationServer(Folder(folder), logging.getLogger("test"))._keys.read().believed) == {"harbour"}

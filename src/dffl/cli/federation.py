@@ -173,7 +173,8 @@ def stop(
     Example: dffl federation stop cold-stores --server
     """
     with answering():
-        from dffl.deploy.server import ask, is_held
+        from dffl.deploy.locks import is_held
+        from dffl.deploy.server import ask
         from dffl.deploy.state import TRAINING, WAITING, Folder, said
 
         found = Folder(folder)

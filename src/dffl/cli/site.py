@@ -20,6 +20,9 @@ FOLDER = "The site's own folder, with its private key; by default NAME-site."
 def request(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The site's name in the plan.")],
     folder: Annotated[Path | None, typer.Option(help=FOLDER)] = None,
+    new_key: Annotated[
+        bool, typer.Option("--new-key", help="Replace the key that is there, such as a stolen one; the site's state stays.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """Make a private key, which stays here, and a request for a certificate, which goes to the coordinator.
@@ -29,7 +32,7 @@ def request(
     with answering():
         from dffl.deploy.requesting import request as make
 
-        answer(make(name, folder or Path(f"{name}-site")), json_)
+        answer(make(name, folder or Path(f"{name}-site"), new_key), json_)
 
 
 @site.command()

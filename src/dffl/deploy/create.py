@@ -9,10 +9,10 @@ from pathlib import Path
 from dffl.deploy.credentials import Kit, make_authority, make_server, read_request, require_site_name, sign
 from dffl.deploy.example import TRAINING as EXAMPLE_TRAINING
 from dffl.deploy.example import site_files, write_sites
+from dffl.deploy.keys import Book, Keys
 from dffl.deploy.network import carrier_version
 from dffl.deploy.plan import is_address, read_plan
 from dffl.deploy.requesting import Said
-from dffl.deploy.revoked import Revoked
 from dffl.deploy.state import Folder
 from dffl.files import write_text
 from dffl.terminal import command_name
@@ -93,6 +93,8 @@ def create(path: Path) -> Said:
         raise ValueError(f"{folder.secrets}: is there already; remove it to begin again, which makes all kits void")
     make_authority(folder.secrets, plan.name, plan.hosts)
     folder.kits.mkdir(exist_ok=True)
+    with Keys(folder.keys).changed() as book:
+        book.believed.clear()  # of an authority before this one
     dffl, sites = command_name(), ", ".join(plan.sites)
     here = plan.address.rpartition(":")[0] in ("localhost", "127.0.0.1")
     fix = f"for sites elsewhere, change `address` and type {dffl} federation renew {path.parent} before you sign"
@@ -119,22 +121,20 @@ def renew(path: Path) -> Said:
 
 
 def revoke(path: Path, name: str) -> Said:
-    """Believe the key in a site's kit no longer, and remove the kit."""
+    """Believe a site's key no longer, and remove its kit."""
     folder = Folder(path)
-    kit, revoked = folder.kits / f"{require_site_name(name, 'NAME')}.kit", Revoked(folder.revoked)
-    if not kit.exists() and name in revoked.sites():
-        raise ValueError(f"{kit}: there is no such file, and the last key of {name!r} that had one is revoked already")
-    if not kit.exists():
-        fix = f"put back a copy, or sign the old request of {name!r} again to have it"
-        raise ValueError(f"{kit}: there is no such file, and it says which key is to be revoked; {fix}")
-    print_ = Kit.parsed(kit).fingerprint
-    revoked.add(name, print_)
-    kit.unlink()
+    _require_secrets(folder)
+    require_site_name(name, "NAME")
+    with Keys(folder.keys).changed() as book:
+        if name not in book.believed:
+            raise ValueError(f"{folder.keys}: no key of {name!r} is believed (but of: {', '.join(book.believed) or 'nobody'})")
+        key = book.revoke(name)
+    (folder.kits / f"{name}.kit").unlink(missing_ok=True)
     return Said(
-        [f"{name}: the key with fingerprint {print_} is revoked: it is refused from now on, also by a coordinator that serves",
-         f"removed {kit}", "", f"For a new kit, {name} types, on its own machine:", "",
-         f"  {command_name()} site request {name} --folder NEW-FOLDER"],
-        {"site": name, "fingerprint": print_, "list": str(folder.revoked)},
+        [f"{name}: the key with fingerprint {key} is revoked: it is refused from now on, also by a coordinator that serves", "",
+         f"For a new kit, {name} types, on its own machine, where its state stays:", "",
+         f"  {command_name()} site request {name} --new-key"],
+        {"site": name, "fingerprint": key},
     )  # fmt: skip
 
 
@@ -146,23 +146,41 @@ def _require_secrets(folder: Folder) -> None:
 def kits_again(path: Path) -> Said:
     """Write the kits of all sites again, with the plan as it is now; those of sites that it no longer has are removed."""
     folder, plan = Folder(path), read_plan(path / "plan.toml")
-    kits = {one.stem: one for one in sorted(folder.kits.glob("*.kit"))}
-    if not kits:
+    paths = {one.stem: one for one in sorted(folder.kits.glob("*.kit"))}
+    if not paths:
         raise ValueError(f"{path}: has no kits yet; name the requests of sites to sign them")
-    lines = []
+    _require_secrets(folder)
+    gone = [name for name in paths if name not in plan.sites]
+    with Keys(folder.keys).changed() as book:
+        for name in gone:
+            book.believed.pop(name, None)
+    kits = {name: _believed_kit(one, folder, book) for name, one in paths.items() if name not in gone}
+    for name in gone:
+        paths[name].unlink()
+    lines = [f"removed {paths[name]}: {name} is no longer among the sites of the plan" for name in gone]
     for name, kit in kits.items():
-        if name in plan.sites:
-            found = Kit.parsed(kit)
-            replace(found, plan=plan.text).write(kit)
-            ended = f", but its certificate holds {found.not_now}: sign the request of {name} again" if found.not_now else ""
-            lines.append(f"wrote {kit}{ended}")
-        else:
-            kit.unlink()
-            lines.append(f"removed {kit}: {name} is no longer among the sites of the plan")
-    missing = [name for name in plan.sites if name not in kits]
+        replace(kit, plan=plan.text).write(paths[name])
+        ended = f", but its certificate holds {kit.not_now}: sign the request of {name} again" if kit.not_now else ""
+        lines.append(f"wrote {paths[name]}{ended}")
+    missing = [name for name in plan.sites if name not in paths]
     lines += [f"no kit yet: {', '.join(missing)}"] if missing else []
     return Said([*lines, f"Send the kits to their sites. The plan in them is {plan.digest[:16]}."],
-                {"kits": [str(kit) for name, kit in kits.items() if name in plan.sites], "missing": missing})  # fmt: skip
+                {"kits": [str(paths[name]) for name in kits], "missing": missing,
+                 "ended": [name for name, kit in kits.items() if kit.not_now]})  # fmt: skip
+
+
+def _believed_kit(path: Path, folder: Folder, book: Book) -> Kit:
+    """A kit of this authority with the key that is believed of its site."""
+    fix = f"remove it, and sign the request of {path.stem!r} again"
+    try:
+        kit = Kit.parsed(path)
+    except ValueError as error:
+        raise ValueError(f"{error}; {fix}") from None
+    if kit.authority != (folder.secrets / "authority.crt").read_text():
+        raise ValueError(f"{path}: is a kit of another authority; {fix}")
+    if kit.name != path.stem or book.believed.get(kit.name) != kit.fingerprint:
+        raise ValueError(f"{path}: the key in it is not the one that is believed of {path.stem!r}; {fix}")
+    return kit
 
 
 def sign_requests(path: Path, requests: Sequence[Path], replace: bool) -> Said:
@@ -179,16 +197,16 @@ def sign_request(path: Path, request: Path, replace: bool) -> Said:
     name, asked, print_ = read_request(request)
     if name not in plan.sites:
         raise ValueError(f"{request}: {name!r} is not among the sites of the plan ({', '.join(plan.sites)})")
-    kit_path, revoked = folder.kits / f"{name}.kit", Revoked(folder.revoked)
-    if print_ in revoked:
-        raise ValueError(f"{request}: its key was revoked; {name!r} makes a new one with `dffl site request --folder NEW`")
-    before = Kit.parsed(kit_path).fingerprint if kit_path.exists() else print_
-    if before != print_ and not replace:
-        fix = "ask that site whether it lost its key; --replace signs the new one and revokes the old one"
-        raise ValueError(f"{request}: a kit for {name!r} with another key is there already; {fix}")
-    if before != print_:
-        revoked.add(name, before)
-    authority = (folder.secrets / "authority.crt").read_text()
+    with Keys(folder.keys).changed() as book:
+        if print_ in book.revoked:
+            raise ValueError(f"{request}: its key was revoked; {name!r} makes another with `dffl site request --new-key`")
+        if book.believed.get(name, print_) != print_:
+            if not replace:
+                fix = "ask that site whether it lost its key; --replace signs the new one and revokes the old one"
+                raise ValueError(f"{request}: another key of {name!r} is believed; {fix}")
+            book.revoke(name)
+        book.believed[name] = print_
+    kit_path, authority = folder.kits / f"{name}.kit", (folder.secrets / "authority.crt").read_text()
     Kit(name, sign(folder.secrets, asked, name).decode(), authority, plan.text).write(kit_path)
     return Said(
         [f"{name}: fingerprint {print_}",

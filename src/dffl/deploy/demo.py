@@ -31,10 +31,11 @@ from dffl.deploy.create import create, sign_request
 from dffl.deploy.following import RunResult
 from dffl.deploy.joining import site_description
 from dffl.deploy.ledger import DEAD
+from dffl.deploy.locks import is_held
 from dffl.deploy.plan import Plan, read_plan
 from dffl.deploy.replay import replayed
 from dffl.deploy.requesting import request
-from dffl.deploy.server import ask, is_held
+from dffl.deploy.server import ask
 from dffl.deploy.state import FINISHED, Folder
 from dffl.federation import Federation
 

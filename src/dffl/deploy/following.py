@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dffl.deploy.ledger import ACCEPTED, OUTCOMES, RoundRecord, counted, read_ledger
-from dffl.deploy.server import FAILED, ask, begun, is_held
+from dffl.deploy.locks import is_held
+from dffl.deploy.server import FAILED, ask, begun
 from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, Folder, said
 
 LOOK = 0.2

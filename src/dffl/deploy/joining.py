@@ -15,10 +15,11 @@ from dffl.data.agreement import Agreement
 from dffl.data.description import Description, DescriptionError, parse
 from dffl.data.one_site import described_alone
 from dffl.deploy.credentials import Kit
+from dffl.deploy.locks import locked
 from dffl.deploy.network import Link
 from dffl.deploy.participant import Participant
 from dffl.deploy.plan import Plan, plan_of
-from dffl.deploy.server import file_log, locked, naming_full_disk
+from dffl.deploy.server import file_log, naming_full_disk
 from dffl.deploy.site_state import SiteState
 from dffl.fitting import Fit
 from dffl.own.training import Given, TrainedModel, train

@@ -119,7 +119,8 @@ class Link:
             CommConfigurator.reset()
             if CommConfigurator().get_config() is None:
                 raise RuntimeError("NVFlare did not read its settings; is it a version that dffl supports?")
-        guard(Door(2 * limit, self.log, self._objection, self._turned_away))
+        self._door = Door(2 * limit, self.log, self._objection, self._turned_away)
+        guard(self._door)
 
     def start(self) -> None:
         self._cell.start()
@@ -142,6 +143,7 @@ class Link:
 
     def next(self, seconds: float) -> Event | None:
         """The next event, if there is one in so many seconds."""
+        self._door.sweep()
         try:
             event = self.events.get(timeout=max(seconds, 0.0))
         except Empty:

@@ -36,6 +36,7 @@ from dffl.training.privacy.levels import ClientPrivacy
 from dffl.training.schedules import Schedule
 from dffl.training.trainers.federated import ServerState, sampled
 
+LONGEST_REASON = 300
 BEAT = 1.0
 """Seconds between two signs of life."""
 AGAIN = 10.0
@@ -44,6 +45,10 @@ AGAIN = 10.0
 
 class RefusedError(ValueError):
     """The coordinator refuses this site, and says why."""
+
+
+class LostStateError(ValueError):
+    """What this site kept of a run is not where it should be."""
 
 
 class UnreachableError(OSError):
@@ -147,7 +152,7 @@ class Participant:
             self._connected = True
             self._offer()
         elif event.what == "refused":
-            raise RefusedError(event.content.decode())
+            raise self._refused(event.content.decode())
         elif event.what == "down":
             self.log.info("the connection to the coordinator is lost; it is tried again")
             self._shown("the coordinator does not answer; trying again (Ctrl-C stops, and joining later goes on)")
@@ -179,10 +184,16 @@ class Participant:
             return message if self._joined.is_set() else None
         if message.values["instance"] in ("", self._instance):
             if not message.values["accepted"]:
-                raise RefusedError(message.values["why"])
+                raise self._refused(message.values["why"])
             self._joined.set()
             self._shown("joined; waiting for rounds")
         return message
+
+    def _refused(self, why: str) -> RefusedError:
+        """The coordinator's reason, in one line of bounded length."""
+        told = " ".join(why.split())[:LONGEST_REASON]
+        self.log.warning("refused: %s", told)
+        return RefusedError(told)
 
     def _offer(self) -> None:
         self._offered = time.monotonic()
@@ -264,6 +275,9 @@ class Participant:
                 self.log.warning("job %d, round %d: %s", place, round, why)
                 self._send("trouble", **where, why=why)
                 return
+            lost = self.state.lost(place, order["last"])
+            if lost and self.plan.settings.hides is not None:
+                raise self._lost_state(order["last"])  # with its noise, and with what was asked: a round could be asked twice
             name, (trainer, part) = list(self._jobs.items())[place]
             engine, scope = self._run.engine(part), trainer.label
             engine.restore(scope, {self.client.name: self.state.kept(place, order["last"])})
@@ -272,7 +286,11 @@ class Participant:
             [answer] = list(self._run.ask(trainer, part, **sent))
             fields = {key: np.asarray(value)[0] for key, value in answer.fields.items()}
             kept, seen = engine.kept(scope).get(self.client.name, {}), self._run.history.saved(name)
+            if lost and kept:
+                raise self._lost_state(order["last"])
             self.state.keep(place, round, order["last"], kept, seen)
+        except LostStateError:
+            raise
         except DivergenceError as error:
             self.log.warning("%s", error)
             self._send("trouble", **where, why=TROUBLES[0])
@@ -290,6 +308,10 @@ class Participant:
         which = f", training {place + 1} of {len(self._jobs)}" if len(self._jobs) > 1 else ""
         rounds = trainer.planned(self.plan.settings).rounds
         self._shown(f"{self.plan.asked.method.name}{which}: round {round + 1} of {rounds}")
+
+    def _lost_state(self, round: int) -> LostStateError:
+        fix = "join from the folder with which this site took part, or ask the coordinator for a new run"
+        return LostStateError(f"{self.state.folder}: has nothing of what this site kept after round {round + 1}; {fix}")
 
     def _objection(self, order: dict[str, Any]) -> str | None:
         """Why a site does not answer an order, if it does not: a curious coordinator could ask for more than the plan says."""
@@ -342,6 +364,8 @@ class Participant:
         self._shown("all rounds are over; the rest is computed here")
         for place, (name, (trainer, part)) in enumerate(self._jobs.items()):
             run.finals[name], last = finals[place]
+            if self.state.lost(place, last):
+                raise self._lost_state(last)
             # What the site keeps of a training is that of its last accepted round.
             run.engine(part).restore(trainer.label, {self.client.name: self.state.kept(place, last)})
         return perform(run, self.plan.asked)

@@ -29,12 +29,12 @@ class Said:
         return self.values
 
 
-def request(name: str, folder: Path) -> Said:
-    """Make a site's key, which stays, and its request, which goes to the coordinator."""
+def request(name: str, folder: Path, new_key: bool = False) -> Said:
+    """Make a site's key, which stays, and its request, which goes to the coordinator. What else is in the folder stays."""
     carrier_version()
     require_site_name(name, "NAME")
-    if (folder / "site.key").exists():
-        raise ValueError(f"{folder / 'site.key'}: is there already; choose another folder, or remove it and its kit")
+    if (folder / "site.key").exists() and not new_key:
+        raise ValueError(f"{folder / 'site.key'}: is there already; --new-key replaces it, and its kit is then worth nothing")
     path = make_request(folder, name)
     print_ = read_request(path)[2]
     dffl = command_name()

@@ -3,75 +3,34 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import logging
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import Any
 
 from dffl.cache import keep_compiled_programs
 from dffl.deploy.coordinator import Coordinator
 from dffl.deploy.credentials import require_server, server_credentials
 from dffl.deploy.held_round import QuorumError
+from dffl.deploy.keys import Keys
+from dffl.deploy.locks import is_held, locked
 from dffl.deploy.network import COORDINATOR, Link, handshakes_in, require_free
 from dffl.deploy.plan import read_plan
 from dffl.deploy.reception import StopRequestedError
-from dffl.deploy.revoked import Revoked
 from dffl.deploy.state import FINISHED, STOPPED, TRAINING, WAITING, Folder, RunState, said, say
 from dffl.files import write_text
 from dffl.training.history import DivergenceError
 
 FAILED = "failed"
-LOCK_SECONDS = 0.5
-"""How long a lock is tried: somebody who looks whether it is held holds it for a moment."""
 MOST_LOG = 32 * 2**20
 """Bytes of a log; what is older is kept once, and then forgotten. A member that sends nonsense must not fill the disk."""
 LOG = "%(asctime)s %(levelname)s %(message)s"
-
-
-@contextmanager
-def locked(path: Path, what: str) -> Iterator[IO[str]]:
-    """Hold a file that one process at a time can hold, as long as it lives."""
-    file = path.open("a+")
-    deadline = time.monotonic() + LOCK_SECONDS
-    while not _takes(file):
-        if time.monotonic() > deadline:
-            file.close()
-            raise ValueError(f"{path.parent}: {what}")
-        time.sleep(0.02)
-    try:
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield file
-    finally:
-        file.close()
-
-
-def is_held(path: Path) -> int | None:
-    """The process that holds a file, if one does."""
-    if not path.exists():
-        return None
-    with path.open("a+") as file:
-        if _takes(file):
-            return None
-        file.seek(0)
-        return int(file.read() or 0)
-
-
-def _takes(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager
@@ -95,8 +54,8 @@ class FederationServer:
         if not (folder.secrets / "server.key").is_file():
             raise ValueError(f"{folder.path}: has no certificates yet; type dffl federation create {folder.path / 'plan.toml'}")
         require_server(folder.secrets, self.plan.hosts)
-        self._revoked = Revoked(folder.revoked)
-        self._revoked.known()
+        self._keys = Keys(folder.keys, log)
+        self._keys.require_readable()
         self._stop = ""
 
     def serve(self, shown: Any = print) -> None:
@@ -106,7 +65,7 @@ class FederationServer:
             require_free(self.plan.listen)
             keep_compiled_programs()
             self._forget_old_orders()
-            own, refuses = server_credentials(self.folder.secrets), self._revoked.objection
+            own, refuses = server_credentials(self.folder.secrets), self._keys.objection
             link = Link(COORDINATOR, self.plan.listen, own, self.plan.most_bytes, self.log, refuses)
             coordinator = Coordinator(self.plan, link, self.log, self._asked_to_stop)
             link.start()

@@ -115,6 +115,14 @@ class SiteState:
         start = f"{round}/"
         return {name.removeprefix(start): array for name, array in self._read(f"kept-{job}").items() if name.startswith(start)}
 
+    def lost(self, job: int, round: int) -> bool:
+        """Whether what was kept after this round is not here, though the site answered it: from another folder, for example.
+
+        A training that keeps nothing at a site leaves a file without rounds.
+        """
+        known = {name.partition("/")[0] for name in self._read(f"kept-{job}")} - {"seen"}
+        return round >= 0 and (not self._path(f"kept-{job}").exists() or (bool(known) and str(round) not in known))
+
     def keep_units(self, units: Mapping[str, Normaliser]) -> None:
         self._write("units", flat_units(units))
 

@@ -123,7 +123,7 @@ class Folder:
         self.path = path
         self.secrets, self.kits, self.runs = path / "secrets", path / "kits", path / "runs"
         self.log, self.control, self.lock = path / "log.txt", path / "control", path / "server.lock"
-        self.begun, self.revoked = path / "begun.json", path / "revoked.json"
+        self.begun, self.keys = path / "begun.json", path / "keys.json"
 
     def latest(self) -> Path | None:
         """The folder of the last run."""
