@@ -26,7 +26,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": PATHS, "RAY_USAGE_STATS_ENABLED": "0"}
 @pytest.mark.slow
 def test_two_nodes_give_the_rows_of_one_machine(tmp_path):
     command = [sys.executable, "-m", "tests.studies.cluster_of_two", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert len(found["nodes"]) == 2, "both nodes should have had work"
