@@ -35,15 +35,13 @@ class Door:
         self._said: dict[tuple[str, str], float] = {}
         self._swept = 0.0
 
-    def entered(self, connection: Any) -> str:
-        """Note a connection that somebody dialled; why it may not stay, if it may not."""
-        if why := self.objection(connection.certificate):
-            return why
+    def enter(self, connection: Any) -> bool:
+        """Note a connection that somebody dialled, if there is room for it."""
         with self._lock:
-            if sum(one.peer == connection.peer for one in self._open) >= MOST_CONNECTIONS:
-                return "there are too many connections of this site"
-            self._open.add(connection)
-        return ""
+            room = sum(one.peer == connection.peer for one in self._open) < MOST_CONNECTIONS
+            if room:
+                self._open.add(connection)
+        return room
 
     def left(self, connection: Any) -> None:
         with self._lock:
@@ -96,9 +94,19 @@ def guard(door: Door) -> None:
             self._dialled = self.context is not None
             shown = self.context.auth_context() if self._dialled else {}
             self.certificate = b"".join(shown.get("x509_pem_cert", ())[:1])
-            if self._dialled and (why := door.entered(self)):
-                door.say("refused", self.peer, why)
-                self.context.abort(grpc.StatusCode.UNAUTHENTICATED, why)  # which raises, and tells the peer why
+            if self._dialled:
+                self._require_welcome()
+
+        def _require_welcome(self) -> None:
+            """Let a peer in, or tell it why not: one whose key is not believed need not try again."""
+            if why := door.objection(self.certificate):
+                code = grpc.StatusCode.UNAUTHENTICATED
+            elif not door.enter(self):
+                code, why = grpc.StatusCode.RESOURCE_EXHAUSTED, f"it has {MOST_CONNECTIONS} connections already"
+            else:
+                return
+            door.say("refused", self.peer, why)
+            self.context.abort(code, why)  # which raises
 
         def _require_believed(self) -> None:
             if self._dialled and (why := door.objection(self.certificate)):
