@@ -132,9 +132,12 @@ def test_a_key_that_is_replaced_is_revoked_and_one_that_is_renewed_is_not(folder
     assert keys.objection(before) == REVOKED
 
 
-def test_a_site_that_left_the_plan_is_not_believed_when_its_name_comes_back(folder: Path) -> None:
+@pytest.mark.parametrize("with_kit", [True, False])
+def test_a_site_that_left_the_plan_is_not_believed_when_its_name_comes_back(with_kit: bool, folder: Path) -> None:
     before, keys = certificate_of(folder, "plant"), Keys(folder / "keys.json")
     changed(folder, '"plant"]', '"mill"]')
+    if not with_kit:
+        (folder / "kits/plant.kit").unlink()
     kits_again(folder)
     assert keys.objection(before) == UNKNOWN
     changed(folder, '"mill"]', '"plant"]')
@@ -177,6 +180,7 @@ def test_a_kit_of_another_site_or_a_damaged_one_stops_nobody(folder: Path) -> No
         with pytest.raises(ValueError, match=rf"harbour.kit: {why}.*remove it, and sign the request of 'harbour' again"):
             kits_again(folder)
         assert plant.read_bytes() == before
+        assert set(Keys(folder / "keys.json").read().believed) == {"harbour", "plant"}
     revoke(folder, "harbour")
     assert not kit.exists()
     assert Keys(folder / "keys.json").objection(certificate_of(folder, "plant")) == ""

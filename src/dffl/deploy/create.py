@@ -152,9 +152,8 @@ def kits_again(path: Path) -> Said:
     _require_secrets(folder)
     gone = [name for name in paths if name not in plan.sites]
     with Keys(folder.keys).changed() as book:
-        for name in gone:
-            book.believed.pop(name, None)
-    kits = {name: _believed_kit(one, folder, book) for name, one in paths.items() if name not in gone}
+        kits = {name: _believed_kit(one, folder, book) for name, one in paths.items() if name not in gone}
+        book.believed = {name: key for name, key in book.believed.items() if name in plan.sites}
     for name in gone:
         paths[name].unlink()
     lines = [f"removed {paths[name]}: {name} is no longer among the sites of the plan" for name in gone]
