@@ -275,12 +275,13 @@ class Participant:
                 self.log.warning("job %d, round %d: %s", place, round, why)
                 self._send("trouble", **where, why=why)
                 return
-            lost = self.state.lost(place, order["last"])
+            before = self.state.kept(place, order["last"])
+            lost = not before and self.state.lost(place, order["last"])
             if lost and self.plan.settings.hides is not None:
                 raise self._lost_state(order["last"])  # with its noise, and with what was asked: a round could be asked twice
             name, (trainer, part) = list(self._jobs.items())[place]
             engine, scope = self._run.engine(part), trainer.label
-            engine.restore(scope, {self.client.name: self.state.kept(place, order["last"])})
+            engine.restore(scope, {self.client.name: before})
             self._run.history.forget(name, round)
             sent = dict(order["sent"]) | {"rate": order["rate"], "round": round}
             [answer] = list(self._run.ask(trainer, part, **sent))

@@ -120,8 +120,10 @@ class SiteState:
 
         A training that keeps nothing at a site leaves a file without rounds.
         """
+        if round < 0 or not self._path(f"kept-{job}").exists():
+            return round >= 0
         known = {name.partition("/")[0] for name in self._read(f"kept-{job}")} - {"seen"}
-        return round >= 0 and (not self._path(f"kept-{job}").exists() or (bool(known) and str(round) not in known))
+        return bool(known) and str(round) not in known
 
     def keep_units(self, units: Mapping[str, Normaliser]) -> None:
         self._write("units", flat_units(units))
