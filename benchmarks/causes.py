@@ -48,7 +48,7 @@ def trained(federation: dffl.Federation, seed: int) -> list[str]:
 
 def quickly(federation: dffl.Federation, seed: int) -> list[str]:
     """The column ``cause`` of a quick answer, without the rest of it."""
-    evidence = regressed(federation, Settings(seed=seed), 5, blocks=False)
+    evidence = regressed(federation, Settings(seed=seed), 5)
     return [one.cause for one in causes(federation, evidence, "local", seed=seed)]
 
 

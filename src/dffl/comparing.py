@@ -19,6 +19,7 @@ from dffl.randomness import start_seeds
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice, SettingsKeywords
 from dffl.training.methods import Request, requests
+from dffl.training.sharing import warn_of_seen
 
 DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
 FACTS = ("client", "method", "n", "n_test", "took_part")
@@ -183,6 +184,7 @@ def judge_starts(
     ``keep`` is filled with the fits of the first start, which are otherwise forgotten, for a report or to be saved.
     """
     judged(federation, test)
+    warn_of_seen(test, federation)
     require_whole("starts", starts, least=1)
     asked = _asked(methods, settings)
     first = next(iter(asked.values())).settings.seed

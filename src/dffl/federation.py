@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,10 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dffl.batched import in_parts, solve_each
-from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet
 from dffl.sets._calls import Limits
 from dffl.sets._errors import host_errors
+from dffl.splitting import Splitting, keys_of, row_digests
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,11 @@ class Client:
     """The conditional-mean costs at any features (..., p), where they are known, as in synthetic data."""
     cost_names: tuple[str, ...] | None = None
     """The columns of c, where it was a data frame: they must be the same for all clients and in test data."""
+    keys: np.ndarray | None = None
+    """What tells one row from another, one value for each, such as a date: rows with equal keys are held out together, at all
+    clients (see `Settings.split`). By default a digest of the row's features and costs."""
+    times: np.ndarray | None = None
+    """When each sample was, in ascending order: numbers or dates. With `Settings.split` "time", folds are stretches of it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -72,6 +78,10 @@ class Client:
                 raise ValueError(f"{who}: c_mean must have the shape of c, {c.shape}, found {mean.shape}")
             _agreed(who, "c_mean", column_names(self.c_mean), self.cost_names, "as c has")
             object.__setattr__(self, "c_mean", mean)
+        if self.keys is not None:
+            object.__setattr__(self, "keys", _one_each(who, "keys", keys_of(self.keys, f"{who}: "), len(x)))
+        if self.times is not None:
+            object.__setattr__(self, "times", _one_each(who, "times", checked_times(who, self.times), len(x)))
 
     def __repr__(self) -> str:
         sense = ", maximize=True" if self.maximize else ""
@@ -120,18 +130,37 @@ class Client:
             return self
         return None if self.c_mean is None else replace(self, c=self.c_mean)
 
+    @cached_property
+    def row_keys(self) -> np.ndarray:
+        """A number for each row, the same for equal rows of any client: from its key, or from its features and costs."""
+        return row_digests(self.x, self.c) if self.keys is None else self.keys
+
+    @cached_property
+    def cost_keys(self) -> np.ndarray:
+        """A number for each row, the same for rows of equal costs of any client."""
+        return row_digests(self.c)
+
     def with_set(self, s: FeasibleSet) -> Client:
         """The same client with another set."""
         return self if s is self.set else replace(self, set=s)
 
     def rows(self, index: Any) -> Client:
-        """The same client with some of its samples: a slice, row numbers or a mask."""
-        c = self.c[index]
-        mean = self.c_mean if self.c_mean is None else (c if self.c_mean is self.c else self.c_mean[index])
-        part = replace(self, x=self.x[index], c=c, c_mean=mean)
+        """The same client with some of its samples: a slice, row numbers or a mask; perhaps with none."""
+        part = copy(self)  # what was checked of all samples holds for some of them
+        for name in DERIVED:
+            part.__dict__.pop(name, None)
+        for name in ("x", "c", "keys", "times"):
+            if (whole := getattr(self, name)) is not None:
+                object.__setattr__(part, name, _frozen(whole[index]))
+        if self.c_mean is not None:
+            object.__setattr__(part, "c_mean", part.c if self.c_mean is self.c else _frozen(self.c_mean[index]))
         if self in _OPTIMA:
             _OPTIMA[part] = _OPTIMA[self][index]
         return part
+
+
+DERIVED = ("expected", "row_keys", "cost_keys")
+"""What a client has computed from its samples, and some of its samples must compute anew."""
 
 
 class Federation(Sequence[Client]):
@@ -207,63 +236,41 @@ class Federation(Sequence[Client]):
         """The same clients on sets without integer conditions, where they have some: easier to train on."""
         return Federation([client.with_set(client.set.relaxed) for client in self])
 
-    def split(self, fraction: float = 0.2, seed: int = 0, blocks: bool = False) -> tuple[Federation, Federation]:
+    def split(
+        self, fraction: float = 0.2, seed: int = 0, blocks: bool = False, *, how: Splitting | None = None
+    ) -> tuple[Federation, Federation]:
         """Training and validation federations: each client holds out this fraction of its samples at random.
 
         In ``blocks`` it holds out one stretch of consecutive samples, as time series need. The seed chooses its place, the
         same for all clients: else the shared model would have seen, at a neighbour, the days that it is judged on. Samples
-        are matched by position, not by date: all clients must have the same days.
+        are matched by position, not by date: all clients must have the same days. ``how`` takes the place of the other two:
+        `dffl.splitting.Splitting` can also divide by row or by time; then a client may have nothing to hold out.
         """
         optima(self.clients)  # solved for together, then shared by both parts
-        place = stream(seed, Purpose.SPLIT).random() if blocks else None
-        kept, held = [], []
-        for client in self.clients:
-            out = held_out(client.n, fraction)
-            if not 0 < out < client.n:
-                raise ValueError(
-                    f"client {client.name!r}: x must have samples enough to hold out {fraction:.0%} of them, found {client.n}; "
-                    f"at least {minimum_to_split(fraction)} are needed"
-                )
-            if place is None:
-                order = stream(seed, Purpose.SPLIT, client.name).permutation(client.n)
-            else:
-                order = np.roll(np.arange(client.n), -int(place * (client.n - out + 1)))
-            kept.append(client.rows(np.sort(order[out:])))
-            held.append(client.rows(np.sort(order[:out])))
-        return Federation(kept), Federation(held)
+        rule = how or Splitting(seed, blocks=blocks)
+        return self._parted([rule.held(client, fraction) for client in self.clients])
 
-    def fold(self, number: int, count: int, seed: int = 0, blocks: bool = False) -> tuple[Federation, Federation]:
+    def fold(
+        self, number: int, count: int, seed: int = 0, blocks: bool = False, *, how: Splitting | None = None
+    ) -> tuple[Federation, Federation]:
         """Training and validation federations of one of ``count`` folds: each client holds out one fold of its samples.
 
-        Over all folds every sample is held out once. In ``blocks``, a fold is a stretch of consecutive samples.
+        Over all folds every sample is held out once. In ``blocks``, a fold is a stretch of consecutive samples. ``how`` is as
+        in `split`.
         """
         optima(self.clients)  # solved for once, then shared by all folds
-        kept, held = [], []
+        rule = how or Splitting(seed, blocks=blocks)
         for client in self.clients:
             if client.n < count:
                 raise ValueError(
                     f"client {client.name!r}: x must have at least {count} samples for {count} folds, found {client.n}"
                 )
-            out = fold_rows(client, count, seed, blocks)[number]
-            kept.append(client.rows(np.setdiff1d(np.arange(client.n), out)))
-            held.append(client.rows(out))
-        return Federation(kept), Federation(held)
+        return self._parted([rule.folds(client, count)[number] for client in self.clients])
 
-
-def fold_rows(client: Client, count: int, seed: int = 0, blocks: bool = False) -> list[np.ndarray]:
-    """The client's sample numbers in ``count`` folds whose sizes differ by one at most: random ones, or consecutive ones."""
-    order = np.arange(client.n) if blocks else stream(seed, Purpose.FOLD, client.name, count).permutation(client.n)
-    return [np.sort(part) for part in np.array_split(order, count)]
-
-
-def held_out(n: int, fraction: float) -> int:
-    """How many of n samples a split holds out: the whole number nearest to the fraction."""
-    return int(n * fraction + 0.5)
-
-
-def minimum_to_split(fraction: float) -> int:
-    """The fewest samples of which a split leaves some on both sides."""
-    return next(n for n in range(2, 10**6) if 0 < held_out(n, fraction) < n)
+    def _parted(self, held: Sequence[np.ndarray]) -> tuple[Federation, Federation]:
+        """The clients without these samples, and with these samples alone."""
+        kept = [client.rows(np.setdiff1d(np.arange(client.n), out)) for client, out in zip(self, held, strict=True)]
+        return Federation(kept), Federation([client.rows(out) for client, out in zip(self, held, strict=True)])
 
 
 _OPTIMA: WeakKeyDictionary[Client, np.ndarray] = WeakKeyDictionary()
@@ -337,6 +344,34 @@ def checked_table(who: str, field: str, value: Any) -> np.ndarray:
         row, column = (int(i) for i in np.argwhere(bad)[0])
         where = f"row {row}, column {column if names is None else repr(names[column])}"
         raise ValueError(f"{who}: {field} must be finite, found {array[row, column]} in {where}")
+    array.flags.writeable = False
+    return array
+
+
+def checked_times(who: str, value: Any) -> np.ndarray:
+    """Times as numbers that do not decrease; dates as nanoseconds since 1970."""
+    array = np.asarray(value)
+    if array.dtype.kind == "M":
+        array = np.where(np.isnat(array), np.nan, array.astype("M8[ns]").astype(np.int64).astype(np.float64))
+    elif array.dtype.kind not in "iuf":
+        raise ValueError(f"{who}: times must be numbers or dates, found {array.dtype}")
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{who}: times must be finite, found {array[~np.isfinite(array)].flat[0]}")
+    if array.ndim == 1 and (np.diff(array) < 0).any():
+        row = int(np.argmax(np.diff(array) < 0)) + 1
+        raise ValueError(f"{who}: times must not decrease, found an earlier one in row {row}; sort the samples by time")
+    return array
+
+
+def _one_each(who: str, field: str, values: np.ndarray, rows: int) -> np.ndarray:
+    if values.shape != (rows,):
+        raise ValueError(f"{who}: {field} must have one value for each of the {rows} rows, found shape {values.shape}")
+    return _frozen(values)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    """The array, protected from changes; a view of a protected one is protected already."""
     array.flags.writeable = False
     return array
 

@@ -16,7 +16,7 @@ import pandas as pd
 from dffl.batched import predict_each, solve_each
 from dffl.cache import keep_compiled_programs
 from dffl.feature_range import normalisers, require_within_reach
-from dffl.federation import Client, Federation, fold_rows, limits_met
+from dffl.federation import Client, Federation, limits_met
 from dffl.judging import judged, predicted, regrets_at_each, regrets_under
 from dffl.losses import Loss
 from dffl.predictor import Normaliser, Predictor
@@ -456,10 +456,12 @@ def _out_of_fold(run: Run, outcome: Outcome) -> list[dict[str, np.ndarray]]:
     clients, settings = run.federation.clients, run.settings
     found = [np.empty(client.c.shape) for client in clients]
     for part, models in outcome.unseen:
-        rows = [fold_rows(client, part.count, settings.seed, settings.validation_blocks)[part.number] for client in clients]
-        held = predict_each(models, [client.x[mine] for client, mine in zip(clients, rows, strict=True)], run.federation.dim)
-        for whole, mine, values in zip(found, rows, held, strict=True):
-            whole[mine] = values
+        rows = [settings.splitting.folds(client, part.count)[part.number] for client in clients]
+        some = [place for place, mine in enumerate(rows) if len(mine)]
+        features = [clients[place].x[rows[place]] for place in some]
+        held = predict_each([models[place] for place in some], features, run.federation.dim)
+        for place, values in zip(some, held, strict=True):
+            found[place][rows[place]] = values
     lost = regrets_at_each(clients, found)
     return [
         {"predicted": costs.astype(np.float32), "objective": client.best_objective + client.sense * mine, "regret": mine}

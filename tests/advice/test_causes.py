@@ -49,7 +49,7 @@ def test_trained_models_tell_which_of_the_two_is_odd(odd, cause, words):
 
 
 def quick(federation: dffl.Federation, **how) -> list[module.Cause]:
-    return causes(federation, regressed(federation, Settings(), 3, False), "local", **how)
+    return causes(federation, regressed(federation, Settings(), 3), "local", **how)
 
 
 def test_quick_sees_prices_and_says_that_it_sees_no_constraint():

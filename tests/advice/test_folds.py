@@ -5,6 +5,7 @@ import pytest
 
 import dffl
 from dffl.advice.folds import folds, halved
+from dffl.splitting import Splitting
 from tests.federations import client
 
 
@@ -15,7 +16,7 @@ def fleet() -> dffl.Federation:
 @pytest.mark.parametrize("blocks", [False, True])
 def test_every_sample_is_held_out_once_and_trains_otherwise(blocks):
     federation = fleet()
-    parts = folds(federation, 4, seed=0, blocks=blocks)
+    parts = folds(federation, 4, Splitting(blocks=blocks))
     for place, whole in enumerate(federation):
         seen = np.concatenate([fold.index[place] for fold in parts])
         assert sorted(seen.tolist()) == list(range(whole.n))
@@ -27,14 +28,14 @@ def test_every_sample_is_held_out_once_and_trains_otherwise(blocks):
 
 
 def test_blocks_are_stretches_and_random_folds_are_not():
-    stretches = folds(fleet(), 4, blocks=True)
+    stretches = folds(fleet(), 4, Splitting(blocks=True))
     assert all((np.diff(fold.index[1]) == 1).all() for fold in stretches)
-    assert not all((np.diff(fold.index[1]) == 1).all() for fold in folds(fleet(), 4))
+    assert not all((np.diff(fold.index[1]) == 1).all() for fold in folds(fleet(), 4, Splitting()))
 
 
 def test_half_of_a_time_series_keeps_its_seasons_and_is_judged_on_the_same_samples():
     long = dffl.Federation([client("a", dffl.TopK(5, 2), n=70), client("b", dffl.TopK(5, 3), n=42)])
-    whole = folds(long, 5, blocks=True)
+    whole = folds(long, 5, Splitting(blocks=True))
     for fold, half in zip(whole, halved(whole), strict=True):
         for place in range(2):
             weeks = np.arange(fold.train[place].n) // 7
@@ -44,11 +45,11 @@ def test_half_of_a_time_series_keeps_its_seasons_and_is_judged_on_the_same_sampl
 
 
 def test_a_seed_fixes_the_folds_and_another_changes_them():
-    one, again, other = (folds(fleet(), 4, seed=seed)[0].index[1] for seed in (0, 0, 1))
+    one, again, other = (folds(fleet(), 4, Splitting(seed))[0].index[1] for seed in (0, 0, 1))
     np.testing.assert_array_equal(one, again)
     assert not np.array_equal(one, other)
 
 
 def test_too_few_samples_are_named():
     with pytest.raises(ValueError, match=r"client 'a': x must have at least 16 samples to be judged in 8 folds, found 13"):
-        folds(fleet(), 8)
+        folds(fleet(), 8, Splitting())

@@ -171,7 +171,7 @@ def test_out_of_fold_predictions_are_by_models_that_have_not_seen_the_sample(fed
         assert isinstance(model, MeanPredictor)
         assert found["predicted"].shape == one.c.shape
         for number in range(2):
-            rows = dffl.federation.fold_rows(one, 2, fit.settings.seed)[number]
+            rows = fit.settings.splitting.folds(one, 2)[number]
             expected = predicted(model.models[number], one.x[rows])
             np.testing.assert_allclose(found["predicted"][rows], expected, rtol=1e-6)
             np.testing.assert_allclose(found["regret"][rows], regrets_at(one.rows(rows), expected), atol=1e-9)

@@ -22,7 +22,9 @@ from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import Fit, require_federation
 from dffl.jsonable import jsonable
+from dffl.training import Settings
 from dffl.training.keywords import SettingsKeywords
+from dffl.training.sharing import settled
 
 LIKELY, UNLIKELY = 0.8, 0.2
 """A gain is counted on from the first probability on, and ruled out up to the second: odds of 4 to 1."""
@@ -142,15 +144,18 @@ def advise(
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
     if quick and fits is not None:
         raise ValueError("advise: quick uses no fits; leave one of them out")
-    plan = Plan.of(folds, blocks, dict(settings))
+    # Held-out samples are divided alike in everything that is compared here.
+    rule = settled(federation, Settings.of(split=settings.get("split"), period=settings.get("period")))
+    blocks = blocks or rule.validation_blocks
+    plan = Plan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds}
     used: Mapping[str, Fit] = {}
     if quick:
-        evidence = regressed(federation, plan.settings, folds, blocks)
+        evidence = regressed(federation, plan.settings, folds)
         shared, personal = estimate(evidence, FEDERATED, LOCAL, quick=True, **how), None
     elif fits is not None:
         check_fits(federation, fits)
-        evidence, used = given(federation, fits, held_out(federation, folds, plan.settings.seed, blocks)), fits
+        evidence, used = given(federation, fits, held_out(federation, folds, plan.settings.splitting)), fits
         shared, personal = None, estimate(evidence, CROSSFIT, **how)
     else:
         evidence, used = trained(federation, plan, folds, progress)

@@ -76,12 +76,14 @@ def judged(federation: Federation, parts: Sequence[Fold], models: Callable[[Fold
     regrets: list[dict[str, np.ndarray]] = [{} for _ in federation]
     for fold in parts:
         made = models(fold)
-        asked = [(client, guess(client.x)) for client, own in zip(fold.held, made, strict=True) for guess in own.values()]
+        some = [(client, own) for client, own in zip(fold.held, made, strict=True) if client.n]
+        asked = [(client, guess(client.x)) for client, own in some for guess in own.values()]
         lost = iter(regrets_at_each([client for client, _ in asked], [guess for _, guess in asked]))
         for place, (client, own) in enumerate(zip(federation, made, strict=True)):
             for name in own:
                 whole = regrets[place].setdefault(name, np.empty(client.n))
-                whole[fold.index[place]] = _relative(next(lost), client)
+                if len(fold.index[place]):
+                    whole[fold.index[place]] = _relative(next(lost), client)
     return regrets
 
 
@@ -93,6 +95,8 @@ def guessed(federation: Federation, parts: Sequence[Fold], models: Callable[[Fol
     for fold in parts:
         for place, own in enumerate(models(fold)):
             mine = np.isin(rows[place], fold.index[place])
+            if not mine.any():
+                continue
             x = federation[place].x[rows[place][mine]]
             for kept, name in zip(costs[place], names, strict=True):
                 kept[mine] = own[name](x)

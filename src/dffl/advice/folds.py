@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dffl.federation import Client, Federation, fold_rows
+from dffl.federation import Client, Federation
+from dffl.splitting import Splitting
 from dffl.training.parts import Divided, FoldSamples
 from dffl.training.settings import Settings
 
@@ -37,19 +38,19 @@ class EverySecondWeek(FoldSamples):
         return f"every second week of {super().__str__()}"
 
 
-def folds(federation: Federation, count: int, seed: int = 0, blocks: bool = False) -> list[Fold]:
-    """``count`` folds; each sample is held out once. In ``blocks``, a fold is a stretch of consecutive samples."""
-    rows = [_parts(client, count, seed, blocks) for client in federation]
+def folds(federation: Federation, count: int, how: Splitting) -> list[Fold]:
+    """``count`` folds; each sample is held out once."""
+    rows = [_parts(client, count, how) for client in federation]
     return [
-        Fold(FoldSamples(number, count), *federation.fold(number, count, seed, blocks), [one[number] for one in rows])
+        Fold(FoldSamples(number, count), *federation.fold(number, count, how=how), [one[number] for one in rows])
         for number in range(count)
     ]
 
 
-def half_folds(federation: Federation, whole: list[Fold], seed: int = 0, blocks: bool = False) -> list[Fold]:
+def half_folds(federation: Federation, whole: list[Fold], how: Splitting) -> list[Fold]:
     """Folds in which about half of the data train."""
     # The two halves of a time series differ by their seasons, not only in what they train on.
-    return halved(whole) if blocks else folds(federation, 2, seed)
+    return halved(whole) if how.blocks else folds(federation, 2, how)
 
 
 def halved(whole: list[Fold]) -> list[Fold]:
@@ -64,12 +65,12 @@ def _second_weeks(federation: Federation) -> Federation:
     return Federation([client.rows(np.flatnonzero(np.arange(client.n) // WEEK % 2 == 0)) for client in federation])
 
 
-def _parts(client: Client, count: int, seed: int, blocks: bool) -> list[np.ndarray]:
-    """The client's sample numbers in ``count`` parts whose sizes differ by one at most."""
+def _parts(client: Client, count: int, how: Splitting) -> list[np.ndarray]:
+    """The client's sample numbers in ``count`` parts."""
     if client.n < 2 * count:
         fix = "ask for fewer folds" if client.n >= 6 else "leave it out"  # three folds are the fewest
         raise ValueError(
             f"client {client.name!r}: x must have at least {2 * count} samples to be judged in {count} folds, "
             f"found {client.n}; {fix}"
         )
-    return fold_rows(client, count, seed, blocks)
+    return how.folds(client, count)

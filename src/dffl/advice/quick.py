@@ -15,10 +15,10 @@ from dffl.training import Settings
 from dffl.training.units import client_units, in_units
 
 
-def regressed(federation: Federation, settings: Settings, count: int, blocks: bool) -> list[Evidence]:
+def regressed(federation: Federation, settings: Settings, count: int) -> list[Evidence]:
     """Evidence for every client from ``count`` folds, and from others for the models of half the data."""
-    whole = folds(federation, count, settings.seed, blocks)
-    less = half_folds(federation, whole, settings.seed, blocks)
+    whole = folds(federation, count, settings.splitting)
+    less = half_folds(federation, whole, settings.splitting)
     full, half = (judged(federation, parts, partial(_models, settings)) for parts in (whole, less))
     kept = guessed(federation, whole, partial(closed_forms, settings))
     return [

@@ -91,9 +91,9 @@ class Plan(NamedTuple):
 
 def trained(federation: Federation, plan: Plan, count: int, progress: bool | None = None) -> Trained:
     """Evidence for every client from ``count`` folds, and from others for the models of half the data."""
-    seed, blocks = plan.settings.seed, plan.settings.validation_blocks
-    whole = folds(federation, count, seed, blocks)
-    half = half_folds(federation, whole, seed, blocks)
+    how = plan.settings.splitting
+    whole = folds(federation, count, how)
+    half = half_folds(federation, whole, how)
     parts, halves = ([fold.part for fold in some] for some in (whole, half))
     columns = {name: one.column(parts) for name, one in plan.tunings.items()}
     columns["local"] = Column(plan.settings, partial(_local, parts, plan.tunings["local_tuned"].stops))

@@ -13,8 +13,8 @@ from dffl.data.plan import Plan
 from dffl.data.problems import Problems
 from dffl.data.sources import Table
 from dffl.data.tables import first_true
-from dffl.federation import held_out
 from dffl.randomness import Purpose, stream
+from dffl.splitting import held_out
 
 
 @dataclass(frozen=True, eq=False)

@@ -156,11 +156,16 @@ def _computation(settings: Settings, features: int, dim: int) -> str:
 
 def run_fingerprint(federation: Federation, validation: Federation | None, settings: Settings) -> str:
     """What a run is made of: its data, sets, settings and version. The engine is left out, since it changes no number."""
-    words = {name: value for name, value in settings.described().items() if name not in ("engine", "chunk_size")}
-    words |= {"dffl": version("dffl"), "computes": _computation(settings, federation.features, federation.dim)}
+    words = settings.telling() | {
+        "dffl": version("dffl"),
+        "computes": _computation(settings, federation.features, federation.dim),
+    }
     content = hashlib.blake2b(repr(words).encode(), digest_size=16)
     for client in [*federation, *(validation or [])]:
         content.update(f"{client.name} {client.maximize} {client.x.shape} {client.c.shape} {type(client.set)}".encode())
         for array in (client.x, client.c, *(np.asarray(value) for value in client.set.spec().values())):
             content.update(np.ascontiguousarray(array).tobytes())
+        for rule, array in (("keys", client.keys), ("times", client.times)):
+            if array is not None:
+                content.update(rule.encode() + array.tobytes())
     return content.hexdigest()

@@ -43,6 +43,8 @@ class SettingsKeywords(TypedDict, total=False):
     forecast: bool
     validation_fraction: float
     validation_blocks: bool
+    split: str | None
+    period: tuple[float, float] | None
     relax: bool
     dtype: str
     engine: str

@@ -52,7 +52,7 @@ class SplitSamples(Part):
     """Each client holds out a share of its samples, `Settings.validation_fraction`, to judge candidates on."""
 
     def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
-        return Divided(*federation.split(settings.validation_fraction, settings.seed, settings.validation_blocks))
+        return Divided(*federation.split(settings.validation_fraction, how=settings.splitting))
 
     def __str__(self) -> str:
         return "split"
@@ -62,14 +62,14 @@ class SplitSamples(Part):
 class FoldSamples(Part):
     """Each client holds out one of ``count`` folds of its samples; over all folds every sample is held out once.
 
-    Folds are random, or stretches of consecutive samples with `Settings.validation_blocks`.
+    Folds are random, follow from the rows or are stretches of time, as `Settings.split` and `Settings.validation_blocks` say.
     """
 
     number: int
     count: int
 
     def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
-        return Divided(*federation.fold(self.number, self.count, settings.seed, settings.validation_blocks))
+        return Divided(*federation.fold(self.number, self.count, how=settings.splitting))
 
     def seeded(self, settings: Settings) -> Settings:
         seed = stream(settings.seed, Purpose.FOLD_START, counter=self.number).integers(2**62)

@@ -27,6 +27,7 @@ from dffl.training.parts import ALL, FoldSamples, Part
 from dffl.training.privacy import SamplePrivacy, Spending
 from dffl.training.privacy.spending import most_uses
 from dffl.training.settings import Settings
+from dffl.training.sharing import settled
 from dffl.training.trainers.base import Trainer
 from dffl.training.trainers.federated import ServerState
 from dffl.training.units import pooled
@@ -75,6 +76,7 @@ class Run:
         checkpoint: Checkpoint | None = None,
         noise: NoiseSource | None = None,
     ):
+        settings = settled(federation, settings)
         self.federation, self.settings = federation, settings
         self._secret = noise
         self.noise = noise or NoiseSource.public(settings.seed)

@@ -14,6 +14,7 @@ from dffl.losses import Loss
 from dffl.named import nearest, plain, rebuilt
 from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
 from dffl.randomness import checked_seed
+from dffl.splitting import RULES, TIME, Splitting
 from dffl.training.aggregators import Aggregator
 from dffl.training.optimisers import Optimiser
 from dffl.training.privacy.levels import Privacy
@@ -33,6 +34,10 @@ MOVED = {
     "finetune_refit": ("refit", "finetune"),
 }
 """Settings of version 0.1.0 that are now options of methods: the option's name, and a method that has it."""
+
+UNSAID: dict[str, tuple[Any, ...]] = {"split": (None, "draw"), "period": (None,)}
+"""Settings that 0.2.0 did not have, and the values with which it trained: these are not in a digest, so that its checkpoints
+continue."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,12 @@ class Settings:
     """The share of the samples that methods which choose something hold out."""
     validation_blocks: bool = False
     """Hold out one stretch of consecutive samples, at one place for all clients, instead of samples at random."""
+    split: str | None = None
+    """Which samples are held out together. ``draw``: each client draws its own. ``row``: equal rows of all clients, by their
+    keys or by a digest of features and costs. ``cost``: rows of equal costs. ``time``: the same stretches of time at all
+    clients, which need times. None: ``draw``, but if clients share rows then ``row`` or ``cost``, with a warning."""
+    period: tuple[float, float] | None = None
+    """With ``split="time"``: from when until when the stretches go; by default over the times of all clients."""
     relax: bool = False
     """Train, and choose among candidates, on the sets without their integer conditions, which is faster; decisions and regrets
     keep them."""
@@ -105,6 +116,9 @@ class Settings:
             require_number(name, getattr(self, name), 0.0, np.inf, "> 0 and finite")
         require_number("client_fraction", self.client_fraction, 0.0, 1.0, "in (0, 1]", closed=True)
         require_number("validation_fraction", self.validation_fraction, 0.0, 1.0, "in (0, 1)")
+        if self.split is not None and self.split not in RULES:
+            raise ValueError(f"split must be one of {', '.join(RULES)}, or None, found {self.split!r:.40}")
+        self._check_period()
         for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop", "processes"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
@@ -118,6 +132,23 @@ class Settings:
             self.hides.check(self)
         if not isinstance(self.relax, bool):
             raise ValueError(f"relax must be True or False, found {self.relax!r:.80}")
+
+    def _check_period(self) -> None:
+        if self.split == TIME:
+            object.__setattr__(self, "validation_blocks", True)  # neighbours in time are alike
+        if self.period is None:
+            return
+        if self.split != TIME:
+            raise ValueError(f"period belongs to split='time', found split={self.split!r}")
+        ends = tuple(self.period) if isinstance(self.period, list | tuple) else ()
+        if len(ends) != 2 or not all(isinstance(end, int | float) and np.isfinite(end) for end in ends) or ends[0] >= ends[1]:
+            raise ValueError(f"period must be two numbers, the second one larger, found {self.period!r:.80}")
+        object.__setattr__(self, "period", (float(ends[0]), float(ends[1])))
+
+    @property
+    def splitting(self) -> Splitting:
+        """How clients divide their samples into folds."""
+        return Splitting(self.seed, self.split or "draw", self.validation_blocks, self.period)
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
@@ -141,8 +172,13 @@ class Settings:
 
     def digest(self) -> str:
         """A short text of all settings that change numbers."""
-        words = {name: value for name, value in self.described().items() if name not in ("engine", "chunk_size")}
-        return hashlib.blake2b(repr(words).encode(), digest_size=16).hexdigest()
+        return hashlib.blake2b(repr(self.telling()).encode(), digest_size=16).hexdigest()
+
+    def telling(self) -> dict[str, Any]:
+        """The settings that change numbers, as JSON has them."""
+        said = self.described()
+        without = {name for name, values in UNSAID.items() if said[name] in values} | {"engine", "chunk_size"}
+        return {name: value for name, value in said.items() if name not in without}
 
     @classmethod
     def read(cls, described: dict[str, Any], network: NetworkFactory | None) -> Settings:

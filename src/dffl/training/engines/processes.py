@@ -248,13 +248,16 @@ class _ClientProcess:
         engine.restore(message["scope"], {engine.names[0]: message["fields"]})
 
 
+SENT = ("name", "x", "c", "set", "maximize", "keys", "times")
+"""What a client's process is told of its client."""
+
+
 def _rows(client: Client, prefix: str) -> Message:
-    own = {"name": client.name, "x": client.x, "c": client.c, "set": client.set, "maximize": client.maximize}
-    return {prefix + name: value for name, value in own.items()}
+    return {prefix + name: getattr(client, name) for name in SENT}
 
 
 def _client(message: Message, prefix: str) -> Client:
-    return Client(*(message[prefix + name] for name in ("name", "x", "c", "set", "maximize")))
+    return Client(**{name: message[prefix + name] for name in SENT})
 
 
 def _require_picklable(settings: Settings) -> None:

@@ -168,6 +168,8 @@ class Site:
     ) -> list[np.ndarray]:
         """The mean of each loss on the clients' held-out samples, or on those that train, (clients, candidates) each.
 
+        It is 0 for a client that holds nothing out.
+
         ``models`` (clients, models, numbers); ``mixing`` (candidates, models) defines how a candidate mixes their outputs;
         ``smoothing`` as in `train`.
         """

@@ -164,6 +164,7 @@ class VectorEngine:
 
     def _held(self, held: Federation) -> JudgingSamples:
         counts, table = np.array(held.counts), sample_table(held, self.units, self.settings.dtype)
+        table = table if len(table) else np.zeros((1, table.shape[1]), table.dtype)  # idle places show some row
         return JudgingSamples(jnp.asarray(table), np.cumsum(counts) - counts, counts)
 
 

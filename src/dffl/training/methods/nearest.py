@@ -14,8 +14,9 @@ import numpy as np
 from jax import Array
 
 from dffl.checks import require_whole
-from dffl.federation import Client, fold_rows
+from dffl.federation import Client
 from dffl.predictor import Normaliser, Predictor
+from dffl.splitting import COST, ROW, Splitting
 from dffl.training.alone import Own, best_of, require_judge
 from dffl.training.methods.registry import method
 from dffl.training.run import Outcome, Run
@@ -69,8 +70,10 @@ def _nearest(client: Client, neighbours: int | None, judge: str, settings: Setti
 
 def _chosen(client: Client, z: np.ndarray, judge: str, settings: Settings) -> int:
     group = np.arange(client.n)
-    if settings.validation_blocks:
-        for number, rows in enumerate(fold_rows(client, min(FOLDS, client.n), blocks=True)):
+    if settings.split in (ROW, COST):  # a sample is not decided by its own copy
+        group = np.unique(client.cost_keys if settings.split == COST else client.row_keys, return_inverse=True)[1]
+    elif settings.validation_blocks:
+        for number, rows in enumerate(Splitting(blocks=True).folds(client, min(FOLDS, client.n))):
             group[rows] = number
     others = client.n - int(np.bincount(group).max())
     candidates = [number for number in NEIGHBOURS if number <= others]

@@ -1,0 +1,156 @@
+"""Which samples are held out together: drawn by each client, by what the row holds, or by when it was.
+
+Clients may hold the same rows: copies of one table, or sites of one price zone. If each client drew its own held-out samples,
+the test rows of one would train another, and federating would seem to help. So a row's part can follow from the row itself
+and the seed: the same at every client, without comparing any rows, and so the same at a site that is alone with its table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from dffl.randomness import Purpose, checked_seed, stream
+
+DRAW, ROW, COST, TIME = RULES = ("draw", "row", "cost", "time")
+"""Each client draws; by the row (its key, or its features and costs); by its costs alone; by stretches of time."""
+
+
+class Samples(Protocol):
+    """What a client must know of its samples to divide them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def row_keys(self) -> np.ndarray: ...
+    @property
+    def cost_keys(self) -> np.ndarray: ...
+    @property
+    def times(self) -> np.ndarray | None: ...
+
+
+@dataclass(frozen=True)
+class Splitting:
+    """How clients divide their samples. Every client divides its own, so a deployed site does the same."""
+
+    seed: int = 0
+    rule: str = DRAW
+    blocks: bool = False
+    """With the rule "draw": consecutive samples by position, instead of random ones."""
+    period: tuple[float, float] | None = None
+    """With the rule "time": from when until when the stretches go. Samples outside belong to the first or the last one."""
+
+    def folds(self, client: Samples, count: int) -> list[np.ndarray]:
+        """The client's sample numbers in ``count`` folds. By row or by time, their sizes differ, and some may be empty."""
+        if self.rule == DRAW:
+            drawn = stream(self.seed, Purpose.FOLD, client.name, count).permutation
+            order = np.arange(client.n) if self.blocks else drawn(client.n)
+            return [np.sort(part) for part in np.array_split(order, count)]
+        number = np.minimum((self._places(client, Purpose.FOLD) * count).astype(int), count - 1)
+        folds = [np.flatnonzero(number == fold) for fold in range(count)]
+        if max(map(len, folds)) == client.n:
+            raise ValueError(f"client {client.name!r}: {self._crowded(client, f'one of {count} folds')}")
+        return folds
+
+    def held(self, client: Samples, fraction: float) -> np.ndarray:
+        """The numbers of the samples that a client holds out: this fraction of them, by row or by time about so."""
+        if self.rule == DRAW:
+            out = held_out(client.n, fraction)
+            if not 0 < out < client.n:
+                raise ValueError(
+                    f"client {client.name!r}: x must have samples enough to hold out {fraction:.0%} of them, found {client.n}; "
+                    f"at least {minimum_to_split(fraction)} are needed"
+                )
+            if self.blocks:
+                first = int(self._begin() * (client.n - out + 1))
+                return np.arange(first, first + out)
+            return np.sort(stream(self.seed, Purpose.SPLIT, client.name).permutation(client.n)[:out])
+        places = self._places(client, Purpose.SPLIT)
+        begin = self._begin() * (1 - fraction) if self.rule == TIME else 0.0
+        held = np.flatnonzero((begin <= places) & (places < begin + fraction))
+        if len(held) == client.n:
+            raise ValueError(f"client {client.name!r}: {self._crowded(client, 'the part that is held out')}")
+        return held
+
+    def _begin(self) -> float:
+        """Where the stretch that is held out begins, as a share of what can be: the same at all clients."""
+        return float(stream(self.seed, Purpose.SPLIT).random())
+
+    def _places(self, client: Samples, purpose: Purpose) -> np.ndarray:
+        """A number in [0, 1) for each sample, the same for equal samples of any client."""
+        if self.rule == TIME:
+            return self._moments(client)
+        return places_of(client.cost_keys if self.rule == COST else client.row_keys, self.seed, purpose)
+
+    def _moments(self, client: Samples) -> np.ndarray:
+        if client.times is None:
+            raise ValueError(f"client {client.name!r}: times must be given with split='time', found none")
+        if self.period is None:
+            raise ValueError("period must be given with split='time': from when until when the stretches go")
+        first, last = self.period
+        return np.clip((client.times - first) / (last - first), 0.0, np.nextafter(1.0, 0.0))
+
+    def _crowded(self, client: Samples, where: str) -> str:
+        if self.rule == TIME:
+            why = "its times lie in one stretch"
+        else:
+            keys = client.cost_keys if self.rule == COST else client.row_keys
+            why = f"{len(np.unique(keys))} of its {client.n} rows differ, and equal rows stay together"
+        return f"all its samples fall into {where}, so that none is left to train ({why}); give it more rows, or leave it out"
+
+
+def held_out(n: int, fraction: float) -> int:
+    """How many of n samples a draw holds out: the whole number nearest to the fraction."""
+    return int(n * fraction + 0.5)
+
+
+def minimum_to_split(fraction: float) -> int:
+    """The fewest samples of which a draw leaves some on both sides."""
+    return next(n for n in range(2, 10**6) if 0 < held_out(n, fraction) < n)
+
+
+def places_of(keys: np.ndarray, seed: int, purpose: Purpose) -> np.ndarray:
+    """A number in [0, 1) for each key, uniform over keys, another one for every seed and purpose."""
+    words = np.array([checked_seed(seed), int(purpose)], np.uint64)
+    salt = _chained(words[None, :])
+    return (_mixed(keys ^ salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def keys_of(values: Any, who: str = "") -> np.ndarray:
+    """Keys of rows that a user names by dates, numbers or texts; equal values have equal keys."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{who}keys must have one value for each row, found {array.ndim} axes")
+    if array.dtype.kind in "iu" or array.dtype.kind in "mM":
+        return array.astype("M8[ns]").view(np.uint64) if array.dtype.kind == "M" else array.astype(np.int64).view(np.uint64)
+    if array.dtype.kind == "f":
+        return row_digests(array[:, None].astype(np.float64))
+    texts = [hashlib.blake2b(str(value).encode(), digest_size=8).digest() for value in array.tolist()]
+    return np.frombuffer(b"".join(texts), "<u8").copy()
+
+
+def row_digests(*tables: np.ndarray) -> np.ndarray:
+    """A digest of 64 bits of each row of some float tables (n, columns); rows of equal numbers have equal digests."""
+    bits = [np.ascontiguousarray(table + 0.0).view(np.uint64) for table in tables]  # 0.0 and -0.0 are equal
+    return _chained(np.concatenate(bits, axis=1) if len(bits) > 1 else bits[0])
+
+
+def _chained(words: np.ndarray) -> np.ndarray:
+    """The words of each row mixed into one, by their values and places."""
+    digest = np.full(len(words), 0x9E3779B97F4A7C15, np.uint64)
+    for column in words.T:
+        digest = _mixed(digest ^ column)
+    return digest
+
+
+def _mixed(words: np.ndarray) -> np.ndarray:
+    """Every bit of a word spread over all its bits (the finaliser of SplitMix64)."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

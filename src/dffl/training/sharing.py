@@ -1,0 +1,154 @@
+"""Rows that several clients hold: how many, whose, and what follows for how samples are held out.
+
+Only a process that holds all tables can see them. A deployed site sees its own alone, so the plan says how rows are divided.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from dffl.federation import Client, Federation
+from dffl.splitting import COST, DRAW, ROW, TIME
+from dffl.training.settings import Settings
+
+SHOWN = 3
+"""Names in a message."""
+SAME_COSTS = 0.01
+"""The share of a client's rows whose costs others have too, above which costs tell rows apart; fewer may be chance."""
+TELLING = 0.9
+"""The share of different cost rows at every client below which equal costs say little, as with a few tariffs."""
+
+
+class Shared(NamedTuple):
+    """A client, how many of its rows other clients hold too, and which clients these are."""
+
+    client: str
+    rows: int
+    of: int
+    others: tuple[str, ...]
+
+    def __str__(self) -> str:
+        more = f" and {len(self.others) - SHOWN} more" if len(self.others) > SHOWN else ""
+        return f"{self.client!r} has {self.rows} of its {self.of} rows in common with {_listed(self.others)}{more}"
+
+
+class Sharing(NamedTuple):
+    """The clients that share rows, and those that share the costs of rows whose features may differ."""
+
+    rows: list[Shared]
+    costs: list[Shared]
+
+    @property
+    def by_costs(self) -> bool:
+        """Whether clients have the costs of more rows in common than whole rows, as sites of one price zone have."""
+        return sum(one.rows for one in self.costs) > sum(one.rows for one in self.rows)
+
+    @property
+    def rule(self) -> str:
+        """How samples have to be held out, so that no model is judged on what it has seen elsewhere."""
+        return COST if self.by_costs else ROW if self.rows else DRAW
+
+    def words(self, clients: int) -> str:
+        """Who shares what, in one sentence; nothing where nobody does."""
+        found = self.costs if self.by_costs else self.rows
+        if not found:
+            return ""
+        most = max(found, key=lambda one: (one.rows / one.of, one.rows))
+        what = "the costs of rows" if self.by_costs else "rows"
+        return f"{len(found)} of {clients} clients share {what}: {most}" + (", the largest share" if len(found) > 2 else "")
+
+
+MEANS = "rows that others hold too teach little that is new, so expect less of federating"
+
+
+def sharing(clients: Sequence[Client]) -> Sharing:
+    """What the clients share."""
+    rows = shared_by([client.row_keys for client in clients], clients)
+    costs = [client.cost_keys for client in clients]
+    telling = all(len(np.unique(keys)) >= TELLING * len(keys) for keys in costs)
+    found = shared_by(costs, clients) if telling else []
+    return Sharing(rows, [one for one in found if one.rows >= SAME_COSTS * one.of])
+
+
+def shared_by(keys: Sequence[np.ndarray], clients: Sequence[Client]) -> list[Shared]:
+    """The clients some of whose keys other clients have too."""
+    whole, place = np.unique(np.concatenate(keys), return_inverse=True)
+    owner = np.repeat(np.arange(len(clients)), [len(own) for own in keys])
+    pairs = np.unique(np.stack([place, owner]), axis=1)  # each client counts once for a key
+    holders = np.bincount(pairs[0], minlength=len(whole))
+    if (holders < 2).all():
+        return []
+    found = []
+    for number, own in enumerate(np.split(place, np.cumsum([len(own) for own in keys])[:-1])):
+        common = own[holders[own] > 1]
+        if len(common):
+            others = np.setdiff1d(pairs[1][np.isin(pairs[0], common)], [number])
+            found.append(Shared(clients[number].name, len(common), len(own), tuple(clients[i].name for i in others)))
+    return found
+
+
+_KNOWN: WeakKeyDictionary[Federation, Sharing] = WeakKeyDictionary()
+
+
+def sharing_of(federation: Federation) -> Sharing:
+    """What the clients of a federation share, looked for once."""
+    if federation not in _KNOWN:
+        _KNOWN[federation] = sharing(federation.clients)
+    return _KNOWN[federation]
+
+
+def settled(federation: Federation, settings: Settings) -> Settings:
+    """The settings with a rule of holding out: the given one, or what the clients' rows ask for, with a warning."""
+    if settings.split == TIME and settings.period is None:
+        return replace(settings, period=whole_period(federation))
+    if settings.split is not None:
+        return settings
+    found = sharing_of(federation) if len(federation) > 1 else Sharing([], [])
+    if found.rule != DRAW:
+        what = "rows of equal costs" if found.rule == COST else "equal rows"
+        said = f"{found.words(len(federation))}; {what} are held out together (split={found.rule!r}), and {MEANS}"
+        warnings.warn(said, stacklevel=3)
+    return replace(settings, split=found.rule)
+
+
+def whole_period(federation: Federation) -> tuple[float, float]:
+    """From the first time of any client until just behind the last one."""
+    for client in federation:
+        if client.times is None:
+            raise ValueError(f"client {client.name!r}: times must be given with split='time', found none")
+    first = min(float(client.times[0]) for client in federation if client.times is not None)
+    last = max(float(client.times[-1]) for client in federation if client.times is not None)
+    return first, float(np.nextafter(last, np.inf)) if last > first else first + 1.0
+
+
+def seen_in_training(test: Federation, train: Federation) -> list[Shared]:
+    """The test clients some of whose rows are training rows, of the same or of another client."""
+    holders = {client.name: np.unique(client.row_keys) for client in train}
+    whole = np.unique(np.concatenate(list(holders.values())))
+    found = []
+    for client in test:
+        common = client.row_keys[np.isin(client.row_keys, whole)]
+        if len(common):
+            others = tuple(name for name, keys in holders.items() if np.isin(common, keys).any())
+            found.append(Shared(client.name, len(common), client.n, others))
+    return found
+
+
+def warn_of_seen(test: Federation, train: Federation) -> None:
+    """Warn where test rows are training rows: what is measured on them is too good."""
+    found = seen_in_training(test, train)
+    if found:
+        most = max(found, key=lambda one: one.rows / one.of)
+        what = f"{most.rows} of the {most.of} test rows of {most.client!r} are training rows of {_listed(most.others)}"
+        more = f" (and so for {len(found) - 1} more clients)" if len(found) > 1 else ""
+        warnings.warn(f"{what}{more}: regrets on them are too low, also in comparisons; leave these rows out", stacklevel=3)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:SHOWN]))
