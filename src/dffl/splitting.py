@@ -117,7 +117,7 @@ def minimum_to_split(fraction: float) -> int:
 def places_of(keys: np.ndarray, seed: int, purpose: Purpose) -> np.ndarray:
     """A number in [0, 1) for each key, uniform over keys, another one for every seed and purpose."""
     words = np.array([checked_seed(seed), int(purpose)], np.uint64)
-    salt = _chained(words[None, :])
+    salt = chained(words[None, :])
     return (_mixed(keys ^ salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -137,10 +137,10 @@ def keys_of(values: Any, who: str = "") -> np.ndarray:
 def row_digests(*tables: np.ndarray) -> np.ndarray:
     """A digest of 64 bits of each row of some float tables (n, columns); rows of equal numbers have equal digests."""
     bits = [np.ascontiguousarray(table + 0.0).view(np.uint64) for table in tables]  # 0.0 and -0.0 are equal
-    return _chained(np.concatenate(bits, axis=1) if len(bits) > 1 else bits[0])
+    return chained(np.concatenate(bits, axis=1) if len(bits) > 1 else bits[0])
 
 
-def _chained(words: np.ndarray) -> np.ndarray:
+def chained(words: np.ndarray) -> np.ndarray:
     """The words of each row mixed into one, by their values and places."""
     digest = np.full(len(words), 0x9E3779B97F4A7C15, np.uint64)
     for column in words.T:

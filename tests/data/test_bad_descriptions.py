@@ -444,7 +444,7 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "one row": (
         lambda c: c.update({"north.csv": "\n".join(c["north.csv"].split("\n")[:2]) + "\n"}),
-        ["north.csv: client 'north' has 1 row, too few to hold out 20%"],
+        ["north.csv: the test of all clients begins at 2024-01-09, and client 'north' has no row from then on"],
     ),
     "days that are all the same": (
         lambda c: c.update(
@@ -455,7 +455,10 @@ BAD: dict[str, tuple[Change, list[str]]] = {
                 )
             }
         ),
-        ["north.csv: client 'north' has 10 rows of one moment"],
+        [
+            "north.csv: the test of all clients begins at 2024-01-",
+            "and client 'north' has no row from then on (its rows go from",
+        ],
     ),
     "a feature that is always empty": (
         lambda c: (_emptied(c), toml('missing = "refuse"', 'missing = "mean"')(c)),

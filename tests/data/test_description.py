@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
@@ -52,7 +54,8 @@ def test_everything_that_the_file_says_is_read(tmp_path: Path) -> None:
     assert found.test.counts == [2, 4, 2]
     assert found.costs == found.train.cost_names == ("price_1", "price_2", "price_3")
     assert found.method == "finetune"
-    assert found.settings == {"rounds": 3, "seed": 0, "validation_blocks": True}
+    days = tuple(float(np.datetime64(day, "s").astype(int)) for day in ("2024-01-01", "2024-01-09"))
+    assert found.settings == {"rounds": 3, "seed": 0, "validation_blocks": True, "split": "time", "period": days}
     assert found.keywords == found.settings
     assert found.units == {"north": "EUR", "south": "EUR", "east": "EUR"}
     assert found.order == "date"
@@ -60,7 +63,10 @@ def test_everything_that_the_file_says_is_read(tmp_path: Path) -> None:
     assert found.train.feature_names[:4] == ("temp_1", "temp_2", "weather=dry", "weather=wet")
     assert [type(client.set).__name__ for client in found.train] == ["TopK", "ZeroOneKnapsack", "ModelFile"]
     np.testing.assert_array_equal(found.train["south"].set.weights, [1, 2, 3])  # the file has another order
-    assert [note.split(": ", 1)[1][:40] for note in found.notes] == ["federation.order: the training rows of t"]
+    assert found.notes == [
+        "2 training rows, of client 'south' for example, are not before the first test row of client 'north'; "
+        "let all tests begin after all training, or the test may be too easy"
+    ]
     table = pd.read_csv(tmp_path / "north.csv")
     np.testing.assert_array_equal(found.train["north"].c, table[list(found.costs)][:8])
     np.testing.assert_array_equal(found.test["north"].x[:, 0], table["temp_1"][8:])
@@ -103,18 +109,107 @@ def test_costs_are_in_their_natural_order_or_in_that_of_a_list(tmp_path: Path) -
     assert read(write(tmp_path, contents)).costs == ("price_2", "price_1", "price_10")
 
 
-def test_without_an_order_the_test_rows_are_drawn_by_the_seed(tmp_path: Path) -> None:
-    first = changed(tmp_path, 'order = "date"', "seed = 3")
-    assert first.settings["seed"] == 3
+def test_a_plain_draw_of_each_client_is_a_choice(tmp_path: Path) -> None:
+    """As 0.2.0 divided: the last rows of each client, and stretches by position."""
+    found = changed(tmp_path, 'order = "date"', 'order = "date"\nsplit = "draw"')
+    assert found.settings["split"] == "draw"
+    assert "period" not in found.settings
+    assert [note.split(": ", 1)[1][:40] for note in found.notes] == ["federation.order: the training rows of t"]
+    assert found.test.counts == [2, 4, 2]
+
+
+def test_without_an_order_the_test_rows_follow_from_the_seed_and_the_row(tmp_path: Path) -> None:
+    first = changed(tmp_path, 'order = "date"', "seed = 4")
+    assert first.settings["split"] == "row"
+    assert first.settings["seed"] == 4
     assert "validation_blocks" not in first.settings
     assert first.notes == []
-    assert first.test.counts == [2, 4, 2]
-    same(first.test, changed(tmp_path, 'order = "date"', "seed = 3").test)
-    others = [changed(tmp_path, 'order = "date"', f"seed = {seed}").test["north"].c.tobytes() for seed in range(4, 8)]
+    assert first.test.counts == [2, 4, 3]
+    same(first.test, changed(tmp_path, 'order = "date"', "seed = 4").test)
+    others = [changed(tmp_path, 'order = "date"', f"seed = {seed}").test["north"].c.tobytes() for seed in (6, 7)]
     assert any(other != first.test["north"].c.tobytes() for other in others)
     whole = np.concatenate([first.train["north"].c, first.test["north"].c])
     table = pd.read_csv(tmp_path / "north.csv")[list(first.costs)].to_numpy()
     assert sorted(map(tuple, whole.tolist())) == sorted(map(tuple, table.tolist()))
+
+
+def test_equal_rows_of_two_tables_stand_on_the_same_side_and_are_named(tmp_path: Path) -> None:
+    contents = files()
+    shared = contents["north.csv"].split("\n")
+    mine = contents["east.csv"].split("\n")
+    contents["east.csv"] = "\n".join([mine[0], *shared[1:8], *mine[8:]])
+    contents["federation.toml"] = contents["federation.toml"].replace('order = "date"', "seed = 6")
+    found = read(write(tmp_path, contents))
+    sides = [{tuple(row) for client in part for row in client.c.tolist()} for part in (found.train, found.test)]
+    assert not sides[0] & sides[1]
+    said = (
+        r"2 of 3 clients share rows: '(north|east)' has \d of its \d+ rows in common with '(east|north)'; equal rows are held"
+    )
+    assert re.match(said, found.notes[0])
+    contents["federation.toml"] = contents["federation.toml"].replace("seed = 6", 'seed = 6\nsplit = "draw"')
+    drawn = read(write(tmp_path, contents))
+    assert drawn.notes[0].endswith('federating seems better than it is; remove split = "draw"')
+
+
+def test_costs_that_sites_share_are_named_with_the_keys_that_help(tmp_path: Path) -> None:
+    """Sites of one price zone: the same prices on the same days, each with weather of its own."""
+    contents = files()
+    for name in ("south.csv", "east.csv"):
+        table, prices = pd.read_csv(StringIO(contents[name])), pd.read_csv(StringIO(contents["north.csv"]))
+        columns = ["price_1", "price_2", "price_3"]
+        table[columns] = prices[columns]
+        contents[name] = table.to_csv(index=False)
+    base = contents["federation.toml"].replace('order = "date"', "seed = 4")
+    contents["federation.toml"] = base
+    found = read(write(tmp_path, contents))
+    assert found.notes[0].startswith("3 of 3 clients share the costs of rows: ")
+    assert 'write split = "cost", or key = "COLUMN"' in found.notes[0]
+    for key in ('split = "cost"', 'key = "date"'):
+        contents["federation.toml"] = base.replace("seed = 4", f"seed = 4\n{key}")
+        one = read(write(tmp_path, contents))
+        assert not {tuple(row) for row in one.train["east"].c.tolist()} & {tuple(row) for row in one.test["north"].c.tolist()}
+        assert "are held out together" in one.notes[0]
+
+
+def test_all_clients_have_one_cut_in_time(tmp_path: Path) -> None:
+    contents = files()
+    contents["east.csv"] = rows(7, n=20, start="2023-12-25")
+    found = read(write(tmp_path, contents))
+    assert found.train["east"].times[-1] < found.test["north"].times[0]
+    assert found.train["north"].times[-1] < found.test["east"].times[0]
+    cut = 'order = "date"\ntest_from = 2024-01-06'
+    for text in (cut, cut.replace("2024-01-06", '"2024-01-06"')):
+        contents["federation.toml"] = files()["federation.toml"].replace('order = "date"', text)
+        assert read(write(tmp_path, contents)).test["north"].n == 5
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ('split = "row"', r"federation\.split: must be 'time' or 'draw', found 'row'"),
+        ("test_from = true", r"federation\.test_from: must be a date such as 2024-09-01 or a number"),
+        ("test_from = 5", r"federation\.test_from: must be as 'date' is, dates, found 5"),
+        (
+            "test_from = 2024-02-01",
+            r"the test of all clients begins at 2024-02-01, and client 'north' has no row from then on \(",
+        ),
+        ("test_from = 2023-02-01", r"the test of all clients begins at 2023-02-01, and client 'north' has no row before \("),
+        ("test_from = 2024-01-08\ntest_fraction = 0.3", r"federation\.test_fraction: cannot be combined with test_from"),
+        ("train_from = 2024-02-01\ntest_from = 2024-01-08", r"federation\.train_from: must be before test_from"),
+        ('key = "date"', r"federation\.key: with an order, rows are held out by time; leave it out"),
+        ('split = "draw"\ntest_from = 2024-01-08', r"federation\.test_from: belongs to split = \"time\", found \"draw\""),
+    ],
+)
+def test_wrong_ways_to_hold_out_are_refused(tmp_path: Path, keys: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        changed(tmp_path, 'order = "date"', f'order = "date"\n{keys}')
+
+
+def test_the_split_belongs_to_the_federation(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"training\.split: belongs under \[federation\], as split"):
+        changed(tmp_path, "rounds = 3", 'rounds = 3\nsplit = "row"')
+    with pytest.raises(ValueError, match=r"federation\.test_from: needs an order"):
+        changed(tmp_path, 'order = "date"', "test_from = 3")
 
 
 def test_another_share_is_held_out(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from dffl.data.one_site import read_site
 from dffl.data.site_lists import add_lists, site_lists
 from tests.data.made import TOML, cell, files, write
 
-LISTS = 'categories = { weather = ["dry", "snow", "wet"] }\ntimes = []\n'
+MOMENTS = "train_from = 2024-01-01\ntest_from = 2024-01-09\n"
+LISTS = 'categories = { weather = ["dry", "snow", "wet"] }\ntimes = []\n' + MOMENTS
 SITES = ("north", "south", "east")
 
 
@@ -58,6 +59,8 @@ def same(whole: Description, alone: Description, client: str) -> None:
 def test_a_site_alone_has_what_it_has_among_all(tmp_path: Path, client: str, order: str) -> None:
     given = contents()
     given["federation.toml"] = given["federation.toml"].replace('order = "date"', order)
+    if "order" not in order:  # rows are divided by what they hold
+        given["federation.toml"] = given["federation.toml"].replace(MOMENTS, "")
     given["north.csv"] = given["north.csv"].replace("wet", "dry")  # a site that never saw a text of the others
     whole = read(write(tmp_path, given))
     alone = read_site(apart(tmp_path, given, client), client)
@@ -112,11 +115,15 @@ def test_one_table_for_all_needs_the_own_rows_only(tmp_path: Path) -> None:
 
 def test_what_a_site_cannot_know_is_refused_with_the_command_that_writes_it(tmp_path: Path) -> None:
     toml = write(tmp_path, contents(TOML))
-    fix = f"`dffl init {toml} --client north` writes what the table of this site holds"
+    fix = f"`dffl init {toml} --client north` writes"
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         read_site(toml, "north")
+    days = "is missing; sites cannot see each other's days, and share the moments of the file"
     assert str(caught.value).split("\n") == [
-        f"{toml}: federation.{line}; {fix}"
+        f"{toml}: federation.{key}: {days}; {fix} it by the table of this site, if no other site has yet"
+        for key in ("train_from", "test_from")
+    ] + [
+        f"{toml}: federation.{line}; {fix} what the table of this site holds"
         for line in (
             "categories.weather: is missing; column 'weather' holds texts, and other sites may have others",
             "times: is missing; column 'date' holds dates, and other sites may have a time of day",
@@ -185,7 +192,8 @@ def test_sites_add_their_lists_one_after_the_other(tmp_path: Path) -> None:
     assert len(set(digests)) == 3  # each site added something
     lines = toml.split("\n")
     first = lines.index('categories = { weather = ["dry", "wet", "fog", "the \\"east\\""] }')
-    assert [line for line in lines[first + 1 : first + 6] if line] == ['times = ["date"]', 'gaps = ["temp_2"]', "# more"]
+    written = ['times = ["date"]', 'gaps = ["temp_2"]', "train_from = 2024-01-01", "test_from = 2024-01-09", "# more"]
+    assert [line for line in lines[first + 1 : first + 8] if line] == written
     assert 'missing = "mean"  # a rule' in toml
     (folder / "federation.toml").write_text(toml)
     whole = read(folder / "federation.toml")
@@ -231,6 +239,7 @@ def test_the_command(tmp_path: Path) -> None:
     said = json.loads(found.stdout)
     assert said["categories"] == {"weather": ["dry", "wet"]}
     assert said["agreement"]["dim"] == 3
+    assert (said["train_from"], said["test_from"]) == ("2024-01-01", "2024-01-09")
     assert said["agreement"]["digest"] == read_site(toml, "north", table=tmp_path / "mine.csv").agreement.digest
     assert f"digest {said['agreement']['digest'][:16]}" in CliRunner().invoke(app, words).stdout
     assert CliRunner().invoke(app, ["init", str(toml), "--table", "mine.csv"]).exit_code == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -16,13 +17,16 @@ STYLES = {"federate": "green", "personalise": "cyan", "stay local": "yellow", "c
 
 
 class AdviceShown(NamedTuple):
-    """Advice, and what the federation is called."""
+    """Advice, what the federation is called, and what to know of its data."""
 
     advice: Advice
     title: str
+    notes: Sequence[str] = ()
 
     def show(self, console: Console) -> None:
         """Print who should federate, what each choice is expected to lose, and why."""
+        for note in self.notes:
+            console.print(note, style="yellow")
         console.print(_table(self.advice, self.title))
         rows = self.advice.rows()
         counts = {name: sum(row["recommendation"] == name for row in rows) for name in RECOMMENDATIONS}
@@ -40,7 +44,7 @@ class AdviceShown(NamedTuple):
             console.print(line.append(f". {_sentence(row['reason'])} {_sentence(row['shared_model'])}"))
 
     def as_json(self) -> dict[str, Any]:
-        return self.advice.as_json()
+        return self.advice.as_json() | ({"notes": list(self.notes)} if self.notes else {})
 
 
 def _sentence(text: str) -> str:

@@ -113,9 +113,9 @@ def advise(
         found = load(source, seed, without or ())
         advice = advise_clients(
             found.federation, folds=folds, blocks=found.ordered if blocks is None else blocks, quick=quick,
-            confidence=confidence, progress=shown_progress(quiet), seed=seed, rounds=rounds,
+            confidence=confidence, progress=shown_progress(quiet), seed=seed, rounds=rounds, **found.settings,
         )  # fmt: skip
-        answer(AdviceShown(advice, found.title), json_)
+        answer(AdviceShown(advice, found.title, found.notes), json_)
 
 
 @app.command()

@@ -81,7 +81,8 @@ def _lists(file: Path, client: str, table: Path | None) -> Written:
         f"\nIt has {len(agreement.features)} features and {len(agreement.costs)} costs, digest {agreement.digest[:16]}."
     )
     said.append("When the last site has added its own, send the file to all: the digest is then the same at every site.")
-    return Written({"files": [str(file)], **lists.keys, "agreement": agreement.as_json()}, said)
+    moments = {key: str(value) for key, value in lists.moments.items()}
+    return Written({"files": [str(file)], **lists.keys, **moments, "agreement": agreement.as_json()}, said)
 
 
 def fit(

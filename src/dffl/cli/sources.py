@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from dffl.data import synthetic
 from dffl.federation import Federation
@@ -13,11 +14,13 @@ NAMED = ("demo", "knapsack", "portfolio", "shortest-path")
 
 
 class Source(NamedTuple):
-    """A federation, what it is called, and whether its samples stand in the order of time."""
+    """A federation, what it is called, whether its samples are in the order of time, and how its file says to hold them out."""
 
     federation: Federation
     title: str
     ordered: bool
+    settings: Mapping[str, Any] = MappingProxyType({})
+    notes: Sequence[str] = ()
 
 
 def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
@@ -36,7 +39,8 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
         from dffl.data.description import read
 
         made = read(path)
-        return Source(made.train, f"{len(made.train)} clients of {path}", made.order is not None)
+        how: dict[str, Any] = {name: value for name, value in made.settings.items() if name in ("split", "period")}
+        return Source(made.train, f"{len(made.train)} clients of {path}", made.order is not None, how, made.notes)
     if not path.exists():
         known = f"{', '.join(NAMED)}, or a market's panel (see dffl energy), or a federation.toml"
         raise ValueError(f"SOURCE must be {known}, found {source!r}")

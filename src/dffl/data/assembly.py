@@ -11,18 +11,21 @@ import numpy as np
 import pandas as pd
 
 from dffl.data.cells import dates_of, texts_of
+from dffl.data.dividing import cell_keys, divided, require_moments, set_period
 from dffl.data.duckdb_source import DuckdbSource
 from dffl.data.encoding import Column, Encoding, agreed, require_kind, summary
 from dffl.data.plan import ClientPlan, Plan
 from dffl.data.problems import Problems, named_at
-from dffl.data.rows import Rows, checked_rows, divided, unit_of
+from dffl.data.rows import Rows, checked_rows, unit_of
 from dffl.data.same_columns import SameColumns, shown
 from dffl.data.sets_by_name import check_set, make_set
+from dffl.data.shared_rows import shared_notes
 from dffl.data.sources import Source, Table, load, open_source, require_columns, require_file
 from dffl.data.sqlite_source import SqliteSource
 from dffl.data.tables import UNPRINTABLE, first_true
 from dffl.federation import Client, Federation
 from dffl.sets import FeasibleSet
+from dffl.splitting import DRAW
 
 READERS: Mapping[str, Callable[[Path, str], Source]] = {"sqlite": SqliteSource, "duckdb": DuckdbSource}
 IN_FILES = {
@@ -60,8 +63,8 @@ class Site:
 class Assembly:
     """The clients of a plan. What is wrong is added to the problems, and reading goes on."""
 
-    def __init__(self, plan: Plan, problems: Problems, alone: str | None = None):
-        self.plan, self.problems = plan, problems
+    def __init__(self, plan: Plan, problems: Problems, alone: str | None = None, proposes: bool = False):
+        self.plan, self.problems, self.proposes = plan, problems, proposes
         self.alone = alone
         """The only client whose table is at hand: then the file must list what cannot be seen in it."""
         self.notes: list[str] = []
@@ -71,11 +74,19 @@ class Assembly:
     def sites(self) -> list[Site]:
         """The clients with their rows, divided into training and test."""
         sites = self._sites_of_one_table() if self.plan.client_column is not None else self._sites_of_their_own()
-        for site in sites:
-            if site.rows is not None and site.train is None:
-                with self.problems.catching():
-                    site.train, site.test = divided(site.rows, site.plan.name, self.plan.test_fraction, self.plan.seed)
+        self._divide(sites)
         return sites
+
+    def _divide(self, sites: Sequence[Site]) -> None:
+        """Divide the rows of clients without a table of test rows."""
+        if self.alone is not None and not self.proposes:
+            require_moments(self.plan, self.alone, self.problems)
+        whole = {site.plan.name: site.rows for site in sites if site.rows is not None and site.train is None}
+        parts, cut = divided(whole, self.plan, self.problems)
+        for site in sites:
+            site.train, site.test = parts.get(site.plan.name, (site.train, site.test))
+        with self.problems.catching():
+            set_period(self.plan, [site.train for site in sites if site.train is not None], cut)
 
     def parts(self) -> Parts | None:
         """The federations, or nothing where there are problems."""
@@ -85,13 +96,17 @@ class Assembly:
         encoding = self._encoding(sites)
         if encoding is None or len(self.problems):
             return None
-        self._compare_order(sites)
+        if self.plan.split == DRAW:
+            self._compare_order(sites)
         train = [client for site in sites for client in self._client(site, site.train, encoding)]
         test = [client for site in sites for client in self._client(site, site.test, encoding, testing=True)]
         units = {site.plan.name: site.unit for site in sites if site.unit is not None}
         if len(self.problems):
             return None
-        return Parts(Federation(train), Federation(test), encoding, units, self.notes)
+        made = Parts(Federation(train), Federation(test), encoding, units, self.notes)
+        if self.alone is None:
+            self.notes += shared_notes(made.train, made.test, self.plan)
+        return made
 
     def _sites_of_their_own(self) -> list[Site]:
         """Clients that have a table each."""
@@ -147,7 +162,8 @@ class Assembly:
         """A table with the columns that are needed, of which the names are the same in all tables."""
         plan, before = self.plan, len(self.problems)
         source = self._source(given, where)
-        more = [name for name in (plan.order, plan.client_column, plan.unit_column) if name is not None]
+        more = [name for name in (plan.order, plan.client_column, plan.unit_column, *plan.key) if name is not None]
+        more = list(dict.fromkeys(more))
         costs: list[str] = []
         features: list[str] = []
         with self.problems.catching():
@@ -180,7 +196,10 @@ class Assembly:
                     what = f"must be {site.unit!r} as in training, found {unit!r:.60}"
                     raise ValueError(f"{table.at(0, plan.unit_column)}: {what}")
                 site.unit = unit
-        rows, dropped = checked_rows(table, self.features.names, self.costs.names, plan, self.problems)
+        features, costs = self.features.names, self.costs.names
+        rows, dropped = checked_rows(
+            table, features, costs, plan, self.problems, cell_keys(table, plan.key or [*features, *costs])
+        )
         if dropped:
             what = f"client {site.plan.name!r}: {dropped} of {len(table)} rows have empty cells and are left out"
             self.notes.append(f"{table.source.name}: {what}")
@@ -306,7 +325,8 @@ class Assembly:
             with named_at(site.plan.where):
                 made = Client(
                     site.plan.name, x, rows.costs, site.set, maximize=site.plan.sense == "max",
-                    feature_names=encoding.feature_names, cost_names=tuple(self.costs.names),
+                    feature_names=encoding.feature_names, cost_names=tuple(self.costs.names), keys=rows.keys,
+                    times=rows.order,
                 )  # fmt: skip
                 return [made]
         return []

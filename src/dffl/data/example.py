@@ -26,7 +26,7 @@ features = ["date", "weather", "temp_*", "wind", "load"]  # columns that are kno
 #                               Texts become 0/1 columns, dates become a calendar (day of the year, weekday).
 costs = "price_*"               # what is decided on: one column for each decision, matched by NAME at all sites.
 sense = "min"                   # costs are to be small; "max" for profits.
-order = "date"                  # the rows are a time series: the last 20 % of the days are the test.
+order = "date"                  # the rows are a time series: the last 20 % of the days are the test, at all sites.
 missing = "mean"                # empty cells get the site's own mean and a 0/1 column that says so. Or: "refuse", "drop".
 unit = "EUR/MWh"                # the unit of the costs, for reports.
 seed = 0                        # fixes everything that is random.

@@ -9,10 +9,12 @@ from typing import Any
 
 from dffl.data.encoding import MISSING, Missing
 from dffl.data.keys import Keys
+from dffl.data.moments import MOMENT, moment_of
 from dffl.data.problems import Problems
 from dffl.data.training_keys import read_training
 from dffl.named import nearest
 from dffl.randomness import checked_seed
+from dffl.splitting import COST, DRAW, ROW, TIME
 
 SENSES = ("min", "max")
 TEST_FRACTION = 0.2
@@ -52,6 +54,13 @@ class Plan:
     set: Any = None
     seed: int = 0
     test_fraction: float = TEST_FRACTION
+    split: str = ROW
+    """How rows are held out: by row or by their costs, or by time where there is an order; or each client draws its own."""
+    key: list[str] = field(default_factory=list)
+    """The columns that tell one row from another; without them all features and costs do."""
+    train_from: Any = None
+    test_from: Any = None
+    """From when on rows train, and test, at all clients, as the file has it."""
     categories: dict[str, list[Any]] = field(default_factory=dict)
     times: list[str] | None = None
     """The dates with a time of day at some site, where they are listed."""
@@ -96,6 +105,10 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
     plan.settings.setdefault("seed", plan.seed)
     if plan.order is not None:
         plan.settings.setdefault("validation_blocks", True)  # neighbours in time are alike: hold out stretches
+    plan.settings["split"] = plan.split
+    first, last = moment_of(plan.train_from), moment_of(plan.test_from)
+    if first is not None and last is not None:
+        plan.settings["period"] = (first, last)
     for number, member in enumerate(members, start=1):
         plan.clients.append(_read_client(plan, member, number, problems))
     _check_clients(plan, problems, "client" in content)
@@ -118,6 +131,7 @@ def _read_federation(plan: Plan, keys: Keys) -> None:
     plan.set = keys.take("set", 'a table such as { type = "top-k", k = 6 }', lambda value: isinstance(value, Mapping))
     plan.seed = keys.take("seed", "a whole number from 0 to 2**63 - 1", _is_seed, 0)
     plan.test_fraction = keys.take("test_fraction", "a number between 0 and 1", _is_fraction, TEST_FRACTION)
+    _read_split(plan, keys)
     wanted = 'lists of the texts of columns, such as { weather = ["dry", "wet"] }'
     plan.categories = keys.take("categories", wanted, _are_categories, {})
     for name, what in (("times", "dates with a time of day"), ("gaps", "features with empty cells")):
@@ -135,6 +149,27 @@ def _read_federation(plan: Plan, keys: Keys) -> None:
             keys.refuse(one, f"needs {other} beside it; {fix}")
     if plan.unit is not None and plan.unit_column is not None:
         keys.refuse("unit", "stands beside unit_column; keep one")
+
+
+def _read_split(plan: Plan, keys: Keys) -> None:
+    """How rows are held out. With an order that is by time, else by row; or each client draws its own."""
+    allowed = (TIME, DRAW) if plan.order is not None else (ROW, COST, DRAW)
+    plan.split = keys.choice("split", allowed, allowed[0])
+    plan.key = keys.texts("key", 'names of columns, such as "date"') or []
+    if plan.key and plan.split != ROW:
+        ordered = "with an order, rows are held out by time"
+        why = ordered if plan.order is not None else f'with split = "{plan.split}" it is not used'
+        keys.refuse("key", f"{why}; leave it out")
+    for name in ("train_from", "test_from"):
+        setattr(plan, name, keys.take(name, MOMENT, lambda value: moment_of(value) is not None))
+        if name in keys.table and plan.split != TIME:
+            why = "needs an order" if plan.order is None else f'belongs to split = "time", found "{plan.split}"'
+            keys.refuse(name, why)
+    first, last = moment_of(plan.train_from), moment_of(plan.test_from)
+    if first is not None and last is not None and first >= last:
+        keys.refuse("train_from", f"must be before test_from, found {plan.train_from} and {plan.test_from}")
+    if plan.test_from is not None and "test_fraction" in keys.table:
+        keys.refuse("test_fraction", "cannot be combined with test_from; remove one")
 
 
 def _read_client(plan: Plan, member: Mapping[str, Any], number: int, problems: Problems) -> ClientPlan:

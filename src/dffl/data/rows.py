@@ -1,9 +1,9 @@
-"""A client's rows: costs and order checked cell by cell, incomplete rows by rule, and divided into training and test."""
+"""A client's rows: costs and order checked cell by cell, incomplete rows by rule."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from dffl.data.plan import Plan
 from dffl.data.problems import Problems
 from dffl.data.sources import Table
 from dffl.data.tables import first_true
-from dffl.randomness import Purpose, stream
-from dffl.splitting import held_out
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,24 +21,29 @@ class Rows:
 
     table: Table
     costs: np.ndarray
+    keys: np.ndarray
+    """A number for each row, the same for equal rows of any client."""
     order: np.ndarray | None = None
+    dates: bool = False
+    """Whether the order is of dates, in seconds."""
 
     def __len__(self) -> int:
         return len(self.table)
 
     def take(self, index: np.ndarray | slice) -> Rows:
         """Some of the rows."""
-        return Rows(self.table.take(index), self.costs[index], None if self.order is None else self.order[index])
+        order = None if self.order is None else self.order[index]
+        return Rows(self.table.take(index), self.costs[index], self.keys[index], order, self.dates)
 
     def with_table(self, table: Table) -> Rows:
         """The same with another table of the same rows."""
-        return self if table is self.table else Rows(table, self.costs, self.order)
+        return self if table is self.table else replace(self, table=table)
 
 
 def checked_rows(
-    table: Table, features: Sequence[str], costs: Sequence[str], plan: Plan, problems: Problems
+    table: Table, features: Sequence[str], costs: Sequence[str], plan: Plan, problems: Problems, keys: np.ndarray
 ) -> tuple[Rows | None, int]:
-    """The rows that can be used, and how many were left out; nothing, and problems, where a cell is wrong."""
+    """The rows that can be used, with their keys, and how many were left out; nothing, and problems, where a cell is wrong."""
     before, missing, order = len(problems), plan.missing, plan.order
     found = []
     drop = np.zeros(len(table), bool)
@@ -60,16 +63,16 @@ def checked_rows(
             fix = 'fill it, or write missing = "mean" or missing = "drop"'
             problems.add(f"{table.at(row, name)}: is empty{_more(empty)}; {fix}")
         drop |= empty
-    moments = None
+    moments, dates = None, False
     if order is not None:
         with problems.catching():
-            moments = _order(table, order)
+            moments, dates = _order(table, order)
     if len(problems) > before:
         return None, 0
     if drop.all():
         problems.add(f"{table.source.name}: every row has an empty cell among the features and costs, so that none is left")
         return None, 0
-    rows = Rows(table.only(features), np.stack(found, axis=1), moments)
+    rows = Rows(table.only(features), np.stack(found, axis=1), keys, moments, dates)
     if drop.any():
         rows = rows.take(np.flatnonzero(~drop))
     if rows.order is not None:
@@ -78,8 +81,8 @@ def checked_rows(
     return rows, int(drop.sum())
 
 
-def _order(table: Table, column: str) -> np.ndarray:
-    """What the rows are ordered by: dates, or numbers."""
+def _order(table: Table, column: str) -> tuple[np.ndarray, bool]:
+    """What the rows are ordered by, and whether it is dates, in seconds; else it is numbers."""
     cells = table.frame[column]
     empty = missing_in(cells)
     if (row := first_true(empty)) is not None:
@@ -87,7 +90,7 @@ def _order(table: Table, column: str) -> np.ndarray:
     dates = dates_of(cells)
     kind = "date" if 2 * (~np.isnat(dates)).sum() > len(cells) else "number"
     require_kind(table, column, "date" if kind == "date" else "number", empty)
-    return dates.astype(np.int64).astype(float) if kind == "date" else numbers_of(cells)
+    return (dates.astype(np.int64).astype(float), True) if kind == "date" else (numbers_of(cells), False)
 
 
 def unit_of(table: Table, column: str) -> str:
@@ -99,28 +102,6 @@ def unit_of(table: Table, column: str) -> str:
     if not texts[0] or not texts[0].isprintable():
         raise ValueError(f"{table.at(0, column)}: must name a unit, found {texts[0]!r:.60}")
     return str(texts[0])
-
-
-def divided(rows: Rows, name: str, fraction: float, seed: int) -> tuple[Rows, Rows]:
-    """Training and test rows: the last ones are the test where there is an order, else some at random.
-
-    Rows of one moment stay together: the test begins with the first row of its moment.
-    """
-    n, out = len(rows), held_out(len(rows), fraction)
-    train: np.ndarray | slice
-    test: np.ndarray | slice
-    if rows.order is None:
-        held = np.zeros(n, bool)
-        held[stream(seed, Purpose.TEST_ROWS, name).permutation(n)[:out]] = True
-        count, train, test = out, np.flatnonzero(~held), np.flatnonzero(held)
-    else:
-        border = int(np.searchsorted(rows.order, rows.order[n - out])) if out else n
-        count, train, test = n - border, slice(0, border), slice(border, n)
-    if not 0 < count < n:
-        alike = " of one moment" if rows.order is not None and n > 2 else ""
-        what = f"has {n} {'row' if n == 1 else 'rows'}{alike}, too few to hold out {fraction:.0%} of them for a test"
-        raise ValueError(f"{rows.table.source.name}: client {name!r} {what}; give more rows, or a table under test")
-    return rows.take(train), rows.take(test)
 
 
 def _more(mask: np.ndarray) -> str:

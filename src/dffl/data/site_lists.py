@@ -8,19 +8,24 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from dffl.data.agreement import Agreement
-from dffl.data.assembly import Assembly
+from dffl.data.assembly import Assembly, Site
 from dffl.data.cells import missing_in, text_of, texts_of
 from dffl.data.description import parse
 from dffl.data.encoding import agreed, summary
+from dffl.data.moments import moment_value
 from dffl.data.one_site import TableLike, described_alone, plan_of
+from dffl.data.plan import Plan
 from dffl.data.problems import Problems
 from dffl.files import write_text
+from dffl.splitting import TIME
 
 HEADER = re.compile(r"\s*\[\s*federation\s*\]\s*(#.*)?")
 BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -34,12 +39,14 @@ class SiteLists:
     times: list[str] = field(default_factory=list)
     gaps: list[str] | None = None
     """None where the rule for empty cells needs no list."""
+    moments: dict[str, Any] = field(default_factory=dict)
+    """When training and test begin at all sites, where rows are divided by time; the first site that adds its lists says."""
 
     @property
     def keys(self) -> dict[str, Any]:
         """As keys of ``[federation]``; a list that is empty says something too, but for the categories."""
         made: dict[str, Any] = {"categories": self.categories} if self.categories else {}
-        return made | {"times": self.times} | ({} if self.gaps is None else {"gaps": self.gaps})
+        return made | {"times": self.times} | ({} if self.gaps is None else {"gaps": self.gaps}) | self.moments
 
     @property
     def lines(self) -> list[str]:
@@ -53,7 +60,7 @@ def site_lists(path: str | PathLike[str], client: str, *, table: TableLike | Non
     plan = plan_of(Path(path), client, problems, table)
     lists = plan.categories
     gaps: list[str] | None = [] if plan.missing == "mean" else None
-    found = Assembly(plan, problems, alone=client)
+    found = Assembly(plan, problems, alone=client, proposes=True)
     sites = found.sites()
     problems.stop()
     made: dict[str, list[str]] = {name: [text_of(text) for text in texts] for name, texts in lists.items()}
@@ -74,7 +81,22 @@ def site_lists(path: str | PathLike[str], client: str, *, table: TableLike | Non
         made,
         list(dict.fromkeys([*(plan.times or []), *times])),
         None if gaps is None else list(dict.fromkeys([*(plan.gaps or []), *gaps])),
+        _moments(plan, sites),
     )
+
+
+def _moments(plan: Plan, sites: Sequence[Site]) -> dict[str, Any]:
+    """When training and test begin: as the file says, else with the first rows of this site."""
+    if plan.split != TIME:
+        return {}
+    [site] = sites
+    made = {}
+    for key, rows in (("train_from", site.train), ("test_from", site.test)):
+        assert rows is not None, "without a problem a site has rows"
+        assert rows.order is not None, "and they have an order"
+        said = getattr(plan, key)
+        made[key] = moment_value(float(rows.order[0]), rows.dates) if said is None else said
+    return made
 
 
 def add_lists(path: str | PathLike[str], client: str, *, table: TableLike | None = None) -> tuple[SiteLists, Agreement]:
@@ -127,6 +149,8 @@ def _toml(value: Any) -> str:
         return "{ " + ", ".join(f"{_key(name)} = {_toml(one)}" for name, one in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, date):
+        return value.isoformat()
     return json.dumps(value, ensure_ascii=False)
 
 

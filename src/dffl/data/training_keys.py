@@ -14,6 +14,8 @@ from dffl.training.settings import MOVED, NAMED_SETTINGS, Settings
 
 NOT_IN_FILES = ("network",)
 """Settings that only Python can give."""
+OF_THE_FEDERATION = {"split": "split", "period": "train_from and test_from"}
+"""Settings that follow from keys under [federation], since tests are divided by them too."""
 FLAGS = [one.name for one in fields(Settings) if isinstance(one.default, bool)]
 
 
@@ -39,6 +41,8 @@ def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
             keys.refuse(key, "stands here and under options; keep one")
         elif key in known:
             options[key] = value
+        elif key in OF_THE_FEDERATION:
+            keys.refuse(key, f"belongs under [federation], as {OF_THE_FEDERATION[key]}")
         elif key in Settings.names() and key not in NOT_IN_FILES:
             _setting(keys, key, value, settings)
         else:
@@ -66,5 +70,6 @@ def _refuse(keys: Keys, key: str, options: list[str], method: str, known: bool) 
     if known and others:
         keys.refuse(key, f"is an option of {', '.join(others)}, not of {method}")
     elif known or not (others or key in MOVED):  # of an unknown method the options are unknown too
-        allowed = [*options, *(one for one in Settings.names() if one not in NOT_IN_FILES), "method", "options"]
+        settings = [one for one in Settings.names() if one not in (*NOT_IN_FILES, *OF_THE_FEDERATION)]
+        allowed = [*options, *settings, "method", "options"]
         keys.refuse(key, f"no such setting, or option of {method}{nearest(key, allowed)}")

@@ -33,7 +33,10 @@ dimension = 12                  # how many costs there are. `dffl site check` co
 categories = { weather = ["clear", "cloudy", "rain"] }   # of text columns: sites cannot look into each other's tables.
 sense = "min"                   # or "max"; a site may have its own.
 missing = "drop"                # rows with empty cells are left out. Or: "refuse", "mean".
-order = "date"                  # the rows are a time series: the last 20 % of the days are the test. Else leave it out.
+order = "date"                  # the rows are a time series. Else leave it out, and write split = "row" below.
+split = "time"                  # which rows are held out: the same days at all sites. "row": equal rows, by what they hold.
+train_from = 2023-03-01         # with "time": the first day of training. Stretches up to test_from take turns in judging.
+test_from = 2023-08-08          # with "time": from this day on, all rows are the test.
 unit = "EUR/MWh"                # the unit of the costs, for reports.
 min_rows = 20                   # a site with fewer training rows may not take part.
 #max_rows = 100000              # nor one that says it has more: a site weighs as much as it has rows.

@@ -19,6 +19,7 @@ from dffl.data.keys import Keys
 from dffl.data.plan import read_plan as read_description
 from dffl.data.problems import Problems
 from dffl.deploy.credentials import require_site_name
+from dffl.splitting import DRAW, TIME
 from dffl.training.methods import Request, request
 from dffl.training.settings import Settings
 
@@ -139,6 +140,7 @@ def plan_of(path: Path, text: str, content: Mapping[str, Any]) -> Plan:
         keys.refuse("max_rows", f"must be at least min_rows ({made['min_rows']}), found {made['max_rows']}")
     made["columns"] = keys.take("columns", "the 64 letters and digits that `dffl site check` shows", _is_digest, "")
     made["federation"] = keys.rest()
+    made["federation"].setdefault("split", DRAW)  # plans of 0.2.0 do not say: each site drew its own rows
     for key in SITE_KEYS:
         if key in made["federation"]:
             keys.refuse(key, "belongs to a site's own file, which never leaves it")
@@ -147,6 +149,10 @@ def plan_of(path: Path, text: str, content: Mapping[str, Any]) -> Plan:
     _read_wire(Keys(sections["wire"], f"{path}: wire.", problems), made)
     made["training"] = dict(sections["training"])
     _read_training(path, made, problems)
+    if made["federation"]["split"] == TIME:
+        for key in ("train_from", "test_from"):
+            if key not in made["federation"]:
+                keys.refuse(key, "is missing; sites cannot see each other's days, and share the moments of the plan")
     problems.stop()
     said = json.dumps(content, sort_keys=True, default=str)
     digest = hashlib.sha256(said.encode()).hexdigest()

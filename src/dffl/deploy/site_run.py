@@ -7,6 +7,7 @@ everything else (tuning, mixing, choosing epochs and weights, folds) is computed
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from dffl.predictor import Normaliser
 from dffl.progress import Progress
 from dffl.randomness import NoiseSource
 from dffl.sets import Box
+from dffl.splitting import DRAW
 from dffl.training.methods import Request
 from dffl.training.parts import ALL, Part
 from dffl.training.run import Run, job_name
@@ -93,4 +95,5 @@ def stand_in(names: Mapping[str, int], settings: Settings, features: int, dim: i
     """A run on made-up samples of the right shape: the coordinator, who has none, rehearses a method with it."""
     rows = {name: np.random.default_rng(0).normal(size=(count, features)) for name, count in names.items()}
     clients = [Client(name, x, np.ones((len(x), dim)), Box(np.zeros(dim), np.ones(dim))) for name, x in rows.items()]
-    return Run(Federation(clients), settings)
+    drawn = replace(settings, split=DRAW, period=None)  # only the shapes matter, and those of a draw are certain
+    return Run(Federation(clients), drawn)

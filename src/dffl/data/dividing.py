@@ -1,0 +1,151 @@
+"""Which rows of the tables train, and which test: by what the rows hold, by one moment for all clients, or by a draw of each.
+
+Where there is no order, a row's part follows from the seed and from its key, or from a digest of its own cells: equal rows of
+several clients are on the same side, and a site that is alone with its table divides it as all together do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dffl.data.cells import numbers_of, texts_of
+from dffl.data.moments import moment_of, shown_moment
+from dffl.data.plan import Plan
+from dffl.data.problems import Problems
+from dffl.data.rows import Rows
+from dffl.data.sources import Table
+from dffl.randomness import Purpose, stream
+from dffl.splitting import COST, DRAW, TIME, chained, held_out, keys_of, places_of, row_digests
+
+
+def cell_keys(table: Table, columns: Sequence[str]) -> np.ndarray:
+    """A number for each row, the same for rows whose cells in these columns are equal: as numbers, else as texts."""
+    words = []
+    for name in columns:
+        cells = table.frame[name]
+        numbers = numbers_of(cells)
+        other = np.flatnonzero(np.isnan(numbers))
+        bits = np.ascontiguousarray(numbers + 0.0).view(np.uint64).copy()
+        if len(other):
+            texts, place = np.unique(texts_of(cells)[other].astype(str), return_inverse=True)
+            bits[other] = keys_of(texts)[place]
+        words.append(bits)
+    return chained(np.stack(words, axis=1))
+
+
+def shared_cut(rows: Sequence[Rows], fraction: float) -> float:
+    """The moment from which on this fraction of all clients' rows is the test."""
+    moments = np.sort(np.concatenate([_order(one) for one in rows]))
+    return float(moments[len(moments) - max(held_out(len(moments), fraction), 1)])
+
+
+def by_time(rows: Rows, name: str, cut: float) -> tuple[Rows, Rows]:
+    """The rows before a moment, and those from it on."""
+    order, dates = _order(rows), rows.dates
+    border = int(np.searchsorted(order, cut))
+    if not 0 < border < len(rows):
+        side = "before" if border == 0 else "from then on"
+        first, last = (shown_moment(float(order[place]), dates) for place in (0, -1))
+        what = f"the test of all clients begins at {shown_moment(cut, dates)}, and client {name!r} has no row {side}"
+        fix = "give federation.test_from, a table under test, or leave it out"
+        raise ValueError(f"{rows.table.source.name}: {what} (its rows go from {first} to {last}); {fix}")
+    return rows.take(slice(0, border)), rows.take(slice(border, len(rows)))
+
+
+def by_row(rows: Rows, name: str, fraction: float, seed: int, rule: str) -> tuple[Rows, Rows]:
+    """Training and test rows, by what each row holds: about this fraction is the test."""
+    keys = row_digests(rows.costs) if rule == COST else rows.keys
+    held = places_of(keys, seed, Purpose.TEST_ROWS) < fraction
+    if held.all() or not held.any():
+        side = "training" if held.all() else "the test"
+        what = f"client {name!r} has {_rows(len(rows))}, and what they hold puts none of them into {side}"
+        fix = "give more rows, a table under test, or another seed"
+        raise ValueError(f"{rows.table.source.name}: {what}; {fix}")
+    return rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
+
+
+def by_draw(rows: Rows, name: str, fraction: float, seed: int) -> tuple[Rows, Rows]:
+    """Training and test rows: the client's last ones are the test where there is an order, else some at random.
+
+    Rows of one moment stay together: the test begins with the first row of its moment.
+    """
+    n, out = len(rows), held_out(len(rows), fraction)
+    train: np.ndarray | slice
+    test: np.ndarray | slice
+    if rows.order is None:
+        held = np.zeros(n, bool)
+        held[stream(seed, Purpose.TEST_ROWS, name).permutation(n)[:out]] = True
+        count, train, test = out, np.flatnonzero(~held), np.flatnonzero(held)
+    else:
+        border = int(np.searchsorted(rows.order, rows.order[n - out])) if out else n
+        count, train, test = n - border, slice(0, border), slice(border, n)
+    if not 0 < count < n:
+        alike = " of one moment" if rows.order is not None and n > 2 else ""
+        what = f"has {_rows(n)}{alike}, too few to hold out {fraction:.0%} of them for a test"
+        raise ValueError(f"{rows.table.source.name}: client {name!r} {what}; give more rows, or a table under test")
+    return rows.take(train), rows.take(test)
+
+
+def divided(whole: Mapping[str, Rows], plan: Plan, problems: Problems) -> tuple[dict[str, tuple[Rows, Rows]], float | None]:
+    """Each client's training and test rows, as the plan says; and by time, the moment at which the test of all begins."""
+    made: dict[str, tuple[Rows, Rows]] = {}
+    cut = None
+    with problems.catching():
+        cut = test_begins(plan, list(whole.values())) if plan.split == TIME and whole else None
+        for name, rows in whole.items():
+            with problems.catching():
+                if cut is not None:
+                    made[name] = by_time(rows, name, cut)
+                elif plan.split == DRAW:
+                    made[name] = by_draw(rows, name, plan.test_fraction, plan.seed)
+                else:
+                    made[name] = by_row(rows, name, plan.test_fraction, plan.seed, plan.split)
+    return made, cut
+
+
+def test_begins(plan: Plan, rows: Sequence[Rows]) -> float:
+    """When the test begins at all clients: as the file says, or so that the right share of all their rows is the test."""
+    return shared_cut(rows, plan.test_fraction) if plan.test_from is None else _moment(plan, "test_from", rows[0].dates)
+
+
+def set_period(plan: Plan, trained: Sequence[Rows], cut: float | None) -> None:
+    """Set from when until when folds go, where they are stretches of time: until the test begins, or the last row."""
+    ordered = [rows for rows in trained if rows.order is not None]
+    if plan.split != TIME or not ordered:
+        return
+    first, last = min(float(_order(rows)[0]) for rows in ordered), max(float(_order(rows)[-1]) for rows in ordered)
+    begin = first if plan.train_from is None else _moment(plan, "train_from", ordered[0].dates)
+    end = cut if plan.test_from is None else _moment(plan, "test_from", ordered[0].dates)
+    end = float(np.nextafter(last, np.inf)) if end is None else end
+    plan.settings["period"] = (begin, end if end > begin else begin + 1.0)
+
+
+def require_moments(plan: Plan, client: str, problems: Problems) -> None:
+    """Refuse what a site that is alone cannot know of the others' days, unless the file says it."""
+    fix = f"`dffl init {plan.path} --client {client}` writes it by the table of this site, if no other site has yet"
+    for key in ("train_from", "test_from") if plan.split == TIME else ():
+        if getattr(plan, key) is None:
+            what = "is missing; sites cannot see each other's days, and share the moments of the file"
+            problems.add(f"{plan.path}: federation.{key}: {what}; {fix}")
+
+
+def _moment(plan: Plan, key: str, dates: bool) -> float:
+    """A moment that the file gives, of the kind that the order has."""
+    value = getattr(plan, key)
+    if isinstance(value, int | float) == dates:
+        kind = "dates" if dates else "numbers"
+        raise ValueError(f"{plan.path}: federation.{key}: must be as {plan.order!r} is, {kind}, found {value}")
+    moment = moment_of(value)
+    assert moment is not None, "keys were checked when they were read"
+    return moment
+
+
+def _order(rows: Rows) -> np.ndarray:
+    assert rows.order is not None, "rows that are divided by time have an order"
+    return rows.order
+
+
+def _rows(count: int) -> str:
+    return f"{count} {'row' if count == 1 else 'rows'}"
