@@ -106,6 +106,25 @@ def test_a_deployment_gives_every_site_the_model_of_fit(training: dict[str, Any]
     require_same(found.fits, dffl.fit(data, training["method"], progress=False, **QUICK | keywords), data)
 
 
+@pytest.mark.parametrize("rule", ["row", "time"])
+def test_equal_rows_and_days_are_held_out_together_at_sites_that_are_apart(rule: str, tmp_path: Path) -> None:
+    """The sites hold rows of each other, of days that differ; none of them sees another's."""
+    days, pool = np.arange(40.0), client("pool", feasible_sets()["topk"], n=40)
+    data = dffl.Federation([
+        dffl.Client(name, pool.x[first:last], pool.c[first:last], pool.set, times=days[first:last])
+        for name, first, last in (("north", 0, 24), ("south", 8, 33), ("west", 16, 40))
+    ])  # fmt: skip
+    training = QUICK | {"seed": None, "method": "crossfit", "folds": 2, "epochs": [0, 1]}
+    how = {"split": rule} | ({"order": "day", "train_from": 0, "test_from": 40} if rule == "time" else {})
+    plan = a_plan(NAMES, federation={"seed": QUICK["seed"], **how}, training=training, rounds=SOON)
+    fit = dffl.fit(data, progress=False, **QUICK, folds=2, epochs=[0, 1], split=rule, period=plan.settings.period)
+    require_same(deployed(plan, data, tmp_path).fits, fit, data)
+    parts = [fit.settings.splitting.folds(one, 2)[0] for one in data]
+    held = [set(one.row_keys[part].tolist()) for one, part in zip(data, parts, strict=True)]
+    kept = [set(np.delete(one.row_keys, part).tolist()) for one, part in zip(data, parts, strict=True)]
+    assert not set.union(*held) & set.union(*kept)
+
+
 REFUSED = {"south": {(0, 1), (1, 0)}, "west": {(0, 0), (0, 1), (2, 1)}}
 """Rounds in which an update is refused: in the middle, at once, and in two rounds running."""
 MISSING = [
