@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +197,11 @@ def _read_training(path: Path, made: dict[str, Any], problems: Problems) -> None
         return
     with problems.catching(f"{path}: training"):
         made["asked"], settings = request((found.method, found.options), found.settings)
-        made["settings"] = Settings.of(**settings)
+        made["settings"] = replace(Settings.of(**settings), forecast=bool(found.forecast))
+        if found.forecast and made["inputs"] < made["dimension"]:
+            raise ValueError(
+                f"with a forecast, inputs must be at least dimension ({made['dimension']}), found {made['inputs']}"
+            )
         if made["settings"].engine == "processes":
             raise ValueError("engine must be vector or loop: a site holds one client, in one process")
         if made["settings"].hides is not None and (made["scalars"] or made["results"] or made["statistics"] != "own"):

@@ -76,7 +76,7 @@ class TrainedModel:
         about = self.fit.about[ABOUT]
         return {
             "method": self.fit.method, "model": None if self.path is None else str(self.path), "starts": self.starts,
-            "clients": about["evaluation"], "notes": self.description.notes,
+            "clients": about["evaluation"], "notes": self.description.notes, "forecast": self.description.forecast or None,
         }  # fmt: skip
 
 
