@@ -38,6 +38,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no rounds": ({"training": {"rounds": 0}}, "rounds must be"),
     "clients as processes": ({"training": {"engine": "processes"}}, "engine must be vector or loop"),
     "pooled units without pooled statistics": ({"training": {"pooled_units": True}}, 'needs statistics = "pooled"'),
+    "a forecast by position": ({"training": {"forecast": True}}, "training.forecast: forecast is not a setting, as it took"),
+    "a forecast that has no room": ({"federation": {"forecast": "f*"}}, "federation.inputs: must be at least dimension (5)"),
     "a quorum of 0": ({"rounds": {"quorum": 0}}, "rounds.quorum: must be a share"),
     "a quorum above 1": ({"rounds": {"quorum": 1.1}}, "rounds.quorum: must be a share"),
     "an impatient death": ({"rounds": {"dead_seconds": 1}}, "rounds.dead_seconds: must be at least 4"),

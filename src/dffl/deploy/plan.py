@@ -195,13 +195,12 @@ def _read_training(path: Path, made: dict[str, Any], problems: Problems) -> None
     if len(problems) > before:
         made["asked"], made["settings"] = None, None
         return
+    if found.forecast and made["inputs"] < made["dimension"]:
+        what = f"must be at least dimension ({made['dimension']}), as the forecast is among the inputs, found {made['inputs']}"
+        problems.add(f"{path}: federation.inputs: {what}")
     with problems.catching(f"{path}: training"):
         made["asked"], settings = request((found.method, found.options), found.settings)
         made["settings"] = replace(Settings.of(**settings), forecast=bool(found.forecast))
-        if found.forecast and made["inputs"] < made["dimension"]:
-            raise ValueError(
-                f"with a forecast, inputs must be at least dimension ({made['dimension']}), found {made['inputs']}"
-            )
         if made["settings"].engine == "processes":
             raise ValueError("engine must be vector or loop: a site holds one client, in one process")
         if made["settings"].hides is not None and (made["scalars"] or made["results"] or made["statistics"] != "own"):
