@@ -113,18 +113,20 @@ def test_all_clients_bring_a_forecast_or_none() -> None:
 
 
 def test_a_forecast_by_position_is_refused_with_what_to_write() -> None:
-    by_position = dffl.Federation([dffl.Client("a", DAY[[*FORECAST, "temp", "weekend"]], DAY[COSTS], SET)])
+    last = [*FORECAST, "temp", "weekend"]  # a calendar behind the forecast
+    by_position = dffl.Federation([dffl.Client(f"{n}", (own := day(n))[last], own[COSTS], SET) for n in range(2)])
     with pytest.raises(ValueError, match=r"by position; name the columns: .*dffl.Client\(..., forecast=\"dnn_\*\"\) in Python"):
         dffl.fit(by_position, "local", forecast=True)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="by position"):
-        dffl.compare(by_position, ["local"], test=by_position, forecast=True)  # type: ignore[call-arg]
+        dffl.advise(by_position, forecast=True)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="by position"):
         Run(by_position, Settings(forecast=True))
 
 
 @pytest.fixture(scope="module")
 def fit() -> dffl.Fit:
-    return dffl.fit(dffl.Federation([client("a"), client("b")]), "forecast")
+    other = day(2)
+    return dffl.fit(dffl.Federation([client("a"), client("b", other[FEATURES], other[COSTS])]), "forecast")
 
 
 def test_new_rows_bring_the_forecast_by_name_or_beside_the_features(fit: dffl.Fit) -> None:
