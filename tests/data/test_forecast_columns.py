@@ -118,12 +118,14 @@ def test_a_forecast_may_be_all_that_is_known(features: str, tmp_path: Path) -> N
     np.testing.assert_array_equal(found.train["north"].x, table(0)[FORECAST][:16])
 
 
-def test_a_site_alone_has_the_same_columns(plain: Description, tmp_path: Path) -> None:
-    path = written(tmp_path)
+def test_a_site_alone_has_the_same_columns(tmp_path: Path) -> None:
+    path = written(tmp_path, TOML.replace('order = "date"\n', ""))
+    whole = read(path)
     (tmp_path / "south.csv").unlink()
     alone = read_site(path, "north")
-    np.testing.assert_array_equal(alone.train["north"].x, plain.train["north"].x)
-    assert alone.agreement == plain.agreement
+    np.testing.assert_array_equal(alone.train["north"].x, whole.train["north"].x)
+    assert alone.agreement == whole.agreement
+    assert alone.forecast == whole.forecast
 
 
 def test_the_agreement_tells_a_forecast_from_features_and_is_else_that_of_before() -> None:
