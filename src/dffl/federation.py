@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dffl.batched import in_parts, solve_each
+from dffl.forecasts import appended, named_columns, placed_last, table_in_order
 from dffl.sets import FeasibleSet
 from dffl.sets._calls import Limits
 from dffl.sets._errors import host_errors
@@ -42,6 +43,11 @@ class Client:
     clients (see `Settings.split`). By default a digest of the row's features and costs."""
     times: np.ndarray | None = None
     """When each sample was, in ascending order: numbers or dates. With `Settings.split` "time", folds are stretches of it."""
+    forecast: Any = None
+    """A forecast of the costs that the client brings; the networks learn what to add to it. Either a table (n, d), of which the
+    columns of a data frame are matched with those of c by name, or names of columns of x: a pattern such as ``"dnn_*"``,
+    matched with the names of the costs by the text under the star, or a list in the order of the costs. Afterwards it is an
+    array (n, d) in the order of the costs, and also the last d columns of ``x``."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -69,6 +75,8 @@ class Client:
         except ValueError as error:
             raise ValueError(f"{who}: {error}") from None
         without_noise = self.c_mean is self.c
+        if self.forecast is not None:
+            x = self._with_forecast(who, x, c.shape)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "c", c)
         object.__setattr__(self, "maximize", bool(self.maximize))
@@ -82,6 +90,21 @@ class Client:
             object.__setattr__(self, "keys", _one_each(who, "keys", keys_of(self.keys, f"{who}: "), len(x)))
         if self.times is not None:
             object.__setattr__(self, "times", _one_each(who, "times", checked_times(who, self.times), len(x)))
+
+    def _with_forecast(self, who: str, x: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+        """The features with the forecast as their last columns, in the order of the costs."""
+        owner, names, costs = f"{who}: forecast", self.feature_names, self.cost_names
+        columns = named_columns(self.forecast)
+        if columns is not None:
+            x, names = placed_last(owner, x, names, columns, costs, shape[1])
+        else:
+            table, own = checked_table(who, "forecast", self.forecast), column_names(self.forecast)
+            table, own = table_in_order(owner, table, own, costs, shape)
+            x, names = appended(owner, x, names, table, own, costs)
+        x.flags.writeable = False
+        object.__setattr__(self, "feature_names", names)
+        object.__setattr__(self, "forecast", x[:, -shape[1] :])
+        return x
 
     def __repr__(self) -> str:
         sense = ", maximize=True" if self.maximize else ""
@@ -154,6 +177,8 @@ class Client:
                 object.__setattr__(part, name, _frozen(whole[index]))
         if self.c_mean is not None:
             object.__setattr__(part, "c_mean", part.c if self.c_mean is self.c else _frozen(self.c_mean[index]))
+        if self.forecast is not None:
+            object.__setattr__(part, "forecast", part.x[:, -self.c.shape[1] :])
         if self in _OPTIMA:
             _OPTIMA[part] = _OPTIMA[self][index]
         return part
@@ -180,14 +205,18 @@ class Federation(Sequence[Client]):
             if client.name in self._by_name:
                 raise ValueError(f"client {client.name!r}: name must be unique, found it twice")
             self._by_name[client.name] = client
+            who = f"client {client.name!r}"
+            if (client.forecast is None) != (first.forecast is None):
+                one, other = ("no forecast", "one") if client.forecast is None else ("a forecast", "none")
+                fix = "all clients of a federation bring a forecast, or none"
+                raise ValueError(f"{who}: brings {one}, client {first.name!r} {other}; {fix}")
             for field, mine, theirs in (
                 ("c", client.c.shape[1], first.c.shape[1]),
                 ("x", client.x.shape[1], first.x.shape[1]),
             ):
                 if mine != theirs:
                     like = f"as client {first.name!r} has"
-                    raise ValueError(f"client {client.name!r}: {field} must have {theirs} columns, {like}, found {mine}")
-            who = f"client {client.name!r}"
+                    raise ValueError(f"{who}: {field} must have {theirs} columns, {like}, found {mine}")
             self.feature_names = _agreed(who, "x", client.feature_names, self.feature_names)
             self.cost_names = _agreed(who, "c", client.cost_names, self.cost_names)
 
@@ -226,6 +255,11 @@ class Federation(Sequence[Client]):
     def features(self) -> int:
         """The number of features p."""
         return int(self.clients[0].x.shape[1])
+
+    @property
+    def has_forecast(self) -> bool:
+        """Whether the clients bring a forecast of their costs: the last d features."""
+        return self.clients[0].forecast is not None
 
     @property
     def dim(self) -> int:

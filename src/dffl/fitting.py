@@ -16,7 +16,8 @@ import pandas as pd
 from dffl.batched import predict_each, solve_each
 from dffl.cache import keep_compiled_programs
 from dffl.feature_range import normalisers, require_within_reach
-from dffl.federation import Client, Federation, limits_met
+from dffl.federation import Client, Federation, column_names, limits_met
+from dffl.forecasts import table_in_order
 from dffl.judging import judged, predicted, regrets_at_each, regrets_under
 from dffl.losses import Loss
 from dffl.predictor import Normaliser, Predictor
@@ -83,25 +84,34 @@ class Fit:
     def __repr__(self) -> str:
         return f"Fit({self.method!r}, {len(self.members)} clients, {self.features} features, {self.dim} decisions)"
 
-    def predict(self, client: str | Client, x: Any) -> np.ndarray:
+    @property
+    def has_forecast(self) -> bool:
+        """Whether clients bring a forecast of their costs: the last d features."""
+        return self.settings.forecast
+
+    def predict(self, client: str | Client, x: Any, forecast: Any = None) -> np.ndarray:
         """The costs that a client expects at features x (..., p), in raw units.
 
         A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
         their names, if training knew them. Features that are far outside the range of training are refused.
+
+        Where the clients of training brought a forecast, new rows bring one too: as a table ``forecast`` (..., d) in the order
+        of the costs, as columns of a data frame x that have the names of training, or as the last columns of an array x, as
+        `Client.x` has them.
         """
-        member, features = self._member(client), self._features(x)
+        member, features = self._member(client), self._features(x, forecast)
         if not features.size:
             return np.empty((*features.shape[:-1], self.dim))
         require_within_reach(member.name, member.predictor, features, self.feature_names)
         return predicted(member.predictor, features, self.dim)
 
-    def decide(self, client: str | Client, x: Any) -> np.ndarray:
-        """The decision that a client takes at features x (..., p), on its set.
+    def decide(self, client: str | Client, x: Any, forecast: Any = None) -> np.ndarray:
+        """The decision that a client takes at features x (..., p), and a ``forecast`` as for `predict`, on its set.
 
         If a `Client` is handed in, its own set is used. Where a set has helper variables, they follow the decisions; the set's
         `variables` are the names of the columns.
         """
-        return self.decide_at(client, self.predict(client, x))
+        return self.decide_at(client, self.predict(client, x, forecast))
 
     def decide_at(self, client: str | Client, costs: np.ndarray) -> np.ndarray:
         """The decision that a client takes if it expects costs (..., d); as `decide` gives it."""
@@ -259,6 +269,7 @@ class Fit:
         ):
             if None not in (mine, theirs) and mine != theirs:
                 raise ValueError(f"{who}: {table} must have the columns of training, {theirs}, found {mine}")
+        _same_forecast(who, client.forecast is not None, self.has_forecast)
         known = self.members.get(client.name)
         if known is None or known.set.variables is None or client.set.variables is None:
             return
@@ -278,21 +289,34 @@ class Fit:
             [member.n for member in self.members.values()],
         )
 
-    def _features(self, x: Any) -> np.ndarray:
+    def _features(self, x: Any, forecast: Any = None) -> np.ndarray:
+        if forecast is not None and not self.has_forecast:
+            raise ValueError("forecast: the clients of training brought none, so this fit does not use one")
+        last = 0 if forecast is None else self.dim
+        wanted = self.features - last
         if hasattr(x, "columns") and self.feature_names is not None:
-            missing = [name for name in self.feature_names if name not in x.columns]
-            if missing:
-                raise ValueError(f"x must have the columns of training, found none named {missing[0]!r}")
-            x = x[list(self.feature_names)]
-        try:
-            array = np.asarray(x, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"x must be numbers ({error})") from None
-        if array.ndim < 1 or array.shape[-1] != self.features:
-            raise ValueError(f"x must have {self.features} columns, as in training, found shape {array.shape}")
-        if not np.isfinite(array).all():
-            raise ValueError(f"x must be finite, found {array[~np.isfinite(array)][0]}")
-        return array
+            names = list(self.feature_names[:wanted])
+            if missing := [name for name in names if name not in x.columns]:
+                brought = self.has_forecast and missing[0] in self.feature_names[-self.dim :]
+                more = ", a column of the forecast; hand in that column, or the forecast as forecast=" if brought else ""
+                raise ValueError(f"x must have the columns of training, found none named {missing[0]!r}{more}")
+            x = x[names]
+        array = _numbers("x", x)
+        if array.ndim < 1 or array.shape[-1] != wanted:
+            rest = f"; the last {self.dim} are the forecast: hand it in as forecast=" if self.has_forecast and not last else ""
+            raise ValueError(f"x must have {wanted} columns, as in training, found shape {array.shape}{rest}")
+        return array if forecast is None else np.concatenate([array, self._forecast(forecast, array.shape[:-1])], axis=-1)
+
+    def _forecast(self, forecast: Any, rows: tuple[int, ...]) -> np.ndarray:
+        """A forecast of new rows in the order of the costs; columns of a data frame by their names in training."""
+        trained = None if self.feature_names is None else list(self.feature_names[-self.dim :])
+        names = column_names(forecast)
+        if names is not None and trained is not None and set(trained) <= set(names):
+            forecast, names = forecast[trained], None
+        array = _numbers("forecast", forecast)
+        if array.shape != (*rows, self.dim):
+            raise ValueError(f"forecast must have the shape {(*rows, self.dim)}, a column for each cost, found {array.shape}")
+        return array if names is None else table_in_order("forecast", array, names, self.cost_names, array.shape)[0]
 
     def check(self, test: Federation) -> None:
         """Refuse a test federation that does not fit this one, or whose newcomers cannot be served."""
@@ -309,6 +333,16 @@ def _named(client: str, decide: Callable[[], np.ndarray]) -> np.ndarray:
         raise ValueError(f"client {client!r}: {error}") from None
 
 
+def _numbers(field: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{field} must be numbers ({error})") from None
+    if not np.isfinite(array).all():
+        raise ValueError(f"{field} must be finite, found {array[~np.isfinite(array)][0]}")
+    return array
+
+
 def require_federation(name: str, value: Any) -> None:
     """Refuse what is not a federation."""
     if not isinstance(value, Federation):
@@ -318,6 +352,7 @@ def require_federation(name: str, value: Any) -> None:
 def same_shape(test: Federation, like: Federation | Fit, what: str = "test") -> None:
     """Refuse a test federation of other features or decisions; ``what`` is what a message calls it."""
     require_federation(what, test)
+    _same_forecast(what, test.has_forecast, like.has_forecast)
     for name in ("features", "dim"):
         mine, theirs = getattr(test, name), getattr(like, name)
         if mine != theirs:
@@ -326,6 +361,16 @@ def same_shape(test: Federation, like: Federation | Fit, what: str = "test") -> 
         mine, theirs = getattr(test, name), getattr(like, name)
         if None not in (mine, theirs) and mine != theirs:
             raise ValueError(f"{what}: {table} must have the columns of training, {theirs}, found {mine}")
+
+
+def _same_forecast(what: str, mine: bool, theirs: bool) -> None:
+    if mine != theirs:
+        fix = (
+            "bring a forecast, as in training: dffl.Client(..., forecast=...)"
+            if theirs
+            else "bring no forecast: training had none"
+        )
+        raise ValueError(f"{what}: must {fix}")
 
 
 def fit(
@@ -375,7 +420,8 @@ def running(
     owned = nullcontext(progress) if isinstance(progress, Progress) else Progress(progress)
     with limits_met(federation.clients, "solves of training"), owned as bar, ExitStack() as stack:
         runs, work, unused, saved = [], 0.0, validation is not None, []
-        for number, (settings, asked) in enumerate(plans):
+        for number, (given, asked) in enumerate(plans):
+            settings = given.for_clients(federation)
             if checkpoint is not None:
                 path = Path(checkpoint) if number == 0 else Path(f"{checkpoint}-{number + 1}")
                 saved.append(Checkpoint(path, run_fingerprint(federation, validation, settings)))

@@ -101,7 +101,8 @@ class Network(eqx.Module):
 class Correction(eqx.Module):
     """A forecast of the costs, which are the last features, and a network of the other features that corrects it.
 
-    How far to trust the forecast is learnt too: its gain, 1 to start from, grows where the forecast is too flat.
+    Where there are no other features, the network sees the forecast. How far to trust the forecast is learnt too: its gain, 1
+    to start from, grows where the forecast is too flat.
     """
 
     network: eqx.Module
@@ -113,7 +114,7 @@ class Correction(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         network: Any = self.network
-        return self.gain * x[-self.costs :] + network(x[: -self.costs])
+        return self.gain * x[-self.costs :] + network(x[: -self.costs] if x.size > self.costs else x)
 
 
 def clip_norm(y: Array, tau: Any) -> tuple[Array, Array]:

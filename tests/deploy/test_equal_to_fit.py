@@ -70,8 +70,12 @@ CASES: dict[str, dict[str, Any]] = {
     "nearest": {"method": "nearest"},
 }
 CANNOT = {"ridge-pooled": "sends more than a model"}
-NEED_OTHERS = {"oracle-interp-spo": "validation", "oracle-interp-mse": "validation", "forecast": "forecast"}
-"""Methods that need what a plan does not have: a validation federation, features that forecast the costs."""
+NEED_OTHERS = {
+    "oracle-interp-spo": "validation",
+    "oracle-interp-mse": "validation",
+    "forecast": "clients that bring a forecast",
+}
+"""Methods that need what this plan does not have: a validation federation, clients that bring a forecast."""
 
 
 def planned(training: dict[str, Any], names: tuple[str, ...] = NAMES) -> Any:
@@ -123,6 +127,21 @@ def test_equal_rows_and_days_are_held_out_together_at_sites_that_are_apart(rule:
     held = [set(one.row_keys[part].tolist()) for one, part in zip(data, parts, strict=True)]
     kept = [set(np.delete(one.row_keys, part).tolist()) for one, part in zip(data, parts, strict=True)]
     assert not set.union(*held) & set.union(*kept)
+
+
+@pytest.mark.parametrize("method", ["forecast", "fedavg"])
+def test_a_deployment_with_a_forecast_too(method: str, tmp_path: Path) -> None:
+    brings = [
+        dffl.Client(
+            one.name, one.x, one.c, one.set, one.maximize, forecast=one.c + np.sin(np.arange(one.c.size)).reshape(-1, DIM)
+        )
+        for one in federation()
+    ]
+    data = dffl.Federation(brings)
+    more = {"seed": QUICK["seed"], "forecast": "f*", "inputs": INPUTS + DIM}
+    plan = a_plan(NAMES, federation=more, training=QUICK | {"seed": None, "method": method}, rounds=SOON)
+    assert plan.settings.forecast
+    require_same(deployed(plan, data, tmp_path).fits, dffl.fit(data, method, progress=False, **QUICK), data)
 
 
 REFUSED = {"south": {(0, 1), (1, 0)}, "west": {(0, 0), (0, 1), (2, 1)}}

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from dffl.data.agreement import Agreement
 from dffl.data.problems import DescriptionError
 from dffl.deploy.create import create, init
+from dffl.deploy.joining import Checked, columns_of, require_columns, site_description
 from dffl.deploy.plan import read_plan
 from tests.deploy.made import a_plan, plan_text
 
@@ -38,6 +42,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no rounds": ({"training": {"rounds": 0}}, "rounds must be"),
     "clients as processes": ({"training": {"engine": "processes"}}, "engine must be vector or loop"),
     "pooled units without pooled statistics": ({"training": {"pooled_units": True}}, 'needs statistics = "pooled"'),
+    "a forecast by position": ({"training": {"forecast": True}}, "training.forecast: forecast is not a setting, as it took"),
+    "a forecast that has no room": ({"federation": {"forecast": "f*"}}, "federation.inputs: must be at least dimension (5)"),
     "a quorum of 0": ({"rounds": {"quorum": 0}}, "rounds.quorum: must be a share"),
     "a quorum above 1": ({"rounds": {"quorum": 1.1}}, "rounds.quorum: must be a share"),
     "an impatient death": ({"rounds": {"dead_seconds": 1}}, "rounds.dead_seconds: must be at least 4"),
@@ -111,3 +117,22 @@ def test_the_plan_that_init_writes_can_be_used(tmp_path: Path) -> None:
     create(tmp_path / "c" / "plan.toml")
     with pytest.raises(ValueError, match="is there already"):
         create(tmp_path / "c" / "plan.toml")
+
+
+def test_a_forecast_of_the_plan_is_found_by_name_in_a_sites_table(tmp_path: Path) -> None:
+    plan = a_plan(federation={"inputs": 2 + 3, "dimension": 3, "forecast": "f*"})
+    columns = ["f3", "x2", "f1", "c1", "c2", "c3", "f2", "x1"]
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 8)), columns=columns)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "client.toml").write_text('[client]\ntable = "table.csv"\nset = { type = "top-k", k = 1 }\n')
+    description = site_description(plan, "north", tmp_path / "client.toml")
+    require_columns(plan, description)
+    site = Checked(description, plan, "north").as_json()
+    assert site["features"] == ["x1", "x2", "f1", "f2", "f3"]
+    assert site["forecast"] == {"c1": "f1", "c2": "f2", "c3": "f3"}
+    [client] = description.train
+    assert columns_of(description).digest == Agreement.of(client).digest
+    assert client.forecast is not None
+    frame.drop(columns="f2").to_csv(tmp_path / "table.csv", index=False)
+    with pytest.raises(DescriptionError, match=r"table.csv: federation.forecast: 2 columns \('f3', 'f1'\) for 3 costs"):
+        site_description(plan, "north", tmp_path / "client.toml")

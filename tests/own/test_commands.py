@@ -282,3 +282,34 @@ def test_init_writes_an_example_that_is_read_and_overwrites_nothing(tmp_path: Pa
     assert "fit" in said
     assert (tmp_path / "mine" / "federation.toml").exists()
     call("init", tmp_path / "mine", code=3)
+
+
+def test_a_forecast_is_found_by_name_told_and_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a naive method and few baselines: what trains is tested elsewhere."""
+    monkeypatch.setattr("dffl.own.training.BESIDE", ("mean-cost", "forecast", "local"))
+    for seed, name in enumerate(("north", "south")):
+        frame = table(seed)
+        for hour in (3, 1, 2):
+            frame.insert(1, f"dnn_{hour}", frame[f"price_{hour}"] + (seed - 0.5) * hour)
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    toml = TOML.replace('costs = "price_*"', 'costs = "price_*"\nforecast = "dnn_*"').replace("finetune", "forecast")
+    toml = toml.replace("epochs = [0, 1]\n", "").replace("hidden = 4", "hidden = 2").replace("rounds = 2", "rounds = 1")
+    (tmp_path / "federation.toml").write_text(
+        toml.replace('type = "file", path = "south.mps", predicted = "x_*"', 'type = "top-k", k = 1')
+    )
+    told = call("fit", tmp_path / "federation.toml", "-o", tmp_path / "model.dffl", "--json", "-q")
+    found = json.loads(told)
+    assert found["forecast"] == {f"price_{hour}": f"dnn_{hour}" for hour in (1, 2, 3)}
+    assert any("dnn_1 forecasts price_1, dnn_2 forecasts price_2, dnn_3" in note for note in found["notes"])
+    call("report", tmp_path / "model.dffl", "-o", tmp_path / "report.html")
+    assert "dnn_1 forecasts price_1" in (tmp_path / "report.html").read_text()
+    call("export", tmp_path / "model.dffl", "-c", "north", "-o", tmp_path / "north.dffl")
+    fresh = table(7, 4)[["temp", "kind", "day"]]
+    for hour in (2, 3, 1):
+        fresh[f"dnn_{hour}"] = [float(hour != place % 3 + 1) for place in range(4)]  # hours 1, 2, 3, 1 are cheapest
+    fresh.to_csv(tmp_path / "new.csv", index=False)
+    decided = json.loads(call("decide", tmp_path / "north.dffl", "-c", "north", tmp_path / "new.csv", "--json"))
+    assert [max(row, key=row.get) for row in decided["decisions"]] == ["price_1", "price_2", "price_3", "price_1"]
+    fresh.drop(columns="dnn_2").to_csv(tmp_path / "new.csv", index=False)
+    refused = call("decide", tmp_path / "north.dffl", "-c", "north", tmp_path / "new.csv", code=3)
+    assert "lacks the column 'dnn_2'" in refused

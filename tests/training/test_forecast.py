@@ -12,9 +12,9 @@ from tests.federations import D, P, client, feasible_sets
 
 
 def with_forecast(one: dffl.Client, error: float = 0.3) -> dffl.Client:
-    """The client with a forecast of its costs behind its features."""
+    """The client with a forecast of its costs."""
     noise = np.random.default_rng(1).normal(0, error, one.c.shape)
-    return dffl.Client(one.name, np.hstack([one.x, one.c + noise]), one.c, one.set, one.maximize)
+    return dffl.Client(one.name, one.x, one.c, one.set, one.maximize, forecast=one.c + noise)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def federation() -> dffl.Federation:
 
 
 def test_before_any_training_the_forecast_is_the_prediction(federation: dffl.Federation) -> None:
-    run = Run(federation, Settings(forecast=True))
+    run = Run(federation, Settings())
     predictors = run.personal(np.stack([run.engine().initial] * 2))
     for one, predictor in zip(federation, predictors, strict=True):
         np.testing.assert_allclose(predictor(one.x), one.x[:, P:], rtol=1e-5)
@@ -45,20 +45,18 @@ def test_forecasts_keep_to_the_units_of_the_costs_and_other_features_are_standar
 
 
 def test_training_gets_better_than_a_biased_forecast(federation: dffl.Federation) -> None:
-    biased = []
-    for one in federation:
-        x = one.x.copy()
-        x[:, P:] += np.linspace(-2, 2, D)
-        biased.append(dffl.Client(one.name, x, one.c, one.set, one.maximize))
-    fed = dffl.Federation(biased)
-    fit = dffl.fit(fed, "finetune", forecast=True, rounds=10, epochs=(3, 10))
+    bias = np.linspace(-2, 2, D)
+    fed = dffl.Federation(
+        [dffl.Client(one.name, one.x[:, :P], one.c, one.set, one.maximize, forecast=one.forecast + bias) for one in federation]
+    )
+    fit = dffl.fit(fed, "finetune", rounds=10, epochs=(3, 10))
     for one in fed:
         naive = dffl.regret(one.x[:, P:], one.c, one.set, one.maximize).mean()
         assert fit.regrets(one).mean() < 0.6 * naive
 
 
 def test_it_is_saved_with_the_fit_and_serves_a_newcomer(federation: dffl.Federation, tmp_path) -> None:
-    fit = dffl.fit(federation, "fedavg", forecast=True, rounds=2)
+    fit = dffl.fit(federation, "fedavg", rounds=2)
     fit.save(tmp_path / "fit.dffl")
     again = dffl.load(tmp_path / "fit.dffl")
     newcomer = with_forecast(client("new", dffl.TopK(D, 2), 10))
@@ -67,7 +65,7 @@ def test_it_is_saved_with_the_fit_and_serves_a_newcomer(federation: dffl.Federat
 
 def test_a_mix_takes_the_forecast_in_as_a_third(federation: dffl.Federation, tmp_path) -> None:
     options = {"fedavg": {}, "finetune": {"epochs": (3,)}, "finetune-mix": {"epochs": (3,)}}
-    fits = {name: dffl.fit(federation, name, forecast=True, rounds=3, **own) for name, own in options.items()}
+    fits = {name: dffl.fit(federation, name, rounds=3, **own) for name, own in options.items()}
     for one in federation:
         parts = [fits[name].predict(one.name, one.x) for name in ("fedavg", "finetune")]
         expected = (*parts, one.x[:, P:])
@@ -78,18 +76,16 @@ def test_a_mix_takes_the_forecast_in_as_a_third(federation: dffl.Federation, tmp
 
 
 def test_the_forecast_itself_is_a_method(federation: dffl.Federation) -> None:
-    fit = dffl.fit(federation, "forecast", forecast=True)
+    fit = dffl.fit(federation, "forecast")
     for one in federation:
         np.testing.assert_array_equal(fit.predict(one.name, one.x), one.x[:, P:])
-    with pytest.raises(ValueError, match="method 'forecast' needs a forecast behind the features: pass forecast=True"):
-        dffl.fit(federation, "forecast")
+    without = dffl.Federation([client("buys", feasible_sets()["topk"], 60)])
+    with pytest.raises(ValueError, match="method 'forecast' needs clients that bring a forecast"):
+        dffl.fit(without, "forecast")
 
 
 def test_the_engines_agree(federation: dffl.Federation) -> None:
-    fits = [
-        dffl.fit(federation, "finetune-mix", forecast=True, rounds=3, engine=e, dtype="float64", epochs=(2,))
-        for e in ("vector", "loop")
-    ]
+    fits = [dffl.fit(federation, "finetune-mix", rounds=3, engine=e, dtype="float64", epochs=(2,)) for e in ("vector", "loop")]
     for one in federation:
         np.testing.assert_allclose(*(fit.predict(one.name, one.x) for fit in fits), rtol=1e-9)
 
@@ -101,11 +97,21 @@ def test_a_network_of_ones_own_sees_the_other_features_alone(federation: dffl.Fe
         seen.append((inputs, outputs))
         return Network(key, inputs, outputs, (4,))
 
-    dffl.fit(federation, "fedavg", forecast=True, rounds=1, network=network)
+    dffl.fit(federation, "fedavg", rounds=1, network=network)
     assert set(seen) == {(P, D)}
 
 
-def test_features_that_hold_nothing_but_a_forecast_are_refused() -> None:
-    alone = dffl.Federation([client("a", dffl.TopK(5, 2))])
-    with pytest.raises(ValueError, match="forecast: x must hold a forecast of the 5 costs behind its other features, found 3"):
-        dffl.fit(alone, "fedavg", forecast=True, rounds=1)
+def test_without_other_features_the_network_sees_the_forecast() -> None:
+    one = client("a", dffl.TopK(D, 2), 30)
+    alone = dffl.Client("a", one.c + 1, one.c, one.set, forecast=one.c + 1)
+    np.testing.assert_array_equal(alone.x, one.c + 1)
+    seen = []
+
+    def network(key, inputs, outputs):
+        seen.append((inputs, outputs))
+        return Network(key, inputs, outputs, (4,))
+
+    fit = dffl.fit(dffl.Federation([alone]), "local", rounds=1, local_epochs=2, network=network)
+    assert set(seen) == {(D, D)}
+    lower, higher = fit.predict("a", alone.x), fit.predict("a", alone.x + 1)
+    assert np.ptp(higher - lower) > 1e-3, "a constant and a gain alone would move all costs alike"

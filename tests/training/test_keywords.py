@@ -10,7 +10,10 @@ from dffl.training.keywords import FitKeywords, SettingsKeywords
 
 
 def test_every_setting_is_a_typed_keyword() -> None:
-    assert get_type_hints(SettingsKeywords) == get_type_hints(Settings)
+    hints = get_type_hints(Settings)
+    assert hints.pop("forecast") is bool, "the clients say it"
+    assert get_type_hints(SettingsKeywords) == hints
+    assert set(Settings.names()) == set(hints)
     assert not SettingsKeywords.__required_keys__
 
 

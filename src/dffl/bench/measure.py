@@ -128,7 +128,7 @@ def market(zones: int, past: bool) -> dict[str, Any]:
     panel = example_panel(days=3 * 365, towns=[f"town-{number:04d}" for number in range(zones)])
     train = federation(panel, Sampling(weight=0.05 if past else None))
     quick: dict[str, Any] = {"rounds": 1, "local_epochs": 1, "finetune.epochs": (1,), "finetune-mix.epochs": (1,)}
-    fit_all(train, ("local", "fedavg", "interp-spo", "finetune", "finetune-mix"), progress=False, forecast=past, **quick)
+    fit_all(train, ("local", "fedavg", "interp-spo", "finetune", "finetune-mix"), progress=False, **quick)
     return {"value": peak_gb()}
 
 

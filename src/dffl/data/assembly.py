@@ -14,6 +14,7 @@ from dffl.data.cells import dates_of, texts_of
 from dffl.data.dividing import cell_keys, divided, require_moments, set_period
 from dffl.data.duckdb_source import DuckdbSource
 from dffl.data.encoding import Column, Encoding, agreed, require_kind, summary
+from dffl.data.matching import matching
 from dffl.data.plan import ClientPlan, Plan
 from dffl.data.problems import Problems, named_at
 from dffl.data.rows import Rows, checked_rows, unit_of
@@ -22,8 +23,9 @@ from dffl.data.sets_by_name import check_set, make_set
 from dffl.data.shared_rows import shared_notes
 from dffl.data.sources import Source, Table, load, open_source, require_columns, require_file
 from dffl.data.sqlite_source import SqliteSource
-from dffl.data.tables import UNPRINTABLE, first_true
+from dffl.data.tables import UNPRINTABLE, first_true, listed
 from dffl.federation import Client, Federation
+from dffl.forecasts import chosen, is_pattern, paired
 from dffl.sets import FeasibleSet
 from dffl.splitting import DRAW
 
@@ -35,6 +37,8 @@ IN_FILES = {
     ", or hand in arrays in the order of the file": ", or list predicted in the order of the costs",
 }
 """What messages for Python say, in the words of a federation's file."""
+MOST_PAIRS = 24
+"""Pairs of a forecast and a cost in a note: those of a day."""
 
 
 class Parts(NamedTuple):
@@ -70,6 +74,8 @@ class Assembly:
         self.notes: list[str] = []
         self.costs = SameColumns("costs", plan.costs)
         self.features = SameColumns("features", plan.features)
+        self.forecast: list[str] = []
+        """The columns of the forecast, in the order of the costs."""
 
     def sites(self) -> list[Site]:
         """The clients with their rows, divided into training and test."""
@@ -166,19 +172,55 @@ class Assembly:
         more = list(dict.fromkeys(more))
         costs: list[str] = []
         features: list[str] = []
+        forecast: list[str] = []
         with self.problems.catching():
             require_columns(source, more)
         with self.problems.catching():
-            costs = self.costs.of(source, more)
+            forecast = self._forecast(source, more)
         with self.problems.catching():
-            features = self.features.of(source, [*more, *costs])
+            costs = self.costs.of(source, [*more, *forecast])
+            forecast = self._in_cost_order(source, forecast, costs)
+        with self.problems.catching():
+            features = self.features.of(source, [*more, *costs], elsewhere=forecast)
             if both := [name for name in features if name in costs]:
                 what = f"{shown(both)} stands in costs too; costs are not known beforehand"
                 raise ValueError(f"{plan.path}: federation.features: {what}")
-        if len(self.problems) > before or not costs or not features:
+        if len(self.problems) > before or not costs or not (features or forecast):
             return None
         texts = [name for name in (plan.client_column, plan.unit_column, *plan.categories) if name in {*features, *more}]
-        return load(source, [*features, *costs, *more], texts)
+        return load(source, [*features, *forecast, *costs, *more], texts)
+
+    def _forecast(self, source: Source, taken: Sequence[str]) -> list[str]:
+        """The columns of the forecast. A pattern of the costs does not choose them."""
+        if not self.plan.forecast:
+            return []
+        found = chosen(self._forecast_in(source), self.plan.forecast, [name for name in source.columns if name not in taken])
+        costs = matching(self.plan.costs, source.columns)
+        if (both := [name for name in costs if name in found]) and (
+            len(both) == len(costs) or set(both) & set(self.plan.costs)
+        ):
+            what = f"{shown(both)} stands in costs too; costs are not known beforehand"
+            raise ValueError(f"{self.plan.path}: federation.forecast: {what}")
+        return found
+
+    def _in_cost_order(self, source: Source, found: Sequence[str], costs: Sequence[str]) -> list[str]:
+        if not found:
+            return []
+        given = self.plan.forecast
+        pattern = given[0] if is_pattern(given, found) else None
+        names = paired(self._forecast_in(source), found, costs, len(costs), pattern)
+        if self.forecast and names != self.forecast:
+            other = next(pair for pair in zip(self.forecast, names, strict=True) if pair[0] != pair[1])
+            what = f"has {other[1]!r} where another table has {other[0]!r}; the names must be the same at all clients"
+            raise ValueError(f"{self._forecast_in(source)}: {what}")
+        if not self.forecast:
+            pairs = listed((f"{name} forecasts {cost}" for name, cost in zip(names, costs, strict=True)), MOST_PAIRS)
+            self.notes.append(f"{self.plan.path}: federation.forecast: {pairs}")
+        self.forecast = names
+        return names
+
+    def _forecast_in(self, source: Source) -> str:
+        return f"{source.name}: federation.forecast"
 
     def _source(self, given: Any, where: str) -> Source:
         kind = next(kind for kind in given if kind != "query") if isinstance(given, Mapping) else ""
@@ -198,7 +240,7 @@ class Assembly:
                 site.unit = unit
         features, costs = self.features.names, self.costs.names
         rows, dropped = checked_rows(
-            table, features, costs, plan, self.problems, cell_keys(table, plan.key or [*features, *costs])
+            table, features, costs, plan, self.problems, cell_keys(table, plan.key or [*features, *costs]), self.forecast
         )
         if dropped:
             what = f"client {site.plan.name!r}: {dropped} of {len(table)} rows have empty cells and are left out"
@@ -225,7 +267,7 @@ class Assembly:
         trained = [site for site in sites if site.train is not None]
         named = {f"categories.{name}:": name for name in plan.categories}
         named |= {f"{key}: {name!r}": name for key in ("times", "gaps") for name in getattr(plan, key) or ()}
-        for where, name in named.items() if self.features.names else ():
+        for where, name in named.items() if self.features.names or self.forecast else ():
             if name not in self.features.names:
                 problems.add(f"{plan.path}: federation.{where} is no feature (features: {shown(self.features.names)})")
         if not trained:
@@ -241,7 +283,8 @@ class Assembly:
                 for site in trained:
                     self._check_cells(site, column, texts is not None)
                 columns.append(column)
-        made = Encoding(tuple(columns), plan.missing)
+        forecast = [Column(name, "number", forecast=True) for name in self.forecast]  # last, in the order of the costs
+        made = Encoding((*columns, *forecast), plan.missing)
         if len(columns) < len(self.features.names) or len(problems):
             return None
         with problems.catching(str(plan.path)):
@@ -326,7 +369,7 @@ class Assembly:
                 made = Client(
                     site.plan.name, x, rows.costs, site.set, maximize=site.plan.sense == "max",
                     feature_names=encoding.feature_names, cost_names=tuple(self.costs.names), keys=rows.keys,
-                    times=rows.order,
+                    times=rows.order, forecast=self.forecast or None,
                 )  # fmt: skip
                 return [made]
         return []

@@ -51,7 +51,13 @@ class Description:
     @property
     def agreement(self) -> Agreement:
         """What sites that are apart must agree on; compare its digest."""
-        return Agreement(tuple(self.encoding.feature_names), self.costs)
+        return Agreement.of(self.train[0])
+
+    @property
+    def forecast(self) -> dict[str, str]:
+        """For each cost the column that forecasts it, where the file names a forecast."""
+        names = self.encoding.feature_names[-len(self.costs) :] if self.train.has_forecast else ()
+        return dict(zip(self.costs, names, strict=False))
 
 
 def read(path: str | PathLike[str]) -> Description:

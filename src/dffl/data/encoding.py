@@ -11,6 +11,8 @@ The rules. What a column holds is decided over the training rows of all sites: t
 Empty cells: ``refuse`` and ``drop`` leave none in training, and refuse them when decisions are asked for. ``mean`` fills a
 number, or a date's calendar, with the site's own mean over its training rows, and a category with 0 in all of its columns; each
 column that has empty cells in training rows of some site gets a further 0/1 column that says so.
+
+The columns of a forecast of the costs are numbers and are never filled. They come last, in the order of the costs.
 """
 
 from __future__ import annotations
@@ -50,6 +52,8 @@ class Column:
     """Whether a date has a time of day."""
     flagged: bool = False
     """Whether a further 0/1 column says that a cell is empty."""
+    forecast: bool = False
+    """Whether it is a forecast of a cost: a number that is never filled."""
 
     @property
     def feature_names(self) -> list[str]:
@@ -136,8 +140,9 @@ class Encoding:
         for column in self.columns:
             cells = table.frame[column.name]
             empty = column.empty(cells)
-            if self.missing != "mean" and (row := first_true(empty)) is not None:
-                raise ValueError(f"{table.at(row, column.name)}: is empty; fill it")
+            if (self.missing != "mean" or column.forecast) and (row := first_true(empty)) is not None:
+                what = "the forecast is missing" if column.forecast else "is empty"
+                raise ValueError(f"{table.at(row, column.name)}: {what}; fill it")
             require_kind(table, column.name, column.kind, empty)
             own = column.encoded(cells)
             if empty.any():
@@ -159,7 +164,8 @@ class Encoding:
             return self
         made = {}
         for client, table in tables.items():
-            made[client] = {column.name: _means(column, table) for column in self.columns if column.kind != "category"}
+            filled = [column for column in self.columns if column.kind != "category" and not column.forecast]
+            made[client] = {column.name: _means(column, table) for column in filled}
         return Encoding(self.columns, self.missing, {**self.fills, **made})
 
     def only(self, client: str) -> Encoding:
@@ -173,6 +179,7 @@ class Encoding:
             own: dict[str, Any] = {"name": column.name, "kind": column.kind}
             own |= {"categories": list(column.categories)} if column.kind == "category" else {}
             own |= {"time": column.time} if column.kind == "date" else {}
+            own |= {"forecast": True} if column.forecast else {}
             columns.append(own | {"flagged": column.flagged})
         fills = {client: {name: list(values) for name, values in own.items()} for client, own in self.fills.items()}
         return {"version": VERSION, "missing": self.missing, "columns": columns, "fills": fills}
@@ -203,7 +210,8 @@ def _column(own: Mapping[str, Any]) -> Column:
         raise ValueError(f"encoding: kind must be number, date or category, found {kind!r:.40}")
     if not isinstance(categories, list) or not all(isinstance(text, str) for text in categories):
         raise ValueError(f"encoding: categories must be a list of texts, found {categories!r:.40}")
-    return Column(own["name"], kind, tuple(categories), bool(own.get("time", False)), bool(own["flagged"]))
+    forecast = bool(own.get("forecast", False))
+    return Column(own["name"], kind, tuple(categories), bool(own.get("time", False)), bool(own["flagged"]), forecast)
 
 
 def summary(cells: pd.Series, known: Sequence[Any] = ()) -> dict[str, Any]:

@@ -43,6 +43,8 @@ class Plan:
     path: Path
     features: list[str] = field(default_factory=list)
     costs: list[str] = field(default_factory=list)
+    forecast: list[str] = field(default_factory=list)
+    """A pattern, or names in the order of the costs: the columns of a forecast of the costs."""
     sense: str = "min"
     order: str | None = None
     missing: Missing = "refuse"
@@ -119,9 +121,10 @@ def _read_federation(plan: Plan, keys: Keys) -> None:
     for name, what in (("features", "temp_*"), ("costs", "price_*")):
         wanted = f'names of columns or patterns, such as "{what}" or ["{what}"]'
         found = keys.texts(name, wanted)
-        if found is None and name not in keys.table:
+        if found is None and name not in keys.table and not (name == "features" and "forecast" in keys.table):
             keys.refuse(name, f"is missing; give {wanted}")
         setattr(plan, name, found or [])
+    plan.forecast = keys.texts("forecast", 'a pattern such as "dnn_*", or names of columns in the order of the costs') or []
     plan.sense = keys.choice("sense", SENSES, "min")
     plan.missing = keys.choice("missing", MISSING, "refuse")
     for name in ("order", "client_column", "unit", "unit_column"):

@@ -41,22 +41,28 @@ class Rows:
 
 
 def checked_rows(
-    table: Table, features: Sequence[str], costs: Sequence[str], plan: Plan, problems: Problems, keys: np.ndarray
-) -> tuple[Rows | None, int]:
-    """The rows that can be used, with their keys, and how many were left out; nothing, and problems, where a cell is wrong."""
+    table: Table, features: Sequence[str], costs: Sequence[str], plan: Plan, problems: Problems, keys: np.ndarray,
+    forecast: Sequence[str] = (),
+) -> tuple[Rows | None, int]:  # fmt: skip
+    """The rows that can be used, with their keys, and how many were left out; nothing, and problems, where a cell is wrong.
+
+    Cells of a forecast are numbers and never filled, like those of costs.
+    """
     before, missing, order = len(problems), plan.missing, plan.order
     found = []
     drop = np.zeros(len(table), bool)
-    for name in costs:
+    for name in (*costs, *forecast):
         with problems.catching():
             cells = table.frame[name]
             empty = missing_in(cells)
             require_kind(table, name, "number", empty)
             if missing != "drop" and (row := first_true(empty)) is not None:
                 fix = 'fill it, leave that row out, or write missing = "drop"'
-                raise ValueError(f"{table.at(row, name)}: the cost is missing{_more(empty)}; {fix}")
+                what = "forecast" if name in forecast else "cost"
+                raise ValueError(f"{table.at(row, name)}: the {what} is missing{_more(empty)}; {fix}")
             drop |= empty
-            found.append(numbers_of(cells))
+            if name not in forecast:
+                found.append(numbers_of(cells))
     for name in features if missing != "mean" else ():
         empty = missing_in(table.frame[name], [text_of(text) for text in plan.categories.get(name, ())])
         if missing == "refuse" and (row := first_true(empty)) is not None:
@@ -72,7 +78,7 @@ def checked_rows(
     if drop.all():
         problems.add(f"{table.source.name}: every row has an empty cell among the features and costs, so that none is left")
         return None, 0
-    rows = Rows(table.only(features), np.stack(found, axis=1), keys, moments, dates)
+    rows = Rows(table.only([*features, *forecast]), np.stack(found, axis=1), keys, moments, dates)
     if drop.any():
         rows = rows.take(np.flatnonzero(~drop))
     if rows.order is not None:

@@ -22,8 +22,11 @@ class SameColumns:
         """The names, where they are known without a table."""
         return [] if any(is_pattern(one) for one in self.patterns) else list(dict.fromkeys(self.patterns))
 
-    def of(self, source: Source, taken: Sequence[str]) -> list[str]:
-        """The names, if this table has them and no others that fit. A pattern does not choose what is ``taken``."""
+    def of(self, source: Source, taken: Sequence[str], elsewhere: Sequence[str] = ()) -> list[str]:
+        """The names, if this table has them and no others that fit. A pattern does not choose what is ``taken``.
+
+        What is used ``elsewhere`` may be chosen, and is left out: the columns of a forecast may be listed as features too.
+        """
         found = [name for name in matching(self.patterns, source.columns) if name in self.patterns or name not in taken]
         if not self.names:
             for pattern in self.patterns:
@@ -31,8 +34,8 @@ class SameColumns:
                     has = f"it has {listed(source.columns, 12)}"
                     raise ValueError(f"{source.name}: no column fits {pattern!r} of federation.{self.field}; {has}")
             require_columns(source, found)
-            self.names, self._like = found, source.name
-        other = [name for name in found if name not in self.names]
+            self.names, self._like = [name for name in found if name not in elsewhere], source.name
+        other = [name for name in found if name not in self.names and name not in elsewhere]
         if lacking := [name for name in self.names if name not in source.columns]:
             instead = f", and has {shown(other)} instead" if other else ""
             what = f"lacks {shown(lacking)} of federation.{self.field}, which {self._like} has{instead}"

@@ -10,7 +10,7 @@ from dffl.data.keys import Keys
 from dffl.fitting import DEFAULT_METHOD
 from dffl.named import nearest
 from dffl.training.methods import METHODS
-from dffl.training.settings import MOVED, NAMED_SETTINGS, Settings
+from dffl.training.settings import BY_NAME, FORECAST, MOVED, NAMED_SETTINGS, Settings
 
 NOT_IN_FILES = ("network",)
 """Settings that only Python can give."""
@@ -65,6 +65,9 @@ def _setting(keys: Keys, key: str, value: Any, settings: dict[str, Any]) -> None
 def _refuse(keys: Keys, key: str, options: list[str], method: str, known: bool) -> None:
     if key in NOT_IN_FILES:
         keys.refuse(key, "can be given in Python only")
+        return
+    if key == FORECAST:
+        keys.refuse(key, BY_NAME)
         return
     others = [one.name for one in METHODS.values() if key in one.options]
     if known and others:

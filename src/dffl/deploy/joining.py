@@ -54,8 +54,7 @@ def _in_the_plan(line: str, path: Path, name: str) -> str:
 
 def columns_of(description: Description) -> Agreement:
     """The columns of a site's rows, which must be those of all others."""
-    client = description.train[0]
-    return Agreement(tuple(client.feature_names or ()), tuple(client.cost_names or ()))
+    return Agreement.of(description.train[0])
 
 
 def require_columns(plan: Plan, description: Description) -> None:
@@ -111,7 +110,8 @@ class Checked:
         return {"site": self.name, "plan": self.plan.digest,
                 "rows": client.n, "inputs": client.x.shape[1], "dimension": client.c.shape[1],
                 "columns": columns_of(self.description).digest,
-                "features": list(client.feature_names or ()), "costs": list(self.description.costs)}  # fmt: skip
+                "features": list(client.feature_names or ()), "costs": list(self.description.costs),
+                "forecast": self.description.forecast or None}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ class Participant:
 
     def _offer(self) -> None:
         self._offered = time.monotonic()
-        names = Agreement(tuple(self.client.feature_names or ()), tuple(self.client.cost_names or ()))
+        names = Agreement.of(self.client)
         self._send(
             "join", protocol=PROTOCOL, dffl=dffl.__version__, carrier=carrier_version(), plan=self.plan.digest,
             columns=names.digest, rows=self.plan.min_rows if self._hides_itself else self.client.n,

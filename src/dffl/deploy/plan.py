@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -195,9 +195,12 @@ def _read_training(path: Path, made: dict[str, Any], problems: Problems) -> None
     if len(problems) > before:
         made["asked"], made["settings"] = None, None
         return
+    if found.forecast and made["inputs"] < made["dimension"]:
+        what = f"must be at least dimension ({made['dimension']}), as the forecast is among the inputs, found {made['inputs']}"
+        problems.add(f"{path}: federation.inputs: {what}")
     with problems.catching(f"{path}: training"):
         made["asked"], settings = request((found.method, found.options), found.settings)
-        made["settings"] = Settings.of(**settings)
+        made["settings"] = replace(Settings.of(**settings), forecast=bool(found.forecast))
         if made["settings"].engine == "processes":
             raise ValueError("engine must be vector or loop: a site holds one client, in one process")
         if made["settings"].hides is not None and (made["scalars"] or made["results"] or made["statistics"] != "own"):

@@ -94,6 +94,10 @@ def federated_jobs(run: Run, asked: Request) -> Jobs:
 def stand_in(names: Mapping[str, int], settings: Settings, features: int, dim: int) -> Run:
     """A run on made-up samples of the right shape: the coordinator, who has none, rehearses a method with it."""
     rows = {name: np.random.default_rng(0).normal(size=(count, features)) for name, count in names.items()}
-    clients = [Client(name, x, np.ones((len(x), dim)), Box(np.zeros(dim), np.ones(dim))) for name, x in rows.items()]
+    box = Box(np.zeros(dim), np.ones(dim))
+    clients = [
+        Client(name, x, np.ones((len(x), dim)), box, forecast=x[:, -dim:] if settings.forecast else None)
+        for name, x in rows.items()
+    ]
     drawn = replace(settings, split=DRAW, period=None)  # only the shapes matter, and those of a draw are certain
     return Run(Federation(clients), drawn)

@@ -15,7 +15,7 @@ from dffl.comparing import against, judge_starts
 from dffl.data.description import Description
 from dffl.fitting import Fit
 from dffl.jsonable import jsonable
-from dffl.own.training import BESIDE, reading, regrets_by_client, report_of
+from dffl.own.training import baselines, reading, regrets_by_client, report_of
 from dffl.report import require_page, write
 from dffl.training.keywords import MethodChoice
 
@@ -54,7 +54,7 @@ def compare(
         require_page(report)
     own: MethodChoice = (description.method, description.options)
     asked: list[MethodChoice] = [*(methods or []), *([] if description.method in (methods or []) else [own])]
-    asked += [name for name in BESIDE if name not in (methods or []) and name != description.method]
+    asked += [name for name in baselines(description) if name not in (methods or []) and name != description.method]
     fits: dict[str, Fit] = {}
     found = judge_starts(
         description.train, asked, test=description.test, starts=starts, progress=progress, keep=fits, **description.settings

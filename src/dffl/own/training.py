@@ -34,8 +34,9 @@ MORE_STARTS = "--starts 3 judges it"
 MORE_RUNS = "runs with three seeds in the plan would tell"
 """How a site does, which cannot train again alone."""
 THREE_RUNS = "Ask the coordinator for runs with three seeds"
-BESIDE = ("mean-cost", "ridge", "local", "local-tuned")
-"""What stands beside the method: the naive rows, and what a client does alone, trained once and with care."""
+BESIDE = ("mean-cost", "forecast", "ridge", "local", "local-tuned")
+"""Baselines shown next to the method: the naive rows, the forecast that clients bring, and what a client does alone, trained
+once and with care."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class TrainedModel:
         about = self.fit.about[ABOUT]
         return {
             "method": self.fit.method, "model": None if self.path is None else str(self.path), "starts": self.starts,
-            "clients": about["evaluation"], "notes": self.description.notes,
+            "clients": about["evaluation"], "notes": self.description.notes, "forecast": self.description.forecast or None,
         }  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def train(
     as it is, from one start.
     """
     wanted: MethodChoice = (description.method, description.options)
-    beside = [_capped(name, description) for name in BESIDE if name != description.method]
+    beside = [_capped(name, description) for name in baselines(description) if name != description.method]
     methods: list[MethodChoice] = [wanted, *beside] if given is None else beside
     first = int(description.settings.get("seed", 0))
     found: list[Start] = []
@@ -114,6 +115,11 @@ def train(
     about = _about(description, kept, table, starts) | {"report": report.as_json()}
     whole = replace(kept, about=kept.about | {ABOUT: about})
     return TrainedModel(whole, table, starts, description, more_starts=MORE_RUNS if given else MORE_STARTS)
+
+
+def baselines(description: Description) -> list[str]:
+    """The baselines of a federation: the forecast is one where clients bring it."""
+    return [name for name in BESIDE if name != "forecast" or description.train.has_forecast]
 
 
 def report_of(description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str) -> ReportData:

@@ -29,6 +29,14 @@ def in_cost_order(owner: str, found: dict[str, str], cost_names: Sequence[str], 
 
     Without a pattern for the cost columns it is the one that fits all of them: the same text before and behind each text.
     """
+    order = order_by(found, cost_names, costs)
+    if order is None:
+        raise ValueError(f"{owner}: {_difference(found, cost_names, costs)}")
+    return order
+
+
+def order_by(found: dict[str, str], cost_names: Sequence[str], costs: str | None) -> list[str] | None:
+    """As `in_cost_order`; None where the names do not match."""
     patterns = [costs] if costs is not None else _candidates(found, cost_names)
     for pattern in patterns:
         texts = [under_star(pattern, name) for name in cost_names]
@@ -36,18 +44,25 @@ def in_cost_order(owner: str, found: dict[str, str], cost_names: Sequence[str], 
             keys = texts if known is found else [_number(text) for text in texts]
             if None not in keys and set(keys) == set(known):
                 return [known[key] for key in keys if key is not None]
-    raise ValueError(f"{owner}: {_difference(found, cost_names, costs)}")
+    return None
 
 
 def contradiction(owner: str, variables: Sequence[str], cost_names: Sequence[str]) -> None:
     """Refuse a list of variables whose numbers say that they belong to the cost columns in another order."""
-    mine, theirs = ([_last_number(name) for name in names] for names in (variables, cost_names))
-    if None in mine or len(set(mine)) < len(mine) or sorted(map(str, mine)) != sorted(map(str, theirs)) or mine == theirs:
+    place = swapped(variables, cost_names)
+    if place is None:
         return
-    place = next(place for place, (one, two) in enumerate(zip(mine, theirs, strict=True)) if one != two)
     fix = "list the variables in the order of the cost columns, or use a pattern such as 'x_*'"
     pair = f"predicted pairs {variables[place]!r} with cost column {cost_names[place]!r}"
     raise ValueError(f"{owner}: {pair}, though the numbers in their names differ; {fix}")
+
+
+def swapped(names: Sequence[str], cost_names: Sequence[str]) -> int | None:
+    """The first place where a name has another number than the cost, if both lists have the same numbers in other orders."""
+    mine, theirs = ([_last_number(name) for name in some] for some in (names, cost_names))
+    if None in mine or len(set(mine)) < len(mine) or sorted(map(str, mine)) != sorted(map(str, theirs)) or mine == theirs:
+        return None
+    return next(place for place, (one, two) in enumerate(zip(mine, theirs, strict=True)) if one != two)
 
 
 def _last_number(name: str) -> str | None:

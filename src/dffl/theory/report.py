@@ -83,7 +83,7 @@ def bounds(
     risk.confidence_share(delta)
     if not isinstance(search, bool):
         require_whole("search", search, least=0)
-    made = Settings.of(**settings)
+    made = Settings.of(**settings).for_clients(federation)
     keep_compiled_programs()
     clients = scaled(federation, made)
     with Progress(progress) as bar:

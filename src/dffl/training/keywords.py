@@ -40,7 +40,6 @@ class SettingsKeywords(TypedDict, total=False):
     scale_features: bool
     scale_costs: bool
     pooled_units: bool
-    forecast: bool
     validation_fraction: float
     validation_blocks: bool
     split: str | None

@@ -76,7 +76,7 @@ class Run:
         checkpoint: Checkpoint | None = None,
         noise: NoiseSource | None = None,
     ):
-        settings = settled(federation, settings)
+        settings = settled(federation, settings.for_clients(federation))
         self.federation, self.settings = federation, settings
         self._secret = noise
         self.noise = noise or NoiseSource.public(settings.seed)
@@ -390,4 +390,6 @@ def _matched(federation: Federation, validation: Federation) -> Federation:
         mine, theirs = getattr(matched, field_name), getattr(federation, field_name)
         if mine != theirs:
             raise ValueError(f"validation: {field_name} must be {theirs}, as in the federation, found {mine}")
+    if matched.has_forecast != federation.has_forecast:
+        raise ValueError("validation: its clients must bring a forecast if those of the federation do, and only then")
     return matched

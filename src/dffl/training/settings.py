@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from dffl.checks import require_number, require_whole
+from dffl.federation import Federation
 from dffl.losses import Loss
 from dffl.named import nearest, plain, rebuilt
 from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
@@ -34,6 +35,11 @@ MOVED = {
     "finetune_refit": ("refit", "finetune"),
 }
 """Settings of version 0.1.0 that are now options of methods: the option's name, and a method that has it."""
+FORECAST = "forecast"
+BY_NAME = (
+    'forecast is not a setting, as it took the last columns of x by position; name the columns: forecast = "dnn_*" under '
+    '[federation] of a file, dffl.Client(..., forecast="dnn_*") in Python'
+)
 
 UNSAID: dict[str, tuple[Any, ...]] = {"split": (None, "draw"), "period": (None,)}
 """Settings that 0.2.0 did not have, and the values with which it trained: these are not in a digest, so that its checkpoints
@@ -87,7 +93,8 @@ class Settings:
     """One mean and scale of each feature and one scale of the costs for all clients, instead of each client's own. Every client
     sends its own to the server. It helps where all clients measure the same things in the same units."""
     forecast: bool = False
-    """The last d features are a forecast of the d costs that a client already has: the network learns what to add to it."""
+    """Whether the clients bring a forecast of their costs (`Client.forecast`), which the network learns to correct. A run takes
+    it from its clients; it is not given as a keyword."""
     validation_fraction: float = 0.2
     """The share of the samples that methods which choose something hold out."""
     validation_blocks: bool = False
@@ -130,8 +137,9 @@ class Settings:
         trainable(self.loss)
         if self.hides is not None:
             self.hides.check(self)
-        if not isinstance(self.relax, bool):
-            raise ValueError(f"relax must be True or False, found {self.relax!r:.80}")
+        for name in ("relax", FORECAST):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False, found {getattr(self, name)!r:.80}")
 
     def _check_period(self) -> None:
         if self.split == TIME:
@@ -162,13 +170,14 @@ class Settings:
 
     @classmethod
     def names(cls) -> list[str]:
-        return [field.name for field in fields(cls)]
+        """The settings that can be given."""
+        return [field.name for field in fields(cls) if field.name != FORECAST]
 
     def described(self) -> dict[str, Any]:
         """The settings as JSON has them, for saving; a user's own network by its name."""
         network = self.network
         named = None if network is None else getattr(network, "__qualname__", type(network).__name__)
-        return {name: plain(getattr(self, name)) for name in self.names()} | {"network": named}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)} | {"network": named}
 
     def digest(self) -> str:
         """A short text of all settings that change numbers."""
@@ -183,7 +192,15 @@ class Settings:
     @classmethod
     def read(cls, described: dict[str, Any], network: NetworkFactory | None) -> Settings:
         """The settings that `described` gave."""
-        return cls.of(**{name: rebuilt(value) for name, value in described.items()} | {"network": network})
+        values = {name: rebuilt(value) for name, value in described.items()} | {"network": network}
+        forecast = values.pop(FORECAST, False)
+        return replace(cls.of(**values), forecast=forecast)
+
+    def for_clients(self, federation: Federation) -> Settings:
+        """These settings for a run of these clients, which say whether there is a forecast."""
+        if self.forecast and not federation.has_forecast:
+            raise ValueError(BY_NAME)
+        return self if self.forecast == federation.has_forecast else replace(self, forecast=federation.has_forecast)
 
     @property
     def factory(self) -> NetworkFactory:
@@ -191,7 +208,7 @@ class Settings:
         if not self.forecast:
             return self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)))
         inner = self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)).silent())
-        return lambda key, p, d: Correction(inner(key, p - d, d), d)
+        return lambda key, p, d: Correction(inner(key, (p - d) or d, d), d)
 
     @property
     def hides(self) -> Privacy | None:
@@ -204,7 +221,9 @@ class Settings:
 
 
 def refuse_moved(name: str) -> None:
-    """Refuse a setting of version 0.1.0 that is now an option, and name its method."""
+    """Refuse a setting of version 0.1.0 that is now an option, and name its method; and the forecast of 0.2.0."""
+    if name == FORECAST:
+        raise ValueError(BY_NAME)
     if name in MOVED:
         option, method = MOVED[name]
         fix = f"dffl.fit(federation, {method!r}, {option}=...), or methods=[({method!r}, {{{option!r}: ...}})] to compare"

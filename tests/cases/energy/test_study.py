@@ -39,7 +39,7 @@ def test_two_studies_do_not_share_a_place(tmp_path, monkeypatch):
 def test_the_protocol_of_a_study_is_read_back_as_it_was(tmp_path):
     asked = Setup("2022-02-01", True, "total+own", 1, ("wind",), ("Z00",), 3, False, {"rounds": 2})
     assert Setup.of(study(panel_file(tmp_path), asked).protocol["protocol"]) == asked
-    assert asked.training(4) == {"rounds": 2, "seed": 4, "forecast": True, "validation_blocks": False}
+    assert asked.training(4) == {"rounds": 2, "seed": 4, "validation_blocks": False}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -56,7 +57,8 @@ def report_data(rows: pd.DataFrame, panel: Panel, setup: Setup, first_test: str,
             *panel.notes,
         ),
         curves=() if fit is None else curves({fit.method: fit}),
-        settings=settings_in_words(Settings.of(**settings)) | {"seed": ", ".join(map(str, seeds))},
+        settings=settings_in_words(replace(Settings.of(**settings), forecast=setup.lags))
+        | {"seed": ", ".join(map(str, seeds))},
         versions=versions(),
         command=typed(),
         made=date.today().isoformat(),

@@ -74,7 +74,7 @@ class Setup:
 
     def training(self, seed: int) -> dict[str, Any]:
         """The settings of a fit."""
-        return self.settings | {"seed": checked_seed(seed), "forecast": self.lags, "validation_blocks": self.blocked}
+        return self.settings | {"seed": checked_seed(seed), "validation_blocks": self.blocked}
 
 
 class Halves(NamedTuple):

@@ -43,9 +43,6 @@ def initial_network(settings: Settings, features: int, dim: int) -> Any:
     """The network that every client starts from."""
     seed = stream(settings.seed, Purpose.INITIALISE).integers(2**31)
     key = jax.random.key(int(seed))
-    if settings.forecast and features <= dim:
-        wanted = f"x must hold a forecast of the {dim} costs behind its other features"
-        raise ValueError(f"forecast: {wanted}, found {features} columns")
     network: Any = settings.factory(key, features, dim)
     try:
         shape = jax.eval_shape(network, jax.ShapeDtypeStruct((features,), jnp.float32)).shape

@@ -17,6 +17,7 @@ def mean_cost(run: Run) -> Outcome:
 def forecast(run: Run) -> Outcome:
     """The forecast that each client already has, as it is."""
     if not run.settings.forecast:
-        raise ValueError("method 'forecast' needs a forecast behind the features: pass forecast=True")
+        fix = "dffl.Client(..., forecast=...), or forecast under [federation]"
+        raise ValueError(f"method 'forecast' needs clients that bring a forecast: {fix}")
     given = ForecastPredictor(run.federation.dim)
     return Outcome([given] * len(run.federation), given)

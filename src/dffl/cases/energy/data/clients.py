@@ -16,7 +16,7 @@ from dffl.federation import Client, Federation
 from dffl.sets import TopK
 
 RECENT = tuple(f"recent_{hour}" for hour in range(HOURS))
-"""The features from past prices: a forecast of the 24 costs, after all other features (see `Settings.forecast`)."""
+"""The features from past prices: a forecast of the 24 costs (see `Client.forecast`)."""
 WARM_UP = 7
 """The days that start a zone's moving average, before its first sample."""
 FEWEST = 10
@@ -88,10 +88,12 @@ def federation(panel: Panel, sampling: Sampling | None = None, first: str | None
     sampling = sampling or Sampling()
     require_days(panel, sampling, first, last)
     costs, names, clients = panel.costs(sampling.cost), feature_names(panel.covariate_names, sampling), []
+    forecast = None if sampling.weight is None else RECENT
     for (zone, days), demand in zip(_sample_days(panel, sampling, first, last).items(), panel.demands, strict=True):
         own = costs[panel.rows(zone)]
         features = zone_features(panel, panel.rows(zone), own, sampling)
-        clients.append(Client(zone, features[days], own[days], TopK(HOURS, float(demand)), feature_names=names))
+        s = TopK(HOURS, float(demand))
+        clients.append(Client(zone, features[days], own[days], s, feature_names=names, forecast=forecast))
     return Federation(clients)
 
 
