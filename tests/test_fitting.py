@@ -134,7 +134,8 @@ def test_history_has_a_row_a_round_and_client(fitted: dffl.Fit) -> None:
 
 def test_the_clip_shows_in_the_history_and_bounds_predictions() -> None:
     fed = dffl.Federation([client("a", dffl.TopK(5, 2), n=40)])
-    fit = dffl.fit(fed, "local", rounds=5, tau=0.05)
+    with pytest.warns(UserWarning, match=r"clipped at norm tau \(client 'a': 100%\): try a larger tau"):
+        fit = dffl.fit(fed, "local", rounds=5, tau=0.05)
     assert fit.history["clipped"].iloc[-1] > 0.5
     scaled = fit.predict("a", fed[0].x) / np.abs(fed[0].c).mean()
     assert np.linalg.norm(scaled, axis=1).max() <= 0.05 * (1 + 1e-6)

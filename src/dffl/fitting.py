@@ -18,7 +18,7 @@ from dffl.cache import keep_compiled_programs
 from dffl.feature_range import normalisers, require_within_reach
 from dffl.federation import Client, Federation, column_names, limits_met
 from dffl.forecasts import table_in_order
-from dffl.judging import judged, predicted, regrets_at_each, regrets_under
+from dffl.judging import clipped_shares, judged, predicted, regrets_at_each, regrets_under
 from dffl.losses import Loss
 from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
@@ -39,6 +39,8 @@ from dffl.training.unit_prior import UnitPrior
 DEFAULT_METHOD = "crossfit"
 """What the measurements recommend: see docs/leaderboard.md."""
 
+CLIPPED = 0.05
+"""The share of a client's training predictions at the clip above which a fit warns."""
 PRIVACY = "privacy"
 """Where a fit's `about` says what it released."""
 
@@ -424,7 +426,7 @@ def running(
             settings = given.for_clients(federation)
             if checkpoint is not None:
                 path = Path(checkpoint) if number == 0 else Path(f"{checkpoint}-{number + 1}")
-                saved.append(Checkpoint(path, run_fingerprint(federation, validation, settings)))
+                saved.append(Checkpoint(path, run_fingerprint(federation, validation, settings.at(federation.dim))))
             run = stack.enter_context(Run(federation, settings, validation, bar, saved[-1] if saved else None))
             rehearsal = run.rehearse(asked)
             work += rehearsal.work
@@ -468,7 +470,9 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
         if held is not None:
             choices["out_of_fold_regret"] = float(held["regret"].mean())
         members[client.name] = Member(client.name, client.n, client.set, client.maximize, predictor, choices, held)
-    federation = run.federation
+    federation, history = run.federation, run.history.frame(only=jobs)
+    if (history["clipped"] > 0).any():  # else no output was ever clipped, and nothing has to be computed
+        _warn_of_clip(federation, outcome.predictors)
     return Fit(
         method=name,
         options=dict(asked.options),
@@ -479,10 +483,20 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
         dim=federation.dim,
         members=members,
         shared=outcome.shared,
-        history=run.history.frame(only=jobs),
+        history=history,
         effort=_effort(run, jobs),
         about={} if (spending := run.spending(jobs)) is None else {PRIVACY: spending.as_json()},
     )
+
+
+def _warn_of_clip(federation: Federation, predictors: Sequence[Predictor]) -> None:
+    """Warn of clients whose model is clipped at many of its own training samples: it cannot say what it has learnt."""
+    shares = clipped_shares(predictors, [client.x for client in federation], federation.dim)
+    named = [f"client {name!r}: {share:.0%}" for name, share in zip(federation.names, shares, strict=True) if share > CLIPPED]
+    if named:
+        more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
+        fix = "try a larger tau; with scale_costs=False, its unit is that of the costs"
+        warnings.warn(f"training predictions are clipped at norm tau ({'; '.join(named[:5])}{more}): {fix}", stacklevel=3)
 
 
 def _effort(run: Run, jobs: Sequence[str]) -> dict[str, float]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dffl.batched import in_parts, predict_each, regret_each
 from dffl.federation import Client, optima
-from dffl.predictor import Predictor
+from dffl.predictor import NetworkPredictor, Predictor
 from dffl.sets._errors import host_errors
 
 
@@ -20,6 +20,26 @@ def predicted(predictor: Predictor, x: np.ndarray, dim: int | None = None) -> np
     with jax.enable_x64(True):
         wide = jax.eval_shape(predictor, rows).shape[-1] if dim is None else dim
     return predict_each([predictor], [rows], wide)[0].reshape(*x.shape[:-1], wide)
+
+
+def clipped_shares(predictors: Sequence[Predictor], features: Sequence[np.ndarray], dim: int) -> list[float]:
+    """For each predictor the share of its networks' outputs at raw features (n, p) that are clipped at norm tau."""
+    networks = [_networks(predictor) for predictor in predictors]
+    flat = [network for own in networks for network in own]
+    rows = [x for own, x in zip(networks, features, strict=True) for _ in own]
+    at_clip = []
+    for part in in_parts([len(x) * dim for x in rows]):
+        for network, costs in zip(flat[part], predict_each(flat[part], rows[part], dim), strict=True):
+            norms = np.linalg.norm(costs, axis=-1) / float(network.normaliser.c_scale)
+            at_clip.append(float(np.mean(norms >= float(network.tau) * (1 - 1e-9))))
+    shares = iter(at_clip)
+    return [float(np.mean([next(shares) for _ in own])) if own else 0.0 for own in networks]
+
+
+def _networks(predictor: Predictor) -> list[NetworkPredictor]:
+    """The networks inside a predictor, each with its units and its clip."""
+    leaves: list[Any] = jax.tree.leaves(predictor, is_leaf=lambda node: isinstance(node, NetworkPredictor))
+    return [leaf for leaf in leaves if isinstance(leaf, NetworkPredictor)]
 
 
 def regrets_at(client: Client, costs: Any) -> np.ndarray:

@@ -7,7 +7,6 @@ answer in scaled costs; the predictor translates on both sides.
 from __future__ import annotations
 
 import itertools
-import re
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 from jax import Array
 
 from dffl.named import register
+from dffl.networks import precise_outputs, takes_key
 
 NetworkFactory = Callable[[Array, int, int], eqx.Module]
 """Builds a network from a random key, the number of features p and the number of costs d."""
@@ -112,9 +112,11 @@ class Correction(eqx.Module):
     def __init__(self, network: eqx.Module, costs: int):
         self.network, self.gain, self.costs = network, jnp.ones(()), costs
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Array, key: Array | None = None) -> Array:
         network: Any = self.network
-        return self.gain * x[-self.costs :] + network(x[: -self.costs] if x.size > self.costs else x)
+        others = x[: -self.costs] if x.size > self.costs else x
+        added = network(others, key=key) if key is not None and takes_key(network) else network(others)
+        return self.gain * x[-self.costs :] + added
 
 
 def clip_norm(y: Array, tau: Any) -> tuple[Array, Array]:
@@ -145,8 +147,7 @@ class NetworkPredictor(Predictor):
 
     def __call__(self, x: Array) -> Array:
         z = self.normaliser.features(x)
-        network: Any = self.network
-        y = jax.vmap(network)(z.reshape(-1, z.shape[-1]))
+        y = precise_outputs(self.network, z.reshape(-1, z.shape[-1]))
         return clip_norm(y, self.tau)[0].reshape(*z.shape[:-1], -1) * self.normaliser.c_scale
 
 
@@ -196,6 +197,8 @@ class Template:
 
     def __init__(self, network: eqx.Module):
         arrays, self._rest = eqx.partition(network, eqx.is_inexact_array)
+        if not jax.tree.leaves(arrays) or any(jnp.iscomplexobj(array) for array in jax.tree.leaves(arrays)):
+            raise ValueError("network must be an Equinox module with arrays of real numbers to train")
         paths, self._treedef = jax.tree_util.tree_flatten_with_path(arrays)
         self.names = tuple(".".join(_step(step) for step in path) for path, _ in paths)
         """The network's arrays, such as ``weights.0``, in the order of the vector."""
@@ -231,12 +234,15 @@ class Template:
         return eqx.combine(jax.tree.unflatten(self._treedef, arrays), self._rest)
 
     def layers(self, wanted: str | Sequence[str]) -> Layers:
-        """The numbers of some arrays: names or patterns such as ``weights.1`` or ``*.1``; ``last`` is the last layer."""
+        """The numbers of some arrays: names or patterns such as ``weights.1``, ``*.1`` or ``head.*``.
+
+        ``last`` is the layer that the network declares last.
+        """
         patterns = (wanted,) if isinstance(wanted, str) else tuple(wanted)
         found = [name for name in self.names if any(fnmatchcase(name, one) for one in patterns)]
         if patterns == ("last",):
-            numbered = {name: int(n[-1]) for name in self.names if (n := re.findall(r"(?:^|\.)(\d+)(?=\.|$)", name))}
-            found = [name for name, number in numbered.items() if number == max(numbered.values())]
+            layers = {name: layer for name in self.names if (layer := _layer(name))}
+            found = [name for name, layer in layers.items() if layer == list(layers.values())[-1]]
         if not found:
             raise ValueError(f"{wanted!r} names no layer of the network (it has {', '.join(self.names)})")
         sizes = np.diff([0, *self._ends])
@@ -267,6 +273,12 @@ class Layers:
     def others(self) -> Layers:
         """All the other numbers."""
         return Layers(tuple(f"not {name}" for name in self.names), np.packbits(~self.mask).tobytes(), self._size)
+
+
+def _layer(name: str) -> tuple[str, ...]:
+    """The layer that an array belongs to: ``head`` for ``head.weight``, 1 for ``weights.1``; none for an array by itself."""
+    *above, last = name.split(".")
+    return (*above[:-1], last) if last.isdigit() else tuple(above)
 
 
 def _step(step: Any) -> str:

@@ -41,6 +41,7 @@ class Purpose(IntEnum):
     SERVER_NOISE = 19
     SAMPLE_NOISE = 20
     LIE = 21
+    NETWORK = 22
 
 
 def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> np.random.Generator:

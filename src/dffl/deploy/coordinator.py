@@ -48,7 +48,7 @@ class Coordinator(Reception):
     def train(self, folder: Path) -> RunState:
         """Hold a run from where its folder says it is, to its end."""
         path = self._path = folder / "state.dffl"
-        run = self.run = RunState.read(path) if path.exists() else RunState.new(self.plan.digest)
+        run = self.run = RunState.read(path) if path.exists() else RunState.new(self.plan.digest, self.plan.tau)
         if run.plan != self.plan.digest:
             self.run = None
             raise ValueError(f"{folder}: belongs to another plan; begin a new run, or put the plan back as it was")

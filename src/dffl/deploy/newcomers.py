@@ -37,6 +37,7 @@ def shared_fit(folder: Path) -> Fit:
     state = RunState.read(run / "state.dffl")
     if state.plan != plan.digest:
         raise ValueError(f"{run}: belongs to another plan than {folder / 'plan.toml'}; put that plan back")
+    plan = replace(plan, settings=replace(plan.settings, tau=state.tau))  # as it was trained
     shared = _shared(plan, state)
     if shared is None:
         raise ValueError(

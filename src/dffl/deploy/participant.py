@@ -14,6 +14,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -242,8 +243,8 @@ class Participant:
 
     def _begun(self, run: str) -> SiteRun:
         """The site's side of a run, from where its own disk says it is."""
-        self.state.begin(run, self.plan.digest)
-        made = self._run = SiteRun(self.client, self.plan.settings, len(self.plan.sites), self.state.noise())
+        settings = replace(self.plan.settings, tau=self.state.begin(run, self.plan.digest, self.plan.tau))
+        made = self._run = SiteRun(self.client, settings, len(self.plan.sites), self.state.noise())
         made.use_units(self.state.units())
         self._jobs = federated_jobs(made, self.plan.asked)
         for place, name in enumerate(self._jobs):

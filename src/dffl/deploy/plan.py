@@ -90,6 +90,11 @@ class Plan:
         return self.most_megabytes * 2**20
 
     @property
+    def tau(self) -> float:
+        """The norm at which predictions are clipped."""
+        return self.settings.clip(self.dimension)
+
+    @property
     def pools(self) -> bool:
         """Sites send their means and scales."""
         return self.statistics == "pooled"
@@ -200,7 +205,7 @@ def _read_training(path: Path, made: dict[str, Any], problems: Problems) -> None
         problems.add(f"{path}: federation.inputs: {what}")
     with problems.catching(f"{path}: training"):
         made["asked"], settings = request((found.method, found.options), found.settings)
-        made["settings"] = replace(Settings.of(**settings), forecast=bool(found.forecast))
+        made["settings"] = replace(Settings.of(**settings), forecast=bool(found.forecast)).at(made["dimension"])
         if made["settings"].engine == "processes":
             raise ValueError("engine must be vector or loop: a site holds one client, in one process")
         if made["settings"].hides is not None and (made["scalars"] or made["results"] or made["statistics"] != "own"):

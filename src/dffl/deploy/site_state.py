@@ -19,6 +19,7 @@ from dffl.files import write_text, write_whole
 from dffl.predictor import Normaliser
 from dffl.randomness import NoiseSource
 from dffl.training.engines.base import Fields
+from dffl.training.settings import TAU
 from dffl.training.trainers.federated import ServerState
 
 FORMAT = "dffl-site-1"
@@ -65,8 +66,12 @@ class SiteState:
     def _done(folder: Path) -> Path:
         return folder / "done"
 
-    def begin(self, run: str, plan: str) -> None:
-        """Go on with a run; what an earlier run kept is removed."""
+    def begin(self, run: str, plan: str, tau: float = TAU) -> float:
+        """Go on with a run; what an earlier run kept is removed.
+
+        It returns the norm at which the run clips predictions: ``tau`` for a new run. Folders of version 0.2.0, which always
+        clipped at 20, do not name it.
+        """
         if not RUN_NAME.fullmatch(run):  # the coordinator's word, which must not lead to another folder
             raise ValueError(f"the coordinator named a run {run!r:.60}, as no coordinator of dffl does; nothing was written")
         mine = self.folder / run
@@ -74,8 +79,12 @@ class SiteState:
             if other != mine and other.is_dir():
                 shutil.rmtree(other)
         mine.mkdir(mode=0o700, parents=True, exist_ok=True)
+        named = mine / "tau.txt"
+        if not (mine / "plan.txt").exists():
+            write_text(named, repr(tau))
         write_text(mine / "plan.txt", plan)
         self.run = run
+        return float(named.read_text()) if named.exists() else TAU
 
     def noise(self) -> NoiseSource:
         """The site's own source of noise: its secret stays here, so that nobody can take the noise away again."""

@@ -15,6 +15,7 @@ from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.files import write_text, write_whole
 from dffl.predictor import Normaliser
 from dffl.training.engines.processes import UNIT_FIELDS
+from dffl.training.settings import TAU
 from dffl.training.trainers.federated import ServerState
 
 FORMAT = "dffl-run-1"
@@ -40,15 +41,18 @@ class RunState:
     """For each site that has been there its numbers of samples: they weigh its updates, and must not change in a run."""
     units: dict[str, Normaliser] = field(default_factory=dict)
     """The units of all sites together, once they are pooled."""
+    tau: float = TAU
+    """The norm at which the run clips predictions. Files of version 0.2.0, which always clipped at 20, do not name it."""
 
     @classmethod
-    def new(cls, plan: str) -> RunState:
-        return cls(uuid.uuid4().hex[:12], plan)
+    def new(cls, plan: str, tau: float = TAU) -> RunState:
+        return cls(uuid.uuid4().hex[:12], plan, tau=tau)
 
     def write(self, path: Path) -> None:
         """Write it whole or not at all."""
         about = {"format": FORMAT, "run": self.run, "plan": self.plan, "job": self.job, "columns": self.columns,
-                 "counts": self.counts, "under_way": self.state is not None, "finals": len(self.finals)}  # fmt: skip
+                 "counts": self.counts, "under_way": self.state is not None,
+                 "finals": len(self.finals), "tau": self.tau}  # fmt: skip
         members = {"about.json": json.dumps(about).encode()}
         states = [*self.finals, *([self.state] if self.state is not None else [])]
         for place, state in enumerate(states):
@@ -71,7 +75,10 @@ class RunState:
             states = [deep(arrays[str(place)]) for place in range(about["finals"] + about["under_way"])]
             under_way = states.pop() if about["under_way"] else None
             units = {part: Normaliser(**own) for part, own in deep_units(arrays.get("units", {})).items()}
-            return cls(about["run"], about["plan"], about["job"], under_way, states, about["columns"], about["counts"], units)
+            tau = float(about.get("tau", TAU))
+            return cls(
+                about["run"], about["plan"], about["job"], under_way, states, about["columns"], about["counts"], units, tau
+            )
         except Exception as error:  # a file that was edited can break anything that is built from it
             raise ValueError(f"{path}: cannot be read as the state of a run ({in_one_line(error)})") from None
 

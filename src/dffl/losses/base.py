@@ -20,12 +20,15 @@ class Rows(NamedTuple):
     w_star: Array
     smoothing: Array | None = None
     """The client's own smoothing, one number, for losses that smooth; else None."""
+    present: Array | None = None
+    """(n,) 1 for a sample, and 0 for a row that only fills up the batch and repeats a sample; None: all are samples."""
 
     @classmethod
-    def cut(cls, table: Array, features: int, dim: int, smoothing: Array | None = None) -> Rows:
+    def cut(cls, table: Array, features: int, dim: int, smoothing: Array | None = None, present: Array | None = None) -> Rows:
         """The columns of rows that hold x, c and w* side by side, the last two in places of equal width, at least ``dim``."""
         second = features + (table.shape[-1] - features) // 2
-        return cls(table[..., :features], table[..., features : features + dim], table[..., second : second + dim], smoothing)
+        c, w_star = table[..., features : features + dim], table[..., second : second + dim]
+        return cls(table[..., :features], c, w_star, smoothing, present)
 
     def completed(self, predicted: Array) -> Array:
         """Predicted costs with the known costs of the rows behind them, where there are some."""

@@ -47,7 +47,7 @@ def _context(data: ReportData) -> dict[str, Any]:
     """What the template needs besides the data."""
     found, charts = standings(data), all_charts(data)
     words = [one.word for one in found]
-    usual = settings_in_words(Settings())
+    usual = settings_in_words(Settings().at(1))
     return {
         "data": data,
         "verdict": verdict(data),

@@ -33,7 +33,7 @@ SEARCH_SAMPLES = 32
 def _form(settings: Settings, features: int, dim: int) -> tuple[NetworkForm, Any]:
     network: Any = settings.factory(jax.random.key(settings.seed), features, dim)
     template = Template(network)
-    return NetworkForm(template, settings.tau), template.vector(network)
+    return NetworkForm(template, settings.clip(dim)), template.vector(network)
 
 
 # Rademacher complexity

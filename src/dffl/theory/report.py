@@ -83,20 +83,21 @@ def bounds(
     risk.confidence_share(delta)
     if not isinstance(search, bool):
         require_whole("search", search, least=0)
-    made = Settings.of(**settings).for_clients(federation)
+    made = Settings.of(**settings).for_clients(federation).at(federation.dim)
     keep_compiled_programs()
     clients = scaled(federation, made)
     with Progress(progress) as bar:
         bar.expect(2.0 + (2 * len(clients) if search else 0))
-        common = common_points(clients, made.tau)
+        tau = made.clip(federation.dim)
+        common = common_points(clients, tau)
         pairs = pairwise(clients, common)
         bar.advance(1, "pairs")
-        upper = discrepancy.by_proposition(clients, common, clients.reach(made.tau))
+        upper = discrepancy.by_proposition(clients, common, clients.reach(tau))
         bar.advance(1, "pairs")
         found = _searched(clients, made, ascent.STEPS if search is True else search, bar) if search else None
-    table = _table(clients, made, delta, upper, found)
+    table = _table(clients, tau, delta, upper, found)
     table.insert(3, "to_mixture", to_mixture(pairs, clients))
-    return Bounds(pairs, table, clients.exact, delta, made.tau, clients.hulls)
+    return Bounds(pairs, table, clients.exact, delta, tau, clients.hulls)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +121,8 @@ def _searched(clients: Scaled, settings: Settings, steps: int, bar: Progress) ->
     return _Search(own, pooled, gaps)
 
 
-def _table(clients: Scaled, settings: Settings, delta: float, proposition: np.ndarray, found: _Search | None) -> pd.DataFrame:
-    tau, m, dim = clients.reach(settings.tau), len(clients), clients.dim
+def _table(clients: Scaled, clip: float, delta: float, proposition: np.ndarray, found: _Search | None) -> pd.DataFrame:
+    tau, m, dim = clients.reach(clip), len(clients), clients.dim
     shares, total = clients.shares, sum(client.n for client in clients)
     norms = [float(client.norms(client.c).max()) for client in clients]
     largest = np.array([risk.loss_bound(one.diameter, size, tau) for one, size in zip(clients, norms, strict=True)])

@@ -23,6 +23,7 @@ import numpy as np
 from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.federation import Federation
 from dffl.files import write_whole
+from dffl.networks import draws, quiet
 from dffl.training.settings import Settings
 
 Arrays = dict[str, np.ndarray]
@@ -148,10 +149,14 @@ def _computation(settings: Settings, features: int, dim: int) -> str:
     """What a network of one's own computes: two that a function made share its name."""
     if settings.network is None:
         return ""
-    network = settings.factory(jax.random.key(0), features, dim)
-    arrays, rest = eqx.partition(network, eqx.is_array)
-    traced = jax.make_jaxpr(lambda own, x: eqx.combine(own, rest)(x))(arrays, np.zeros(features))
-    return re.sub(r"0x[0-9a-f]+", "", str(traced))
+    network, x = settings.factory(jax.random.key(0), features, dim), np.zeros(features)
+    arrays, rest = eqx.partition(quiet(network), eqx.is_array)
+    traced = str(jax.make_jaxpr(lambda own, x: eqx.combine(own, rest)(x))(arrays, x))
+    if draws(network, x):  # what training computes is something else then
+        arrays, rest = eqx.partition(network, eqx.is_array)
+        called: Any = lambda own, x, key: eqx.combine(own, rest)(x, key=key)  # noqa: E731
+        traced += str(jax.make_jaxpr(called)(arrays, x, jax.random.key(0)))
+    return re.sub(r"0x[0-9a-f]+", "", traced)
 
 
 def run_fingerprint(federation: Federation, validation: Federation | None, settings: Settings) -> str:

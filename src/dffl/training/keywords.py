@@ -34,7 +34,7 @@ class SettingsKeywords(TypedDict, total=False):
     learning_rate: float
     schedule: Schedule | str
     gradient_clip: float
-    tau: float
+    tau: float | None
     hidden: int
     network: NetworkFactory | None
     scale_features: bool

@@ -76,7 +76,7 @@ class Run:
         checkpoint: Checkpoint | None = None,
         noise: NoiseSource | None = None,
     ):
-        settings = settled(federation, settings.for_clients(federation))
+        settings = settled(federation, settings.for_clients(federation)).at(federation.dim)
         self.federation, self.settings = federation, settings
         self._secret = noise
         self.noise = noise or NoiseSource.public(settings.seed)
@@ -321,7 +321,7 @@ class Run:
         template = engine.template
         with precision(self.settings):
             network = template.assemble([jnp.asarray(array) for array in template.cut(np.asarray(vector))])
-        return NetworkPredictor(network, unit, np.asarray(self.settings.tau))
+        return NetworkPredictor(network, unit, np.asarray(self.settings.clip(self.federation.dim)))
 
 
 class Rehearsal:

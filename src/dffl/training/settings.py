@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -29,6 +30,8 @@ NAMED_SETTINGS: dict[str, Any] = {
     "loss": Loss, "aggregate": Aggregator, "optimiser": Optimiser, "schedule": Schedule, "privacy": Privacy,
 }  # fmt: skip
 """Settings that are named values."""
+TAU, TAU_COSTS = 20.0, 50
+"""Predictions are clipped at this norm, for up to this number of costs."""
 MOVED = {
     "lambda_step": ("lambda_step", "interp-spo"),
     "finetune_epochs": ("epochs", "finetune"),
@@ -79,8 +82,8 @@ class Settings:
     """How the step size changes over the rounds of a federated training: constant, cosine, linear or an object."""
     gradient_clip: float = 1.0
     """The largest norm of a client's gradient."""
-    tau: float = 20.0
-    """The norm at which predictions are clipped, in scaled units."""
+    tau: float | None = None
+    """The norm at which predictions are clipped, in scaled units; None: 20 max(1, sqrt(d / 50)) for d costs."""
     hidden: int = 64
     """The width of the network's hidden layer."""
     network: NetworkFactory | None = None
@@ -120,7 +123,8 @@ class Settings:
         for name, largest in LARGEST.items():
             require_whole(name, getattr(self, name), least=1, most=largest)
         for name in ("learning_rate", "gradient_clip", "tau"):
-            require_number(name, getattr(self, name), 0.0, np.inf, "> 0 and finite")
+            if name != "tau" or self.tau is not None:
+                require_number(name, getattr(self, name), 0.0, np.inf, "> 0 and finite")
         require_number("client_fraction", self.client_fraction, 0.0, 1.0, "in (0, 1]", closed=True)
         require_number("validation_fraction", self.validation_fraction, 0.0, 1.0, "in (0, 1)")
         if self.split is not None and self.split not in RULES:
@@ -201,6 +205,20 @@ class Settings:
         if self.forecast and not federation.has_forecast:
             raise ValueError(BY_NAME)
         return self if self.forecast == federation.has_forecast else replace(self, forecast=federation.has_forecast)
+
+    def at(self, dim: int) -> Settings:
+        """These settings for a federation of ``dim`` costs: with the clip that belongs to that number, unless one was given.
+
+        Runs, saved fits and checkpoints have it as a number, so that it stays what it was in training.
+        """
+        return self if self.tau is not None else replace(self, tau=self.clip(dim))
+
+    def clip(self, dim: int) -> float:
+        """The norm at which predictions of ``dim`` costs are clipped.
+
+        Costs have a mean size of 1 in scaled units, hence a norm of about sqrt(d): the clip must grow as that does.
+        """
+        return TAU * max(1.0, math.sqrt(dim / TAU_COSTS)) if self.tau is None else self.tau
 
     @property
     def factory(self) -> NetworkFactory:

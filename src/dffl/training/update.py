@@ -20,6 +20,7 @@ from jax import Array, lax
 
 from dffl.losses import Loss, Rows
 from dffl.losses.spo_plus import SPOPlus
+from dffl.networks import outputs
 from dffl.predictor import Layers, Template, clip_norm
 from dffl.sets import FeasibleSet
 from dffl.shapes import round_up
@@ -42,10 +43,15 @@ class NetworkForm:
 
     template: Template
     tau: float
+    random: bool = False
+    """The network asks for random keys in training, as one with dropout does."""
 
-    def forward(self, network: Any, x: Array) -> tuple[Array, Array]:
-        """Scaled predictions for rows of standardised features, and their norms before the clip."""
-        return clip_norm(jax.vmap(network)(x), self.tau)
+    def forward(self, network: Any, x: Array, key: Array | None = None) -> tuple[Array, Array]:
+        """Scaled predictions for rows of standardised features, and their norms before the clip.
+
+        With a ``key`` as in training, where the network draws; else as it predicts.
+        """
+        return clip_norm(outputs(network, x, key), self.tau)
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,8 @@ class ClientSide(NamedTuple):
     """How much a loss that smooths does so."""
     noise: Numbers | None = None
     """(steps at most, numbers) standard normal numbers, where the recipe protects samples."""
+    draws: Numbers | None = None
+    """(steps at most, 2) words that a network with dropout draws from."""
 
 
 class Shared(NamedTuple):
@@ -107,6 +115,13 @@ class Shared(NamedTuple):
     table: Numbers
     steps: Numbers
     """How many of the minibatches to take."""
+
+
+class StepKeys(NamedTuple):
+    """The random keys of one step: of a random loss, and of a network with dropout."""
+
+    loss: Array | None
+    network: Array | None
 
 
 class Updated(NamedTuple):
@@ -123,30 +138,30 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
     transformation, template, rate = recipe.transformation, recipe.form.template, mine.rate
     assert rate is not None, "training needs a rate"
 
-    def batch_loss(arrays: list[Array], index: Array, key: Array | None) -> tuple[Array, Diagnostics]:
-        rows = Rows.cut(shared.table[_filled(index)], recipe.features, mine.set.dim, mine.smoothing)
+    def batch_loss(arrays: list[Array], index: Array, keys: StepKeys) -> tuple[Array, Diagnostics]:
         present = (index >= 0).astype(vector.dtype)
-        predicted, norm = recipe.form.forward(template.assemble(arrays), rows.x)
+        rows = Rows.cut(shared.table[_filled(index)], recipe.features, mine.set.dim, mine.smoothing, present)
+        predicted, norm = recipe.form.forward(template.assemble(arrays), rows.x, keys.network)
         share = present / jnp.maximum(jnp.sum(present), 1)
-        losses = each_row(recipe.loss, rows.completed(mine.sign * predicted), rows, mine.set, key)
+        losses = each_row(recipe.loss, rows.completed(mine.sign * predicted), rows, mine.set, keys.loss)
         loss = jnp.sum(losses * share)
         return loss, Diagnostics(loss, jnp.sum((norm > recipe.form.tau) * share), jnp.sum(norm * share))
 
-    def plain(vector: Array, i: Array, key: Array | None) -> tuple[Array, Diagnostics]:
-        arrays, seen = jax.grad(batch_loss, has_aux=True)(template.cut(vector), mine.batches[i], key)
+    def plain(vector: Array, i: Array, keys: StepKeys) -> tuple[Array, Diagnostics]:
+        arrays, seen = jax.grad(batch_loss, has_aux=True)(template.cut(vector), mine.batches[i], keys)
         return template.join(arrays), seen
 
-    def hidden(vector: Array, i: Array, key: Array | None) -> tuple[Array, Diagnostics]:
+    def hidden(vector: Array, i: Array, keys: StepKeys) -> tuple[Array, Diagnostics]:
         assert recipe.protects is not None
         assert mine.noise is not None, "protection needs noise"
         index, arrays = mine.batches[i], template.cut(vector)
-        keys = None if key is None else jax.random.split(key, len(index))
+        each = jax.tree.map(lambda key: jax.random.split(key, len(index)), keys)
 
-        def of_one(row: Array, key: Array | None) -> tuple[Array, Diagnostics]:
-            found, seen = jax.grad(batch_loss, has_aux=True)(arrays, row[None], key)
+        def of_one(row: Array, keys: StepKeys) -> tuple[Array, Diagnostics]:
+            found, seen = jax.grad(batch_loss, has_aux=True)(arrays, row[None], keys)
             return template.join(found), seen
 
-        gradients, seen = jax.vmap(of_one)(_filled(index), keys)
+        gradients, seen = jax.vmap(of_one)(_filled(index), each)
         present = (index >= 0).astype(vector.dtype)
         share = present / jnp.maximum(jnp.sum(present), 1)
         gradient = hidden_mean(recipe.protects, gradients, present, mine.noise[i])
@@ -154,8 +169,11 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
 
     def step(i: Array, carry: Any) -> Any:
         vector, state, total, gradients = carry
-        key = None if mine.key is None else jax.random.fold_in(jax.random.wrap_key_data(mine.key), i)
-        gradient, seen = hidden(vector, i, key) if recipe.protects is not None else plain(vector, i, key)
+        keys = StepKeys(
+            None if mine.key is None else jax.random.fold_in(jax.random.wrap_key_data(mine.key), i),
+            None if mine.draws is None else jax.random.wrap_key_data(mine.draws[i]),
+        )
+        gradient, seen = hidden(vector, i, keys) if recipe.protects is not None else plain(vector, i, keys)
         gradients = None if gradients is None else gradients + gradient
         updates, state = transformation.update(_directed(recipe, mine, vector, gradient), state, vector)
         # An optimiser may move numbers that have no gradient, as weight decay does.
@@ -208,9 +226,9 @@ def candidate_losses(
     ``vectors`` (models, size), ``mixing`` (candidates, models); ``mine.batches`` is one batch of the rows that judge.
     """
     index = mine.batches[0]
-    rows = Rows.cut(table[_filled(index)], recipe.features, mine.set.dim, mine.smoothing)
-    share = (index >= 0).astype(vectors.dtype)
-    share = share / jnp.maximum(jnp.sum(share), 1)
+    present = (index >= 0).astype(vectors.dtype)
+    rows = Rows.cut(table[_filled(index)], recipe.features, mine.set.dim, mine.smoothing, present)
+    share = present / jnp.maximum(jnp.sum(present), 1)
     outputs = jnp.stack([recipe.form.forward(recipe.form.template.network(v), rows.x)[0] for v in vectors])
 
     def judged(weights: Array) -> list[Array]:

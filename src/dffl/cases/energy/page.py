@@ -57,7 +57,7 @@ def report_data(rows: pd.DataFrame, panel: Panel, setup: Setup, first_test: str,
             *panel.notes,
         ),
         curves=() if fit is None else curves({fit.method: fit}),
-        settings=settings_in_words(replace(Settings.of(**settings), forecast=setup.lags))
+        settings=settings_in_words(replace(Settings.of(**settings), forecast=setup.lags).at(HOURS))
         | {"seed": ", ".join(map(str, seeds))},
         versions=versions(),
         command=typed(),

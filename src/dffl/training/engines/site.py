@@ -155,6 +155,7 @@ class Site:
                 correction=None if correction is None else self._each(correction),
                 rate=self._numbers(rate),
                 smoothing=self._smoothings([used.loss], smoothing),
+                draws=self._draws(first + begin, count, purpose) if used.form.random else None,
                 noise=None if used.protects is None else self._noises(used, current, first + begin, count, purpose, rate),
             )
             shared = Shared(self._layout.table, np.int32(count * self._batches[0].steps))
@@ -263,6 +264,17 @@ class Site:
     def _keys(self, first: int) -> np.ndarray:
         words = [stream(self.settings.seed, Purpose.LOSS, own.name, first).integers(2**32, size=2) for own in self._batches]
         return self._padded(np.array(words, np.uint32))
+
+    def _draws(self, first: int, count: int, purpose: Purpose) -> np.ndarray:
+        """Two words for each client and step, for a network with dropout: they follow from the epoch and the minibatch."""
+        steps = self._batches[0].steps
+        out = np.zeros((len(self), round_up(max(self.settings.local_epochs * steps, 8), bits=0), 2), np.uint32)
+        for place, own in enumerate(self._batches):
+            for epoch in range(count):
+                counter = first + epoch + (int(purpose) << 44)  # there are at most 10**12 epochs
+                words = stream(self.settings.seed, Purpose.NETWORK, own.name, counter).integers(2**32, size=(steps, 2))
+                out[place, epoch * steps : (epoch + 1) * steps] = words
+        return self._padded(out)
 
     def _noises(self, recipe: Recipe, current: Updated, first: int, count: int, purpose: Purpose, rate: Any) -> np.ndarray:
         """Noise for each client and step. It depends on all that the steps depend on: no two trainings share any."""

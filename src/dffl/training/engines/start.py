@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dffl.losses import Loss
+from dffl.networks import draws, quiet
 from dffl.predictor import Template
 from dffl.randomness import Purpose, stream
 from dffl.training.optimisers import Optimiser
@@ -25,10 +27,12 @@ def precision(settings: Settings) -> AbstractContextManager[Any]:
 
 def starting_recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe, np.ndarray]:
     """How the run trains, and the vector that every client starts from."""
-    network = initial_network(settings, features, dim)
+    network = _initial_network(settings, features, dim)
     template = Template(network)
+    vector = np.asarray(template.vector(network)).astype(settings.dtype)
+    random = _checked(template.network(jnp.asarray(vector)), features, dim, settings.dtype)
     recipe = Recipe(
-        NetworkForm(template, settings.tau),
+        NetworkForm(template, settings.clip(dim), random),
         features,
         Loss.of(settings.loss),
         Optimiser.of(settings.optimiser),
@@ -36,20 +40,35 @@ def starting_recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe
         settings.gradient_clip,
         protects=settings.hides if isinstance(settings.hides, SamplePrivacy) else None,
     )
-    return recipe, np.asarray(template.vector(network)).astype(settings.dtype)
+    return recipe, vector
 
 
-def initial_network(settings: Settings, features: int, dim: int) -> Any:
+def _initial_network(settings: Settings, features: int, dim: int) -> Any:
     """The network that every client starts from."""
     seed = stream(settings.seed, Purpose.INITIALISE).integers(2**31)
     key = jax.random.key(int(seed))
-    network: Any = settings.factory(key, features, dim)
-    try:
-        shape = jax.eval_shape(network, jax.ShapeDtypeStruct((features,), jnp.float32)).shape
-    except (TypeError, ValueError, AttributeError) as error:
-        line = str(error).splitlines()[0]
-        raise ValueError(f"network must map a vector of {features} features to a vector of {dim} costs ({line})") from None
-    if shape != (dim,):
-        wanted = f"a vector of {features} features to a vector of {dim} costs"
-        raise ValueError(f"network must map {wanted}, found output shape {shape}")
-    return network
+    return settings.factory(key, features, dim)
+
+
+def _checked(network: Any, features: int, dim: int, dtype: str) -> bool:
+    """Whether a network asks for random keys in training. One that cannot be trained, or cannot predict, is refused."""
+    wanted = f"network must map a vector of {features} features to a vector of {dim} costs"
+    x = jax.ShapeDtypeStruct((features,), jnp.dtype(dtype))
+    random = draws(network, x)
+    ways: list[tuple[str, Callable[[Any], Any]]] = [
+        ("in training", (lambda x: network(x, key=jax.random.key(0))) if random else network),
+        ("in prediction, without a key", quiet(network)),
+    ]
+    for when, called in ways:
+        try:
+            found = jax.eval_shape(called, x)
+        except (TypeError, ValueError, AttributeError, RuntimeError) as error:
+            line = str(error).splitlines()[0] if str(error) else type(error).__name__
+            hint = "; its __call__ must take key and pass it on" if "key" in line and not random else ""
+            raise ValueError(f"{wanted}, {when} ({line}){hint}") from None
+        shape, kind = getattr(found, "shape", None), getattr(found, "dtype", type(found).__name__)
+        if shape != (dim,):
+            raise ValueError(f"{wanted}, found output shape {shape}")
+        if not jnp.issubdtype(kind, jnp.floating):
+            raise ValueError(f"{wanted}, found numbers of type {kind}")
+    return random

@@ -50,8 +50,9 @@ class TurnedNetwork(eqx.Module):
             raise ValueError(f"network: {kind} needs a list of weights whose first turns features (see dffl.Network)") from None
         return cls(jnp.eye(inputs, dtype=first_layer(network).dtype), network)
 
-    def __call__(self, x: Array) -> Array:
-        return self.folded()(x)
+    def __call__(self, x: Array, key: Array | None = None) -> Array:
+        network = self.folded()
+        return network(x) if key is None else network(x, key=key)
 
     def folded(self) -> Any:
         """The network alone, with the matrix in its first layer."""
