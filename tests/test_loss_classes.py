@@ -208,6 +208,7 @@ class OnTheBest(dffl.Loss):
         return jnp.sum(rows.w_star * (c_hat - rows.c) ** 2, axis=-1)
 
 
+@pytest.mark.filterwarnings("ignore:training predictions are clipped")
 def test_a_loss_is_given_the_best_decisions_in_scaled_units_as_for_a_minimiser() -> None:
     """The history's loss, before the model has moved, is the mean over the minibatches in NumPy."""
     fit = dffl.fit(FEDERATION, "local", epochs=2, loss=OnTheBest(), **SMALL | {"learning_rate": 1e-15, "tau": 1.5})

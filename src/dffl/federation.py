@@ -358,6 +358,10 @@ def _agreed(
     return known
 
 
+LARGEST = 1e100
+"""The largest number in a table: squares of all of its numbers can be added up."""
+
+
 def checked_table(who: str, field: str, value: Any) -> np.ndarray:
     """``value`` as a finite float64 table with at least one row and one column."""
     names = list(value.columns) if hasattr(value, "columns") else None
@@ -378,6 +382,11 @@ def checked_table(who: str, field: str, value: Any) -> np.ndarray:
         row, column = (int(i) for i in np.argwhere(bad)[0])
         where = f"row {row}, column {column if names is None else repr(names[column])}"
         raise ValueError(f"{who}: {field} must be finite, found {array[row, column]} in {where}")
+    large = np.abs(array) > LARGEST
+    if large.any():
+        row, column = (int(i) for i in np.argwhere(large)[0])
+        where = f"row {row}, column {column if names is None else repr(names[column])}"
+        raise ValueError(f"{who}: {field} must be at most {LARGEST:g} in size, found {array[row, column]:g} in {where}")
     array.flags.writeable = False
     return array
 

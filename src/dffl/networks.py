@@ -19,6 +19,11 @@ def takes_key(network: Any) -> bool:
         return False
 
 
+def call(network: Any, x: Array, key: Array | None) -> Array:
+    """The network's answer to one row of features, with the key if there is one and the network takes it."""
+    return network(x, key=key) if key is not None and takes_key(network) else network(x)
+
+
 class _Untouchable:
     """In the place of a key: whatever looks at it fails."""
 

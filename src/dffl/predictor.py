@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 
 from dffl.named import register
-from dffl.networks import precise_outputs, takes_key
+from dffl.networks import call, precise_outputs
 
 NetworkFactory = Callable[[Array, int, int], eqx.Module]
 """Builds a network from a random key, the number of features p and the number of costs d."""
@@ -113,10 +113,8 @@ class Correction(eqx.Module):
         self.network, self.gain, self.costs = network, jnp.ones(()), costs
 
     def __call__(self, x: Array, key: Array | None = None) -> Array:
-        network: Any = self.network
         others = x[: -self.costs] if x.size > self.costs else x
-        added = network(others, key=key) if key is not None and takes_key(network) else network(others)
-        return self.gain * x[-self.costs :] + added
+        return self.gain * x[-self.costs :] + call(self.network, others, key)
 
 
 def clip_norm(y: Array, tau: Any) -> tuple[Array, Array]:

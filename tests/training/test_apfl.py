@@ -29,6 +29,8 @@ from tests.training.test_proof_methods import (
     trained,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:training predictions are clipped")  # a small tau, to test the clip too
+
 
 def train_own(
     site: Site, v: np.ndarray, w: np.ndarray, alpha: float, epochs: Iterable[int], factor: float, adaptive: bool

@@ -89,7 +89,7 @@ def spo_plus_mean(model: np.ndarray, site: Site) -> float:
 
 def test_the_algorithm_in_numpy() -> None:
     """Random at first, then the model with the least loss on the own samples; a mean in each cluster."""
-    settings = Settings(**SMALL, seed=2)
+    settings = Settings(**SMALL, seed=2).at(D)
     run = Run(FEDERATION, settings)
     models, cluster = run.trained(ClusteredTrainer(clusters=4))
     sites = [Site(one, settings) for one in FEDERATION]

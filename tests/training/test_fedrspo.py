@@ -15,6 +15,8 @@ from tests.federations import client
 from tests.training.numpy_update import Adam, Decide, Site, cheapest, weighted_mean
 from tests.training.test_proof_methods import close, personal, trained
 
+pytestmark = pytest.mark.filterwarnings("ignore:training predictions are clipped")  # a small tau, to test the clip too
+
 D = 4
 FEDERATION = dffl.Federation(
     [

@@ -24,6 +24,8 @@ from dffl.training.optimisers import SGD, Optimiser
 from tests.federations import P, client
 from tests.training.numpy_update import Site, layer, weighted_mean
 
+pytestmark = pytest.mark.filterwarnings("ignore:training predictions are clipped")  # a small tau, to test the clip too
+
 D, HIDDEN, ROUNDS, EPOCHS = 4, 6, 3, 2
 ATOL = 1e-11
 RATES = {"adam": 3e-3, "sgd": 0.05}

@@ -41,6 +41,7 @@ class Loss(Named):
 
     It sees every client as one that minimises, in scaled units; w*(c) is there, solved for once for each sample. Where a
     set has known costs (``s.predicted < s.dim``), the last cost is known: it is the same in ``c_hat`` and in ``rows.c``.
+    A batch may have rows that are no samples, where ``rows.present`` is 0: the value of a sample must not depend on them.
     """
 
     what = "loss"

@@ -23,6 +23,7 @@ from dffl.training.engines.processes import ProcessEngine, Processes
 from dffl.training.engines.start import precision
 from dffl.training.engines.vector import LoopEngine, VectorEngine
 from dffl.training.history import History
+from dffl.training.padding import refuse_seen_padding
 from dffl.training.parts import ALL, FoldSamples, Part
 from dffl.training.privacy import SamplePrivacy, Spending
 from dffl.training.privacy.spending import most_uses
@@ -84,6 +85,8 @@ class Run:
         a deployed site, hands in one with a secret of its own."""
         self.trained_on = federation.relaxed() if settings.relax else federation
         """The clients as engines have them."""
+        self._tried: list[Loss] = []
+        """The losses that were tried on rows that fill up a batch."""
         self.require_loss(settings.loss)
         self.validation = None if validation is None else _matched(federation, validation)
         if self.validation is not None and settings.relax:
@@ -236,11 +239,15 @@ class Run:
 
     def require_loss(self, loss: Loss | str) -> None:
         """Refuse a loss that cannot be computed on some client's set."""
+        found = Loss.of(loss)
         for client in self.trained_on:
             try:
-                Loss.of(loss).check(client.oracle)
+                found.check(client.oracle)
             except ValueError as error:
                 raise ValueError(f"client {client.name!r}: {error}") from None
+        if found not in self._tried:
+            refuse_seen_padding(found, self.trained_on[0])
+            self._tried.append(found)
 
     def require_judging(self, part: Part) -> None:
         """Refuse a choice on held-out samples where there are none."""

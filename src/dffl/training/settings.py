@@ -79,7 +79,8 @@ class Settings:
     learning_rate: float = 1e-3
     """The optimiser's step size."""
     schedule: Schedule | str = "constant"
-    """How the step size changes over the rounds of a federated training: constant, cosine, linear or an object."""
+    """How the step size changes over the rounds of a federated training, and over as many equal parts of the epochs of `local`:
+    constant, cosine, linear or an object. Tuning, which stops at several numbers of epochs, keeps the full step size."""
     gradient_clip: float = 1.0
     """The largest norm of a client's gradient."""
     tau: float | None = None

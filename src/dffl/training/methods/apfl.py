@@ -24,6 +24,7 @@ import numpy as np
 from jax import Array
 
 from dffl.checks import require_number, require_whole
+from dffl.networks import call
 from dffl.predictor import Template
 from dffl.randomness import Purpose
 from dffl.training.engines.base import Fields, gathered
@@ -44,8 +45,8 @@ class MixedNumbers(eqx.Module):
     shared: Any
     alpha: Array
 
-    def __call__(self, x: Array) -> Array:
-        return jax.tree.map(self._mix, self.own, self.shared)(x)
+    def __call__(self, x: Array, key: Array | None = None) -> Array:
+        return call(jax.tree.map(self._mix, self.own, self.shared), x, key)
 
     def _mix(self, own: Any, shared: Any) -> Any:
         return self.alpha * own + (1 - self.alpha) * shared if eqx.is_inexact_array(own) else own

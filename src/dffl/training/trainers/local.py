@@ -10,6 +10,7 @@ import numpy as np
 
 from dffl.training.engines.base import Fields
 from dffl.training.parts import Part
+from dffl.training.schedules import Schedule
 from dffl.training.trainers.base import Trainer, blank_rows, fetched
 
 if TYPE_CHECKING:
@@ -31,8 +32,14 @@ class Local(Trainer):
         return fetched(run, self, part)
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
-        rounds = site.settings.rounds * site.settings.local_epochs
-        site.keep("vector", site.train(site.initial, rounds if self.epochs is None else self.epochs).vectors)
+        settings = site.settings
+        epochs = settings.rounds * settings.local_epochs if self.epochs is None else self.epochs
+        starts = range(0, epochs, settings.local_epochs)  # of what takes the place of rounds
+        schedule, current = Schedule.of(settings.schedule), site.train(site.initial, 0)
+        for number, first in enumerate(starts):
+            count, rate = min(settings.local_epochs, epochs - first), schedule.factor(number, len(starts))
+            current = site.train(current, count, first, rate=rate)
+        site.keep("vector", current.vectors)
         return {}
 
     def blank(self, run: Run, part: Part) -> np.ndarray:

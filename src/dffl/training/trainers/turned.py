@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from dffl.networks import call
 from dffl.predictor import Template
 from dffl.randomness import Purpose
 from dffl.training.engines.base import Fields
@@ -51,8 +52,7 @@ class TurnedNetwork(eqx.Module):
         return cls(jnp.eye(inputs, dtype=first_layer(network).dtype), network)
 
     def __call__(self, x: Array, key: Array | None = None) -> Array:
-        network = self.folded()
-        return network(x) if key is None else network(x, key=key)
+        return call(self.folded(), x, key)
 
     def folded(self) -> Any:
         """The network alone, with the matrix in its first layer."""

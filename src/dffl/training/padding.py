@@ -1,0 +1,50 @@
+"""A loss must not see the rows that only fill up a batch.
+
+Batches have few shapes, so that few programs are compiled: 57 samples come with 7 rows that repeat the first of them, and
+`Rows.present` says which rows are samples. A loss that computes every row by itself need not look. One that compares rows, or
+divides by a mean over the batch, has to leave out the others.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dffl.federation import Client, optima
+from dffl.losses import Loss, Rows
+
+SAMPLES, FILLED = 5, 3
+TOLERANCE = 1e-5
+
+
+def refuse_seen_padding(loss: Loss, client: Client) -> None:
+    """Refuse a loss whose values change with rows that are no samples; it is tried on a few samples of a client.
+
+    A random loss is not tried: its draws change with the number of rows.
+    """
+    if loss.random or type(loss).__module__.startswith("dffl.losses"):
+        return
+    with jax.enable_x64(True):
+        try:
+            alone, filled = (np.asarray(_values(loss, client, rows)) for rows in (0, FILLED))
+            same = np.allclose(alone, filled[: len(alone)], rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+        except Exception:  # a loss that fails, or answers in another form, is refused where it trains, with its own message
+            return
+    if not same:
+        fix = "compute each row by itself, or leave out the rows where rows.present is 0"
+        raise ValueError(f"loss {loss.name!r}: its value of a sample changes with rows that only fill up a batch; {fix}")
+
+
+def _values(loss: Loss, client: Client, filled: int) -> jax.Array:
+    """The loss of a client's first samples, with so many rows behind them that repeat the first."""
+    n = min(SAMPLES, client.n)
+    index = np.r_[np.arange(n), np.zeros(filled, int)]
+    scale = float(np.abs(client.c).mean()) or 1.0
+    c = client.sense * client.completed(client.c[index] / scale, scale)
+    guess = c.copy()
+    guess[:, : client.set.dim] = np.roll(c[:, : client.set.dim], 1, axis=1) + 0.1 * np.arange(client.set.dim)
+    present = (np.arange(len(index)) < n).astype(float)
+    x, c, w_star, present = (jnp.asarray(one) for one in (client.x[index], c, optima([client])[0][index], present))
+    rows = Rows(x, c, w_star, jnp.ones(()) if loss.smooths else None, present)
+    return loss(jnp.asarray(guess), rows, client.oracle, None)
