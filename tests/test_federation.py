@@ -18,6 +18,10 @@ GOOD = np.ones((4, 2))
         ({"name": ""}, "name must be a non-empty text"),
         ({"x": [[1.0, np.nan]] * 4}, "client 'a': x must be finite, found nan in row 0, column 1"),
         ({"c": [[1.0, 2.0], [1.0, np.inf]] * 2}, "client 'a': c must be finite, found inf in row 1, column 1"),
+        (
+            {"c": [[1.0, 2.0], [1.0, -1e308]] * 2},
+            r"client 'a': c must be at most 1e\+100 in size, found -1e\+308 in row 1, column 1",
+        ),
         ({"x": [["x", "y"]] * 4}, "client 'a': x must be numbers"),
         ({"x": np.ones(4)}, "client 'a': x must be a table with one row per sample, found 1 axes"),
         ({"x": np.ones((3, 2))}, "client 'a': x and c must have one row per sample, found 3 and 4 rows"),

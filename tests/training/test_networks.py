@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import dffl
-from dffl.networks import draws, outputs, quiet
 from dffl.judging import clipped_shares
+from dffl.networks import draws, outputs, quiet
 from dffl.predictor import ConstantPredictor, Correction, MeanPredictor, Network, NetworkPredictor, Normaliser, Template
 from dffl.training import Run, Settings
 from dffl.training.checkpoint import run_fingerprint
@@ -94,7 +94,7 @@ def test_a_network_without_numbers_to_train_is_refused(federation: dffl.Federati
             return jnp.zeros(D)
 
     for made in (Nothing(), eqx.nn.Linear(P, D, dtype=jnp.complex64, key=jax.random.key(0))):
-        with pytest.raises(ValueError, match="^network must be an Equinox module with arrays of real numbers to train$"):
+        with pytest.raises(ValueError, match=r"^network must be an Equinox module with arrays of real numbers to train$"):
             dffl.fit(federation, "fedavg", network=lambda *_, made=made: made, **SMALL)
 
 

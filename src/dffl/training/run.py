@@ -245,7 +245,7 @@ class Run:
                 found.check(client.oracle)
             except ValueError as error:
                 raise ValueError(f"client {client.name!r}: {error}") from None
-        if found not in self._tried:
+        if found not in self._tried and not type(found).__module__.startswith("dffl.losses."):
             refuse_seen_padding(found, self.trained_on[0])
             self._tried.append(found)
 

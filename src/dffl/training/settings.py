@@ -79,8 +79,8 @@ class Settings:
     learning_rate: float = 1e-3
     """The optimiser's step size."""
     schedule: Schedule | str = "constant"
-    """How the step size changes over the rounds of a federated training, and over as many equal parts of the epochs of `local`:
-    constant, cosine, linear or an object. Tuning, which stops at several numbers of epochs, keeps the full step size."""
+    """How the step size changes over the rounds of a federated training, and every local_epochs epochs of the method `local`:
+    constant, cosine, linear or an object. Other trainings of one client alone, such as tuning, keep the full step size."""
     gradient_clip: float = 1.0
     """The largest norm of a client's gradient."""
     tau: float | None = None

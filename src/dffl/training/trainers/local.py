@@ -25,6 +25,8 @@ class Local(Trainer):
     name: ClassVar[str] = "local"
     epochs: int | None = None
     """None: rounds x local_epochs, as much as a client that takes part in every round."""
+    scheduled: bool = False
+    """The step size changes as `Settings.schedule` says, every local_epochs epochs."""
 
     def train(self, run: Run, part: Part) -> np.ndarray:
         for _ in run.ask(self, part):
@@ -35,7 +37,7 @@ class Local(Trainer):
         settings = site.settings
         epochs = settings.rounds * settings.local_epochs if self.epochs is None else self.epochs
         starts = range(0, epochs, settings.local_epochs)  # of what takes the place of rounds
-        schedule, current = Schedule.of(settings.schedule), site.train(site.initial, 0)
+        schedule, current = Schedule.of(settings.schedule if self.scheduled else "constant"), site.train(site.initial, 0)
         for number, first in enumerate(starts):
             count, rate = min(settings.local_epochs, epochs - first), schedule.factor(number, len(starts))
             current = site.train(current, count, first, rate=rate)
