@@ -237,12 +237,14 @@ class Template:
         ``last`` is the layer that the network declares last.
         """
         patterns = (wanted,) if isinstance(wanted, str) else tuple(wanted)
-        found = [name for name in self.names if any(fnmatchcase(name, one) for one in patterns)]
+        named = {pattern: [name for name in self.names if fnmatchcase(name, pattern)] for pattern in patterns}
         if patterns == ("last",):
             layers = {name: layer for name in self.names if (layer := _layer(name))}
-            found = [name for name, layer in layers.items() if layer == list(layers.values())[-1]]
-        if not found:
-            raise ValueError(f"{wanted!r} names no layer of the network (it has {', '.join(self.names)})")
+            named["last"] = [name for name, layer in layers.items() if layer == list(layers.values())[-1]]
+        if not patterns or not all(named.values()):  # also one of several: it may be mistyped
+            unknown = next((pattern for pattern, names in named.items() if not names), wanted)
+            raise ValueError(f"{unknown!r} names no layer of the network (it has {', '.join(self.names)})")
+        found = [name for name in self.names if any(name in names for names in named.values())]
         sizes = np.diff([0, *self._ends])
         mask = np.repeat([name in found for name in self.names], sizes)
         return Layers(tuple(found), np.packbits(mask).tobytes(), self.size)

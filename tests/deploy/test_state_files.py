@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dffl import archive
 from dffl.deploy.site_state import SiteState
 from dffl.deploy.state import FINISHED, WAITING, Folder, RunState, said, say
 from dffl.predictor import Normaliser
@@ -47,6 +49,22 @@ def test_a_run_is_read_back_to_the_bit(tmp_path: Path) -> None:
     run.state = None
     run.write(path)
     assert RunState.read(path).state is None
+
+
+def test_a_run_keeps_its_clip_and_that_of_version_0_2_0_is_20(tmp_path: Path) -> None:
+    path = tmp_path / "state.dffl"
+    RunState.new("digest", tau=80.0).write(path)
+    assert RunState.read(path).tau == 80.0
+    members = archive.read(path, "about.json", "a run").members
+    about = json.loads(members["about.json"])
+    about.pop("tau")  # as version 0.2.0 wrote it
+    archive.write(path, members | {"about.json": json.dumps(about).encode()})
+    assert RunState.read(path).tau == 20.0
+    state = SiteState(tmp_path / "state")
+    assert state.begin("r1", "a plan", 80.0) == state.begin("r1", "a plan", 60.0) == 80.0
+    (tmp_path / "state" / "r1" / "tau.txt").unlink()
+    assert state.begin("r1", "a plan", 80.0) == 20.0
+    assert state.begin("r2", "a plan", 80.0) == 80.0
 
 
 def damaged(content: bytes) -> list[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -36,7 +37,8 @@ def federation() -> dffl.Federation:
         ("ditto", {"pul": 0.1}, "unknown setting or option 'pul'; did you mean 'pull'?"),
         ("ditto", {"pull": -1}, "pull must be > 0 and finite, found -1"),
         ("finetune", {"pull": 0.1}, "'pull' is an option of ditto, fedprox, not of finetune .options of finetune: epochs"),
-        ("fedrep", {"personal": "weights.7"}, r"\('weights.7',\) names no layer of the network \(it has weights.0, weights.1"),
+        ("fedrep", {"personal": "weights.7"}, r"'weights.7' names no layer of the network \(it has weights.0, weights.1"),
+        ("fedrep", {"personal": ("weights.1", "bises.1")}, "'bises.1' names no layer of the network"),
         ("fedrep", {"personal": "*"}, "is the whole network: nothing would be shared"),
         ("apfl", {"alpha": -0.1}, r"alpha must be in \[0, 1\], found -0.1"),
         ("apfl", {"alpha": 1.5}, r"alpha must be in \[0, 1\], found 1.5"),
@@ -59,7 +61,14 @@ def federation() -> dffl.Federation:
         ("local", {"rounds": 10**23}, "rounds must be a whole number from 1 to 10,000,000, found 1000"),
         ("local", {"hidden": 10**10}, "hidden must be a whole number from 1 to 1,000,000, found 10000000000"),
         ("local", {"network": 1}, r"network must be a function of \(key, p, d\) that builds a network, found 1"),
-        ("local", {"network": lambda key, p, d: 1}, "network must map a vector of 3 features to a vector of 5 costs"),
+        ("local", {"network": lambda key, p, d: 1}, "network must be an Equinox module with arrays of real numbers to train"),
+        (
+            "local",
+            {"network": dffl.Network(jax.random.key(0), 3, 5)},
+            r"network must be a function of \(key, p, d\) that builds",
+        ),
+        ("local", {"scale_features": "no"}, "scale_features must be True or False, found 'no'"),
+        ("local", {"forecast": 1}, "forecast must be True or False, found 1"),
     ],
 )
 def test_bad_options_are_one_clear_line(

@@ -11,6 +11,7 @@ import pytest
 
 import dffl
 from dffl.losses import Rows
+from dffl.training import Run, Settings
 from dffl.training.padding import refuse_seen_padding
 from tests.federations import client, mixed
 
@@ -65,3 +66,10 @@ def test_a_loss_that_leaves_padding_out_trains_as_on_the_samples_alone() -> None
 def test_the_losses_of_dffl_compute_every_row_by_itself(name: str) -> None:
     for one in mixed(6, families=("knapsack", "topk")):  # fits do not try them
         refuse_seen_padding(dffl.Loss.of(name), one)
+
+
+def test_a_loss_over_the_batch_is_refused_where_each_sample_is_hidden() -> None:
+    one = client("a", dffl.TopK(5, 2), 13)
+    hidden = {"level": "sample", "clip": 1.0, "noise": 1.0}
+    with pytest.raises(ValueError, match=r"changes with the other samples of a batch; privacy at the level of samples"):
+        Run(dffl.Federation([one]), Settings(loss=relative(masked), privacy=hidden, scale_features=False, scale_costs=False))

@@ -30,6 +30,7 @@ import pandas as pd
 from dffl.data.cells import DECIMAL_COMMA, dates_of, missing_in, numbers_of, text_of, texts_of
 from dffl.data.sources import FrameSource, Table, load, open_source
 from dffl.data.tables import UNPRINTABLE, first_true, listed
+from dffl.federation import LARGEST
 
 Kind = Literal["number", "date", "category"]
 Missing = Literal["refuse", "mean", "drop"]
@@ -261,15 +262,17 @@ def agreed(name: str, summaries: Iterable[Mapping[str, Any]], listed_texts: Sequ
 
 
 def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray) -> None:
-    """Refuse the first filled cell that is no finite number, or no date; it is named with its line."""
+    """Refuse the first filled cell that is no finite number of usual size, or no date; it is named with its line."""
     if kind == "category":
         return
     cells = table.frame[column]
-    right = np.isfinite(numbers_of(cells)) if kind == "number" else ~np.isnat(dates_of(cells))
+    right = np.abs(numbers_of(cells)) <= LARGEST if kind == "number" else ~np.isnat(dates_of(cells))
     wrong = np.flatnonzero(~(right | empty))
     if len(wrong):
         text = table.cell(int(wrong[0]), column)
         wanted = "a finite number" if kind == "number" else "a date such as 2021-01-31 or 2021-01-31 13:00"
+        if kind == "number" and np.isfinite(numbers_of(cells)[wrong[0]]):
+            wanted = f"at most {LARGEST:g} in size"
         fix = "; write decimals with a point" if DECIMAL_COMMA.fullmatch(text) else ""
         more = f" (and {len(wrong) - 1} more such cells in this column)" if len(wrong) > 1 else ""
         raise ValueError(f"{table.at(int(wrong[0]), column)}: must be {wanted}, found {text!r:.60}{fix}{more}")

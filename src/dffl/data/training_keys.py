@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from dffl.data.keys import Keys
 from dffl.fitting import DEFAULT_METHOD
 from dffl.named import nearest
 from dffl.training.methods import METHODS
-from dffl.training.settings import BY_NAME, FORECAST, MOVED, NAMED_SETTINGS, Settings
+from dffl.training.settings import BY_NAME, FLAGS, FORECAST, MOVED, NAMED_SETTINGS, Settings
 
 NOT_IN_FILES = ("network",)
 """Settings that only Python can give."""
 OF_THE_FEDERATION = {"split": "split", "period": "train_from and test_from"}
 """Settings that follow from keys under [federation], since tests are divided by them too."""
-FLAGS = [one.name for one in fields(Settings) if isinstance(one.default, bool)]
 
 
 def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:

@@ -36,9 +36,24 @@ def refuse_seen_padding(loss: Loss, client: Client) -> None:
         raise ValueError(f"loss {loss.name!r}: its value of a sample changes with rows that only fill up a batch; {fix}")
 
 
-def _values(loss: Loss, client: Client, filled: int) -> jax.Array:
-    """The loss of a client's first samples, with so many rows behind them that repeat the first."""
-    n = min(SAMPLES, client.n)
+def refuse_other_samples(loss: Loss, client: Client) -> None:
+    """Refuse a loss whose values change with the other samples of a batch, where each sample's gradient is computed alone."""
+    if loss.random:
+        return
+    with jax.enable_x64(True):
+        try:
+            alone, together = (np.asarray(_values(loss, client, 0, samples))[:1] for samples in (1, SAMPLES))
+            same = np.allclose(alone, together, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
+        except Exception:  # as above
+            return
+    if not same:
+        why = "privacy at the level of samples computes the gradient of each sample alone"
+        raise ValueError(f"loss {loss.name!r}: its value of a sample changes with the other samples of a batch; {why}")
+
+
+def _values(loss: Loss, client: Client, filled: int, samples: int = SAMPLES) -> jax.Array:
+    """The loss of a client's first samples, with ``filled`` rows behind them that repeat the first."""
+    n = min(samples, client.n)
     index = np.r_[np.arange(n), np.zeros(filled, int)]
     scale = float(np.abs(client.c).mean()) or 1.0
     c = client.sense * client.completed(client.c[index] / scale, scale)

@@ -23,7 +23,7 @@ from dffl.training.engines.processes import ProcessEngine, Processes
 from dffl.training.engines.start import precision
 from dffl.training.engines.vector import LoopEngine, VectorEngine
 from dffl.training.history import History
-from dffl.training.padding import refuse_seen_padding
+from dffl.training.padding import refuse_other_samples, refuse_seen_padding
 from dffl.training.parts import ALL, FoldSamples, Part
 from dffl.training.privacy import SamplePrivacy, Spending
 from dffl.training.privacy.spending import most_uses
@@ -247,6 +247,8 @@ class Run:
                 raise ValueError(f"client {client.name!r}: {error}") from None
         if found not in self._tried and not type(found).__module__.startswith("dffl.losses."):
             refuse_seen_padding(found, self.trained_on[0])
+            if isinstance(self.settings.hides, SamplePrivacy) and found.trains:
+                refuse_other_samples(found, self.trained_on[0])
             self._tried.append(found)
 
     def require_judging(self, part: Part) -> None:

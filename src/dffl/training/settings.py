@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from dffl.checks import require_number, require_whole
@@ -134,7 +135,10 @@ class Settings:
         for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop", "processes"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
-        if self.network is not None and not callable(self.network):
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool):  # a text such as "no" would count as True
+                raise ValueError(f"{name} must be True or False, found {getattr(self, name)!r:.80}")
+        if self.network is not None and (not callable(self.network) or isinstance(self.network, eqx.Module)):
             raise ValueError(f"network must be a function of (key, p, d) that builds a network, found {self.network!r:.80}")
         for name, kind in NAMED_SETTINGS.items():
             if name != "privacy" or self.privacy is not None:
@@ -142,9 +146,6 @@ class Settings:
         trainable(self.loss)
         if self.hides is not None:
             self.hides.check(self)
-        for name in ("relax", FORECAST):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be True or False, found {getattr(self, name)!r:.80}")
 
     def _check_period(self) -> None:
         if self.split == TIME:
@@ -237,6 +238,9 @@ class Settings:
     def units(self, x: np.ndarray, c: np.ndarray) -> Normaliser:
         """A client's units, from its samples."""
         return Normaliser.fit(x, c, self.scale_features, self.scale_costs, c.shape[-1] if self.forecast else 0)
+
+
+FLAGS = [field.name for field in fields(Settings) if isinstance(field.default, bool)]
 
 
 def refuse_moved(name: str) -> None:
