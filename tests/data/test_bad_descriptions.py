@@ -386,6 +386,10 @@ BAD: dict[str, tuple[Change, list[str]]] = {
         at("south_test.csv", 3, "temp_1", "warm"),
         ["south_test.csv, line 3, column 'temp_1': must be a finite number, found 'warm'"],
     ),
+    "a cost whose square overflows": (
+        at("south.csv", 5, "price_2", "-1e308"),
+        ["south.csv, line 5, column 'price_2': must be at most 1e+100 in size, found '-1e308'"],
+    ),
     "a text in a cost": (
         at("south.csv", 5, "price_2", "free"),
         ["south.csv, line 5, column 'price_2': must be a finite number, found 'free'"],
