@@ -68,7 +68,7 @@ def federation() -> dffl.Federation:
             r"network must be a function of \(key, p, d\) that builds",
         ),
         ("local", {"scale_features": "no"}, "scale_features must be True or False, found 'no'"),
-        ("local", {"forecast": 1}, "forecast must be True or False, found 1"),
+        ("local", {"pooled_units": 1}, "pooled_units must be True or False, found 1"),
     ],
 )
 def test_bad_options_are_one_clear_line(
