@@ -136,9 +136,10 @@ def bounds(
     Example: dffl bounds portfolio --no-search --json
     """
     with answering():
+        from dffl.cli.sources import inputs_at, load
+
         if not json_:
-            require_picture(figure)
-        from dffl.cli.sources import load
+            require_picture(figure, inputs_at(source))
         from dffl.theory.display import BoundsShown
         from dffl.theory.report import bounds as bound
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.data.tables import listed
-from dffl.files import write_whole
+from dffl.files import require_target, write_whole
 
 HOURS = 24
 PRICES = tuple(f"price_{hour}" for hour in range(HOURS))
@@ -130,9 +130,8 @@ def _write_csv(frame: pd.DataFrame, path: Path, packed: bool) -> None:
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 
-def check_target(path: Path) -> None:
-    """Refuse, before any work, a file that a panel could not be written to."""
+def check_target(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Refuse, before any work, a file that a panel could not be written to, or that is read."""
     if not str(path).endswith(ENDINGS):
         raise ValueError(f"{path}: a panel must end in {', '.join(ENDINGS)}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{path}: must name a file in a folder that exists")
+    require_target(path, "--out", inputs)

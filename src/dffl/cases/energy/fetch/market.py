@@ -74,6 +74,12 @@ class FetchRequest:
         """Where downloads are kept."""
         return self.cache or user_cache() / "energy"
 
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that are read and must stay: the table of places, and what was downloaded before."""
+        kept = [one for one in self.folder.rglob("*") if one.is_file()]
+        return kept if self.places is None else [self.places, *kept]
+
 
 def fetch_panel(request: FetchRequest, progress: bool | None = None, web: Web | None = None) -> Panel:
     """The panel of a market and a span of days; or the one that the paper's authors publish."""
