@@ -74,12 +74,24 @@ def settings_of(texts: list[str] | None) -> dict[str, Any]:
 
 def answer(result: Answer, json_: bool) -> None:
     """Print what a command has computed, for people or for programs, and fail if a part of it did."""
-    if json_:
-        typer.echo(json.dumps(result.as_json()))
-    else:
-        result.show(console())
+    with printing():
+        if json_:
+            typer.echo(json.dumps(result.as_json()))
+        else:
+            result.show(console())
     if getattr(result, "failed", None):
         raise typer.Exit(Exit.FAILED)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Name the standard output where it cannot be written to: it may be a file on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), "standard output") from None
 
 
 def console() -> Console:

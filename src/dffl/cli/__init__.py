@@ -29,6 +29,7 @@ from dffl.terminal import (
     answering,
     leave,
     printable,
+    printing,
     require_picture,
     shown_progress,
 )
@@ -56,7 +57,8 @@ Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer are faster bu
 def root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     """Decision-focused federated learning."""
     if version:
-        typer.echo(f"dffl {dffl.__version__}")
+        with answering(), printing():
+            typer.echo(f"dffl {dffl.__version__}")
         raise typer.Exit
 
 

@@ -20,6 +20,7 @@ from dffl.cases.energy.fetch.pjm import fetch_pjm
 from dffl.cases.energy.fetch.places import place
 from dffl.cases.energy.fetch.span import Span
 from dffl.cases.energy.fetch.web import Web, require_address
+from dffl.data.safe_csv import safe_csv
 from dffl.data.tables import InputTable, listed, read_table
 from dffl.files import write_whole
 from dffl.progress import Progress
@@ -119,7 +120,7 @@ def _authors_file(cache: Cache, base: str) -> Path:
 
 
 def _written(table: pd.DataFrame, path: Path) -> Path:
-    write_whole(path, lambda where: table.to_csv(where, index=False, lineterminator="\n"))
+    write_whole(path, lambda where: safe_csv(table).to_csv(where, index=False, lineterminator="\n"))
     return path
 
 
