@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,6 +96,13 @@ def test_errors_of_the_system_name_the_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=f"{path}: cannot be written \\(a line of another library\\)"), naming(path):
         raise OSError("a line of\nanother library")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_standard_output_is_named() -> None:
+    words = [sys.executable, "-c", "from dffl.cli import main; main()", "--version"]
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (found.returncode, found.stderr) == (1, "dffl: [Errno 28] No space left on device: 'standard output'\n")
 
 
 def refused(*words: object) -> str:

@@ -1,7 +1,7 @@
 """CSV for people who open it in a spreadsheet: no cell and no heading that came from elsewhere is run as a formula.
 
-A text that begins with =, +, -, @, a tab or a line break and is not a number gets an apostrophe before it, which spreadsheets
-take as the sign of a text. Numbers are written as they are.
+A text that begins with =, +, -, @, a tab or a line break, perhaps after blanks, and is not a number gets an apostrophe before
+it, which spreadsheets take as the sign of a text. Numbers are written as they are.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ def safe_csv(table: pd.DataFrame) -> pd.DataFrame:
     made = table.set_axis([_safe(name) for name in table.columns], axis=1)
     for place, kind in enumerate(table.dtypes):
         if not pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_datetime64_any_dtype(kind):
-            made.isetitem(place, table.iloc[:, place].astype(object).map(_safe))
+            cells = [_safe(cell) for cell in table.iloc[:, place]]
+            made.isetitem(place, pd.Series(cells, dtype=object).to_numpy())
     return made
 
 
 def _safe(cell: Any) -> Any:
-    if not isinstance(cell, str) or not cell.startswith(FORMULA):
+    if not isinstance(cell, str) or not cell.lstrip(" ").startswith(FORMULA):
         return cell
     plain = cell.strip()
     return cell if NUMBER.fullmatch(plain) or DECIMAL_COMMA.fullmatch(plain) else f"'{cell}"
