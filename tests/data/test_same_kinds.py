@@ -101,6 +101,13 @@ def test_on_request_they_are_encoded_alike(tmp_path: Path) -> None:
     assert not any("never saw" in note for note in found.notes)
 
 
+def test_sites_without_a_common_text_are_noted(tmp_path: Path) -> None:
+    path = write(tmp_path, south=table(("Dry", "Wet")))
+    what = "'north' ('dry') and 'south' ('Dry') have no text in common; if they mean the same, write them alike"
+    assert read(path).notes == [f"{path}: column 'kind': {what}"]
+    assert read(write(tmp_path, south=table(("Dry", "Wet", "wet")))).notes == []
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_site_that_does_not_match_the_lists_is_refused(tmp_path: Path, alone: bool) -> None:
     lists = 'categories = { kind = ["dry", "wet"] }\ntimes = ["date"]'

@@ -312,6 +312,12 @@ class Assembly:
         for site in trained:
             if site.test is not None and site.train is site.rows:
                 same.require(site.plan.name, site.test.table, summary(site.test.table.frame[name])["kind"])
+        known = [(site.plan.name, one["categories"]) for site, one in zip(trained, told, strict=True) if one["categories"]]
+        for client, texts in known[1:]:
+            if not set(texts) & set(known[0][1]):
+                what = f"{known[0][0]!r} ({known[0][1][0]!r:.60}) and {client!r} ({texts[0]!r:.60}) have no text in common"
+                self.notes.append(f"{self.plan.path}: column {name!r}: {what}; if they mean the same, write them alike")
+                break
 
     def _require_lists(self, column: Column) -> None:
         """Refuse what a site cannot know of the others, unless the file lists it."""
