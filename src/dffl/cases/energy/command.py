@@ -240,6 +240,7 @@ def fetch(
         from dffl.cases.energy.data.panel import check_target
         from dffl.cases.energy.fetch.market import FetchRequest, fetch_panel
 
+        check_target(out)
         if year is not None and (first or last):
             raise ValueError("--year replaces --first and --last; give one or the other")
         if source != "authors" and year is None and not (first and last):
