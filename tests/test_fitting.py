@@ -89,7 +89,7 @@ def test_no_rows_are_no_predictions_and_no_decisions(fitted: dffl.Fit) -> None:
             assert fitted.decide(name, np.zeros(shape)).shape == (*shape[:-1], 5)
 
 
-@pytest.mark.parametrize("value", [1e200, -1.7e308, 1e12])
+@pytest.mark.parametrize("value", [1e99, -1e100, 1e12])
 def test_features_out_of_all_proportion_are_refused(fitted: dffl.Fit, value: float) -> None:
     x = np.zeros((3, 3))
     x[2, 1] = value

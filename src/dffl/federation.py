@@ -377,16 +377,11 @@ def checked_table(who: str, field: str, value: Any) -> np.ndarray:
         raise ValueError(f"{who}: {field} must be a table with one row per sample, found {array.ndim} axes")
     if 0 in array.shape:
         raise ValueError(f"{who}: {field} must have at least one row and one column, found shape {array.shape}")
-    bad = ~np.isfinite(array)
-    if bad.any():
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        where = f"row {row}, column {column if names is None else repr(names[column])}"
-        raise ValueError(f"{who}: {field} must be finite, found {array[row, column]} in {where}")
-    large = np.abs(array) > LARGEST
-    if large.any():
-        row, column = (int(i) for i in np.argwhere(large)[0])
-        where = f"row {row}, column {column if names is None else repr(names[column])}"
-        raise ValueError(f"{who}: {field} must be at most {LARGEST:g} in size, found {array[row, column]:g} in {where}")
+    for wrong, wanted in ((~np.isfinite(array), "finite"), (np.abs(array) > LARGEST, f"at most {LARGEST:g} in size")):
+        if wrong.any():
+            row, column = (int(i) for i in np.argwhere(wrong)[0])
+            where = f"row {row}, column {column if names is None else repr(names[column])}"
+            raise ValueError(f"{who}: {field} must be {wanted}, found {array[row, column]} in {where}")
     array.flags.writeable = False
     return array
 

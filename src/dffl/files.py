@@ -1,34 +1,94 @@
-"""Files that are complete or not there: written beside their place, then moved into it."""
+"""Files that are complete or not there: written beside their place, then moved into it. Inputs are never overwritten.
+
+`require_target` is what every command asks of the file that it is told to write, before it does any work. `write_whole` asks it
+again at the end.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+KINDS: dict[Callable[[int], bool], str] = {
+    stat.S_ISLNK: "a symbolic link; name the file that it points to",
+    stat.S_ISCHR: "a device",
+    stat.S_ISBLK: "a device",
+    stat.S_ISFIFO: "a named pipe",
+    stat.S_ISSOCK: "a socket",
+}
+"""What is not a regular file, in words."""
+
+
+def require_target(path: Path, name: str, inputs: Iterable[Path] = ()) -> None:
+    """Refuse a file that must not, or cannot, be written: it is none of the ``inputs``, and a regular file if it exists.
+
+    ``name`` is what the user calls it, such as ``--out``. An input is recognised under any spelling of its path, and through
+    symbolic and hard links.
+    """
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"{name} must name a file in a folder that exists, found {str(path)!r}")
+    if any(_same(path, one) for one in inputs):
+        raise ValueError(f"{name} must not be a file that this command reads, found {str(path)!r}; name another file")
+    require_regular(path, name)
+
+
+def require_regular(path: Path, name: str = "the file to write") -> None:
+    """Refuse a path at which there is something other than a regular file."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:  # there is nothing yet
+        return
+    if not stat.S_ISREG(mode):
+        kind = next((words for fits, words in KINDS.items() if fits(mode)), "a folder")
+        raise ValueError(f"{name} must be a regular file or a new one, found {str(path)!r}, which is {kind}")
 
 
 def write_whole(path: Path, write: Callable[[Path], Any], mode: int = 0o644) -> None:
     """Write beside ``path``, then move into place: the file is complete or it is not there."""
-    handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        with temporary.open("r+b") as file:
-            os.fsync(file.fileno())
-        temporary.chmod(mode)
-        temporary.replace(path)
-        _sync_folder(path.parent)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    require_regular(path)
+    with naming(path):
+        handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            with temporary.open("r+b") as file:
+                os.fsync(file.fileno())
+            temporary.chmod(mode)
+            temporary.replace(path)
+            _sync_folder(path.parent)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     write_whole(path, lambda where: where.write_text(text, encoding="utf-8", newline="\n"))
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in errors of the system: a full disk tells none, and a temporary file is unknown to the user."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise OSError(f"{path}: cannot be written ({' '.join(str(error).split())})") from error
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Whether two paths are one file; of a file that is not there, whether they are one path."""
+    try:
+        return path.samefile(other)
+    except (OSError, ValueError):
+        return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _sync_folder(folder: Path) -> None:

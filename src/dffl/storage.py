@@ -27,7 +27,7 @@ import dffl
 from dffl.archive import Archive, in_one_line, packed, read, unpacked, write
 from dffl.checks import require_whole
 from dffl.feature_range import normalisers
-from dffl.files import write_whole
+from dffl.files import require_target, write_whole
 from dffl.fitting import Fit, Member
 from dffl.named import plain, rebuilt
 from dffl.predictor import NetworkFactory, Normaliser, Predictor, Template
@@ -46,8 +46,7 @@ CELLS = 3 * 10**7
 def save(fit: Fit, path: str | PathLike[str]) -> None:
     """Write a fit to ``path``: first beside it, then moved into place, so that no half-written file is left."""
     target = Path(path)
-    if target.is_dir() or not target.parent.is_dir():
-        raise ValueError(f"{target}: must name a file in a folder that exists")
+    require_target(target, "the path of a fit")
     writer = _Writer()
     manifest = {
         "format": FORMAT,

@@ -8,7 +8,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol
 
 import typer
 
+from dffl.files import require_target
 from dffl.interrupts import interruptible
 
 if TYPE_CHECKING:
@@ -73,12 +74,24 @@ def settings_of(texts: list[str] | None) -> dict[str, Any]:
 
 def answer(result: Answer, json_: bool) -> None:
     """Print what a command has computed, for people or for programs, and fail if a part of it did."""
-    if json_:
-        typer.echo(json.dumps(result.as_json()))
-    else:
-        result.show(console())
+    with printing():
+        if json_:
+            typer.echo(json.dumps(result.as_json()))
+        else:
+            result.show(console())
     if getattr(result, "failed", None):
         raise typer.Exit(Exit.FAILED)
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Name the standard output where it cannot be written to: it may be a file on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), "standard output") from None
 
 
 def console() -> Console:
@@ -107,10 +120,9 @@ def typed() -> str:
     return shlex.join(["dffl", *sys.argv[1:]])
 
 
-def require_picture(path: Path) -> None:
-    """Refuse, before any work, a picture that could not be written."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"--figure must name a file in a folder that exists, found {str(path)!r}")
+def require_picture(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Refuse, before any work, a picture that could not be written, or that would replace an input."""
+    require_target(path, "--figure", inputs)
     if path.suffix not in PICTURES:
         raise ValueError(f"--figure must end in {', '.join(PICTURES)}, found {str(path)!r}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -130,13 +131,32 @@ def test_what_differs_from_training_is_refused_with_its_place(tmp_path: Path) ->
 
 def test_sites_agree_on_what_a_column_is() -> None:
     numbers, texts = pd.Series([1, 2, 3]), pd.Series(["a", "b"])
-    assert agreed("x", [summary(numbers), summary(texts)]).kind == "number"  # the texts are then refused, cell by cell
-    assert agreed("x", [summary(numbers[:1]), summary(texts)]) == Column("x", "category", ("a", "b"))
+    for told in ([summary(numbers), summary(texts)], [summary(texts), summary(numbers[:1])]):
+        with pytest.raises(ValueError, match="must hold one kind of cells at all sites, found category and number"):
+            agreed("x", told)
+    assert agreed("x", [summary(pd.Series([1, "a", "b"])), summary(texts)]) == Column("x", "category", ("1", "a", "b"))
+    assert agreed("x", [summary(pd.Series([None])), summary(texts)]).categories == ("a", "b")  # it tells nothing
+    several = pd.Series(["1", "2", "2024-01-01", "2024-01-02", "a"])  # no kind has more than half
+    assert agreed("x", [summary(several)]).categories == ("1", "2", "2024-01-01", "2024-01-02", "a")
     assert agreed("x", [summary(numbers)], [1, 2, 3]) == Column("x", "category", ("1", "2", "3"))
     with pytest.raises(ValueError, match="has no filled cell"):
         agreed("x", [summary(pd.Series([None, np.nan], dtype=object))])
-    with pytest.raises(ValueError, match="must be numbers with a decimal point, found '1,5'"):
-        agreed("x", [summary(pd.Series(["1,5", "2,5"]))])
+    for cells, words in (
+        (["1,5", "2,5"], "must be numbers or texts, found '1,5'; write numbers such as 1093.5"),
+        (["1,234.5", "999"], "found '1,234.5'; write numbers"),
+        (["1.234,5", "2 000,0", "7"], "found '1.234,5'; write numbers"),
+        (["\u22125", "\u22124.5"], "found '\u22124.5'; write numbers"),
+        (["5 %", "12%"], "found '12%'; write numbers"),
+        (["1'200", "\u20ac 3"], 'found "1\'200"; write numbers'),
+        (["12\u00a0500", "13\u202f500"], "write numbers"),
+        (["31.12.2024", "1.1.2025"], "must be dates or texts, found '1.1.2025'; write dates as 2021-01-31, or list the texts"),
+        (["12/31/2024", "12/30/2024 13:00"], "found '12/30/2024 13:00'; write dates as 2021-01-31"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            agreed("x", [summary(pd.Series(cells))])
+        assert agreed("x", [summary(pd.Series(cells))], cells).categories == tuple(cells)  # on request
+    for cells in (["A-1", "7"], ["1.2.3", "1.2.4"], ["10-20", "20-30"], ["12:30", "13:00"], ["1,5", "a", "b", "c"]):
+        assert agreed("x", [summary(pd.Series(cells))]).categories == tuple(sorted(cells))
     many = pd.Series([f"text {number}" for number in range(MOST_CATEGORIES + 1)])
     assert len(agreed("x", [summary(many[1:])]).categories) == MOST_CATEGORIES
     with pytest.raises(ValueError, match="more than 100 different texts"):

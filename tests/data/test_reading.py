@@ -122,6 +122,11 @@ def test_texts_stay_as_they_are_written(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("key,x\n007,1\nNA,2\n,3\ntrue,4\n")
     source = open_source(tmp_path / "table.csv")
     assert load(source, ["x", "key"], ["key"]).frame["key"].fillna("-").tolist() == ["007", "NA", "-", "true"]
+    (tmp_path / "table.csv").write_text("x,at\n1,13:00\n2,07:30\n3,\n")  # as categories, in training and when deciding
+    for texts in ([], ["at"]):
+        found = load(open_source(tmp_path / "table.csv"), ["at", "x"], texts).frame
+        assert found["at"].tolist()[:2] == ["13:00", "07:30"]
+        assert found["x"].tolist() == [1, 2, 3]
     pd.DataFrame({"key": [7, 8], "open": [True, False]}).to_parquet(tmp_path / "table.parquet")
     found = load(open_source(tmp_path / "table.parquet"), ["key", "open"], ["key", "open"]).frame
     assert found.to_dict("list") == {"key": ["7", "8"], "open": ["true", "false"]}

@@ -142,6 +142,50 @@ def test_the_table_of_decisions_says_which_row_is_which_and_that_no_column_is_a_
     assert "lacks the column 'cod'; did you mean 'code'?" in " ".join(call(*decide, "--keep", "cod", code=3).split())
 
 
+def test_cells_that_a_spreadsheet_would_run_are_written_as_texts(folder: Path, tmp_path: Path) -> None:
+    cells = ["=cmd|' /C calc'!A0", "-5.5", "@SUM(1)", "+1,5"]
+    new = pd.read_csv(folder / "new.csv").assign(**{"=note": cells})
+    new.to_csv(tmp_path / "new.csv", index=False)
+    words = (
+        "decide",
+        folder / "model.dffl",
+        tmp_path / "new.csv",
+        "-c",
+        "north",
+        "-o",
+        tmp_path / "out.csv",
+        "--keep",
+        "=note",
+    )
+    said = json.loads(call(*words, "--json"))
+    written = pd.read_csv(tmp_path / "out.csv", dtype=str)
+    assert written["'=note"].tolist() == [f"'{cells[0]}", "-5.5", f"'{cells[2]}", "+1,5"]
+    assert [row["=note"] for row in said["keys"]] == cells  # JSON is for programs
+    np.testing.assert_array_equal(written["decision_price_1"].astype(float), pd.DataFrame(said["decisions"])["price_1"])
+
+
+def test_outputs_that_are_inputs_leave_them_as_they_are(folder: Path, tmp_path: Path) -> None:
+    model, toml = folder / "model.dffl", folder / "federation.toml"
+    (tmp_path / "link.csv").symlink_to(folder / "new.csv")
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    for words in (
+        ["decide", model, folder / "new.csv", "-c", "north", "-o", folder / "new.csv"],
+        ["decide", model, tmp_path / "link.csv", "-c", "north", "-o", folder / "new.csv"],
+        ["decide", model, folder / "new.csv", "-c", "north", "-o", tmp_path / "link.csv"],
+        ["export", model, "-c", "north", "-o", folder / ".." / folder.name / "model.dffl"],
+        *(["fit", toml, "-o", folder / name] for name in ("federation.toml", "north.csv", "south.mps")),
+    ):
+        assert "must not be a file that this command reads" in call(*words, code=3)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize("starts", ["0", "-3", "1001", "1.5"])
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_a_number_of_seeds_that_makes_no_sense_is_not_understood(command: str, starts: str, tmp_path: Path) -> None:
+    words = [command, "federation.toml", "--starts", starts, *(["-o", str(tmp_path / "m")] if command == "fit" else [])]
+    assert "Invalid value for '--starts'" in call(*words, code=2)
+
+
 def test_keys_are_texts_or_nothing_and_a_table_without_them_is_decided_for(folder: Path, tmp_path: Path) -> None:
     model, new = OwnModel.load(folder / "model.dffl"), pd.read_csv(folder / "new.csv")
     moments = new.assign(day=pd.to_datetime(new["day"]), code=["a", None, "b", "c"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import Any
 
-from dffl.own.training import reading
+import pandas as pd
+import pytest
+
+from dffl.own.training import reading, train
 
 
 def table(**regrets: tuple[float, float]) -> pd.DataFrame:
@@ -34,6 +37,21 @@ def test_a_method_that_is_best_has_no_such_line() -> None:
     )
     assert "Attention" not in words
     assert "One training is not enough" in words
+
+
+def test_two_trainings_are_not_called_one() -> None:
+    both = table(
+        mean_cost=(0.03, 0.03), ridge=(0.02, 0.02), local=(0.04, 0.04), local_tuned=(0.02, 0.03), crossfit=(0.01, 0.01)
+    )
+    words = reading(both, "crossfit", 2)
+    assert "2 trainings are not enough to say whether a difference is real: --starts 3 judges it." in words
+    assert "One training" not in words
+
+
+@pytest.mark.parametrize("starts", [0, -3, 1.5, True])
+def test_a_training_has_at_least_one_seed(starts: Any) -> None:
+    with pytest.raises(ValueError, match="starts must be a whole number >= 1, found"):
+        train(None, starts=starts)  # type: ignore[arg-type]  # it is refused before the description is looked at
 
 
 def test_of_one_client_nothing_is_said_of_clients() -> None:

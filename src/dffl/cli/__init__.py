@@ -29,6 +29,7 @@ from dffl.terminal import (
     answering,
     leave,
     printable,
+    printing,
     require_picture,
     shown_progress,
 )
@@ -56,7 +57,8 @@ Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer are faster bu
 def root(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
     """Decision-focused federated learning."""
     if version:
-        typer.echo(f"dffl {dffl.__version__}")
+        with answering(), printing():
+            typer.echo(f"dffl {dffl.__version__}")
         raise typer.Exit
 
 
@@ -136,9 +138,10 @@ def bounds(
     Example: dffl bounds portfolio --no-search --json
     """
     with answering():
+        from dffl.cli.sources import inputs_at, load
+
         if not json_:
-            require_picture(figure)
-        from dffl.cli.sources import load
+            require_picture(figure, inputs_at(source))
         from dffl.theory.display import BoundsShown
         from dffl.theory.report import bounds as bound
 

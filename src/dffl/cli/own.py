@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dffl.files import require_target
 from dffl.terminal import Json, Quiet, Report, answer, answering, command_name, printable, shown_progress
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ FederationFile = Annotated[
     Path, typer.Argument(metavar="FEDERATION", help="The file that describes the federation, such as federation.toml.")
 ]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `dffl fit` wrote.")]
-Starts = Annotated[int, typer.Option(help="Trainings from so many starts; three tell harm from luck.")]
+Starts = Annotated[int, typer.Option(min=1, max=1000, help="Number of random seeds; 3 or more give a harm verdict.")]
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,15 @@ def fit(
     Example: dffl fit federation.toml -o model.dffl
     """
     with answering():
-        if out.is_dir() or not out.parent.is_dir():
-            raise ValueError(f"--out must name a file in a folder that exists, found {str(out)!r}")
         from dataclasses import replace
 
-        from dffl.data.description import read
-        from dffl.own.training import train
+        from dffl.data.description import inputs_of, read
+        from dffl.own.training import checkpoints, train
 
         part = out.with_name(out.name + ".part")
+        inputs = inputs_of(federation)
+        for target in (out, *checkpoints(part, starts)):
+            require_target(target, "--out", inputs)
         try:
             made = train(read(federation), shown_progress(quiet), part, starts)
         except KeyboardInterrupt:
@@ -133,8 +135,12 @@ def compare(
     Example: dffl compare federation.toml --method finetune --method crossfit --report comparison.html
     """
     with answering():
-        from dffl.data.description import read
+        from dffl.data.description import inputs_of, read
         from dffl.own.comparison import compare as compare_methods
+        from dffl.report.target import require_page
+
+        if report is not None:
+            require_page(report, inputs=inputs_of(federation))
 
         answer(compare_methods(read(federation), method, starts, shown_progress(quiet), report), json_)
 
@@ -155,8 +161,8 @@ def decide(
     Example: dffl decide model.dffl --client north new.csv -o decisions.csv
     """
     with answering():
-        if out is not None and (out.is_dir() or not out.parent.is_dir()):
-            raise ValueError(f"--out must name a file in a folder that exists, found {str(out)!r}")
+        if out is not None:
+            require_target(out, "--out", [model, table])
         from dffl.own.decisions import decide as decide_rows
         from dffl.own.model import OwnModel
 
@@ -174,6 +180,7 @@ def export(
     Example: dffl export model.dffl --client north -o north.dffl
     """
     with answering():
+        require_target(out, "--out", [model])
         from dffl.own.model import OwnModel
 
         OwnModel.load(model).only(client).fit.save(out)
@@ -199,9 +206,10 @@ def report(
         from dffl.report.target import require_page
 
         require_page(out, "--out")
-        from dffl.own.pages import found_at
+        from dffl.own.pages import found_at, pages_at
         from dffl.report.page import write
 
+        require_page(out, "--out", pages_at(model))
         found = found_at(model)
         write(found.data, out)
         said = [*(f"left out: {printable(line)}" for line in found.left_out), f"wrote {out}"]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dffl.files import require_target
 from dffl.terminal import Json, Quiet, answer, answering
 
 site = typer.Typer(help="Take part in a federation: a site's side.", no_args_is_help=True, rich_markup_mode="markdown")
@@ -63,12 +64,16 @@ def join(
     Example: dffl site join harbour.kit --client site.toml
     """
     with answering():
+        from dffl.data.description import inputs_of
         from dffl.deploy.credentials import Kit
         from dffl.deploy.joining import join as take_part
 
         found = Kit.read(kit)
+        home = folder or Path(f"{found.name}-site")
+        if home.is_dir():
+            require_target(home / "model.dffl", "--folder", [kit, *inputs_of(client)])
         shown = (lambda line: None) if quiet or json_ else (lambda line: typer.echo(line, err=True))
-        answer(take_part(found, client, folder or Path(f"{found.name}-site"), shown), json_)
+        answer(take_part(found, client, home, shown), json_)
 
 
 @site.command()
@@ -84,6 +89,9 @@ def newcomer(
     Example: dffl site newcomer shared.dffl --client site.toml --name mill -o model.dffl
     """
     with answering():
+        from dffl.data.description import inputs_of
+
+        require_target(out, "--out", [shared, *inputs_of(client)])
         from dffl.deploy.newcomers import newcomer as tune
 
         answer(tune(shared, name, client, out), json_)

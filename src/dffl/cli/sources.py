@@ -23,6 +23,20 @@ class Source(NamedTuple):
     notes: Sequence[str] = ()
 
 
+def inputs_at(source: str) -> list[Path]:
+    """The files that `load` reads."""
+    path = Path(source)
+    if source in NAMED or not path.exists():
+        return []
+    if path.suffix == ".toml":
+        from dffl.data.description import inputs_of
+
+        return inputs_of(path)
+    from dffl.cases.energy.data.folder import panel_files
+
+    return panel_files(path)
+
+
 def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
     """A name of ``NAMED``, or a panel of electricity zones, ``without`` some: a file, or a folder."""
     if without and source in NAMED:

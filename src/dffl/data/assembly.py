@@ -17,8 +17,9 @@ from dffl.data.encoding import Column, Encoding, agreed, require_kind, summary
 from dffl.data.matching import matching
 from dffl.data.plan import ClientPlan, Plan
 from dffl.data.problems import Problems, named_at
-from dffl.data.rows import Rows, checked_rows, unit_of
+from dffl.data.rows import Rows, checked_rows, order_kind, unit_of
 from dffl.data.same_columns import SameColumns, shown
+from dffl.data.same_kinds import WORDS, SameKind
 from dffl.data.sets_by_name import check_set, make_set
 from dffl.data.shared_rows import shared_notes
 from dffl.data.sources import Source, Table, load, open_source, require_columns, require_file
@@ -76,6 +77,7 @@ class Assembly:
         self.features = SameColumns("features", plan.features)
         self.forecast: list[str] = []
         """The columns of the forecast, in the order of the costs."""
+        self.order = SameKind(plan.order or "", "write it in the same way at all sites")
 
     def sites(self) -> list[Site]:
         """The clients with their rows, divided into training and test."""
@@ -242,6 +244,9 @@ class Assembly:
         rows, dropped = checked_rows(
             table, features, costs, plan, self.problems, cell_keys(table, plan.key or [*features, *costs]), self.forecast
         )
+        if rows is not None and plan.order is not None:
+            with self.problems.catching(f"{plan.path}: federation.order: column {plan.order!r}"):
+                self.order.require(site.plan.name, table, order_kind(table, plan.order))
         if dropped:
             what = f"client {site.plan.name!r}: {dropped} of {len(table)} rows have empty cells and are left out"
             self.notes.append(f"{table.source.name}: {what}")
@@ -276,7 +281,10 @@ class Assembly:
         for name in self.features.names:
             with problems.catching(f"{plan.path}: federation.features: column {name!r}"):
                 texts = plan.categories.get(name)
-                column = agreed(name, (summary(_training(site).frame[name], texts or ()) for site in trained), texts)
+                told = [summary(_training(site).frame[name], texts or ()) for site in trained]
+                if texts is None:
+                    self._require_same_kind(name, trained, told)
+                column = agreed(name, told, texts)
                 if self.alone is not None:
                     self._require_lists(column)
                 column = self._as_listed(column, trained)
@@ -296,6 +304,21 @@ class Assembly:
             return made.with_fills({site.plan.name: _training(site) for site in trained})
         return None
 
+    def _require_same_kind(self, name: str, trained: Sequence[Site], told: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse a column that is one thing at one site and another at another, also in tables that are for tests alone."""
+        same = SameKind(name)
+        for site, one in zip(trained, told, strict=True):
+            same.require(site.plan.name, _training(site), one["kind"])
+        for site in trained:
+            if site.test is not None and site.train is site.rows:
+                same.require(site.plan.name, site.test.table, summary(site.test.table.frame[name])["kind"])
+        known = [(site.plan.name, one["categories"]) for site, one in zip(trained, told, strict=True) if one["categories"]]
+        for client, texts in known[1:]:
+            if not set(texts) & set(known[0][1]):
+                what = f"{known[0][0]!r} ({known[0][1][0]!r:.60}) and {client!r} ({texts[0]!r:.60}) have no text in common"
+                self.notes.append(f"{self.plan.path}: column {name!r}: {what}; if they mean the same, write them alike")
+                break
+
     def _require_lists(self, column: Column) -> None:
         """Refuse what a site cannot know of the others, unless the file lists it."""
         plan = self.plan
@@ -313,6 +336,9 @@ class Assembly:
     def _as_listed(self, column: Column, trained: Sequence[Site]) -> Column:
         """A column as the file's lists say; cells that they do not allow are refused with their place."""
         plan, name = self.plan, column.name
+        if name in (plan.times or ()) and column.kind != "date":
+            what = f"{WORDS[column.kind]}, and federation.times lists it as a date"
+            raise ValueError(f"holds {what}; write dates as 2021-01-31 13:00, or remove it there")
         if plan.times is not None and column.kind == "date":
             if column.time and name not in plan.times:
                 self._refuse_first(trained, name, _with_time, "has a time of day, and the column is not among federation.times")
@@ -342,7 +368,7 @@ class Assembly:
             if (row := first_true(wrong)) is not None:
                 what = f"{texts[row]!r:.60} is not among federation.categories.{column.name}"
                 self.problems.add(f"{table.at(row, column.name)}: {what}; add it there, or correct the cell")
-        elif column.kind == "category":  # numbers at this site, texts at another one: 007 must stay 007
+        elif column.kind == "category":  # numbers in test rows of a site without a filled training row: 007 must stay 007
             site.train, site.test = (
                 rows if rows is None else rows.with_table(rows.table.as_written(column.name))
                 for rows in (site.train, site.test)

@@ -14,8 +14,14 @@ from dffl.data.tables import EMPTY
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+([eE][+-]?\d+)?")
-MOMENT = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)(?:[T ](\d\d?):(\d\d)(?::(\d\d)(?:\.\d+)?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?")
-"""A day, or a day and a time. The clock is taken as it is written: an offset from UTC is ignored."""
+MOMENT = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)(?:[T ](\d\d?):(\d\d)(?::(\d\d)(?:\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?)?")
+"""A day, or a day and a time, perhaps with an offset from UTC."""
+ODD = {"number": "write numbers such as 1093.5, with a point and no other signs", "date": "write dates as 2021-01-31"}
+"""What to do about texts that are numbers or dates in another form."""
+OTHER_NUMBER = re.compile(r"[+-]?\d{1,3}([ ,.'_\u2019]\d{3})*([.,]\d+)?|[+-]?\d+,\d+([eE][+-]?\d+)?")
+OTHER_DATE = re.compile(r"\d\d?([./-])\d\d?\1(\d{4}|\d\d)([T ,]+\d\d?:\d\d.*)?")
+AROUND = "%€$£¥ "
+"""What people write before and behind a number."""
 TRUTH = {"true": 1.0, "false": 0.0}
 BLANK = frozenset(EMPTY)
 
@@ -39,7 +45,7 @@ def numbers_of(cells: pd.Series) -> np.ndarray:
 
 
 def dates_of(cells: pd.Series) -> np.ndarray:
-    """The cells as moments of a clock, in seconds; NaT where a cell is no date."""
+    """The cells as moments of a clock as it is written, in seconds; NaT where a cell is no date. See `offsets_of`."""
     nat = np.datetime64("NaT", "s")
     if pd.api.types.is_datetime64_any_dtype(cells):
         clock = cells.dt.tz_localize(None) if getattr(cells.dtype, "tz", None) is not None else cells
@@ -49,9 +55,34 @@ def dates_of(cells: pd.Series) -> np.ndarray:
     return _each(cells, _moment, "datetime64[s]", nat)
 
 
+def offsets_of(cells: pd.Series) -> np.ndarray:
+    """How far the clocks of dates are ahead of UTC, in seconds; NaN where a cell says no offset, or is no date."""
+    if pd.api.types.is_datetime64_any_dtype(cells):
+        if getattr(cells.dtype, "tz", None) is None:
+            return np.full(len(cells), np.nan)
+        ahead = cells.dt.tz_localize(None) - cells.dt.tz_convert("UTC").dt.tz_localize(None)
+        return ahead.dt.total_seconds().to_numpy(np.float64)
+    return np.full(len(cells), np.nan) if _plain(cells) else _each(cells, _offset, np.float64, np.nan)
+
+
+def instants_of(cells: pd.Series) -> np.ndarray:
+    """As `dates_of`, in UTC where a clock has an offset from it: what rows are ordered by."""
+    return dates_of(cells) - np.nan_to_num(offsets_of(cells)).astype("timedelta64[s]")
+
+
 def texts_of(cells: pd.Series) -> np.ndarray:
     """The cells as texts without blanks around them, "" where a cell is empty."""
     return _each(cells, text_of, object, "")
+
+
+def odd_form(text: str) -> str | None:
+    """Whether a text is a number or a date in a form that is not read as one, such as 1.093,5 or 31.1.2021."""
+    if NUMBER.fullmatch(text) or MOMENT.fullmatch(text):
+        return None
+    if OTHER_DATE.fullmatch(text):
+        return "date"
+    plain = re.sub(r"[\u00a0\u2009\u202f]", " ", text).replace("\u2212", "-").strip(AROUND)
+    return "number" if NUMBER.fullmatch(plain) or OTHER_NUMBER.fullmatch(plain) else None
 
 
 def text_of(value: Any) -> str:
@@ -129,3 +160,16 @@ def _moment(value: Any) -> Any:
         return np.datetime64(datetime(year, month, day, hour, minute, second), "s")
     except ValueError:  # the 30th of February
         return np.datetime64("NaT", "s")
+
+
+def _offset(value: Any) -> float:
+    if isinstance(value, datetime):
+        ahead = value.utcoffset()
+        return np.nan if ahead is None else ahead.total_seconds()
+    match = MOMENT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or match[8] is None:
+        return np.nan
+    if match[8] == "Z":
+        return 0.0
+    hours, minutes = int(match[8][1:3]), int(match[8][-2:])
+    return (-1 if match[8][0] == "-" else 1) * 60.0 * (60 * hours + minutes)

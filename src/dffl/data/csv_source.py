@@ -73,6 +73,10 @@ class CsvSource:
         places = [str(self._position[name]) for name in columns if name not in texts]
         as_texts = [str(self._position[name]) for name in columns if name in texts]
         parts = [self._arrow(places, EMPTY, {}, point)] if places else []
+        clocks = [place for part in parts for place in part.column_names if pa.types.is_time(part.column(place).type)]
+        if clocks:  # 13:00 stays 13:00, as it does where a column is read as texts; Arrow makes 13:00:00 of it
+            parts.insert(0, self._arrow(clocks, EMPTY, dict.fromkeys(clocks, pa.string()), point))
+            parts[1] = parts[1].drop_columns(clocks)
         parts += [self._arrow(as_texts, [""], dict.fromkeys(as_texts, pa.string()), point)] if as_texts else []
         return pa.table({place: part.column(place) for part in parts for place in part.column_names})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -65,6 +66,23 @@ def read(path: str | PathLike[str]) -> Description:
     problems = Problems()
     plan = planned(Path(path), problems)
     return described(plan, Assembly(plan, problems).parts(), problems)
+
+
+def inputs_of(path: Path) -> list[Path]:
+    """A description, a federation's or a site's, and all files that it names: no output may replace one of them.
+
+    Every text counts that is the path of a file, whatever its key: tables, databases, columns of numbers, models.
+    """
+    return [path, *(file for text in _texts(parse(path)) if (file := path.parent / text).is_file())]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in the values of a TOML file."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
 
 
 def planned(path: Path, problems: Problems, content: dict[str, Any] | None = None) -> Plan:

@@ -1,6 +1,7 @@
 """How columns of a table become features: texts become 0/1 columns, dates become a calendar, empty cells follow a rule.
 
-The rules. What a column holds is decided over the training rows of all sites: the kind of more than half of its filled cells.
+The rules. What a column holds at a site is the kind of more than half of its filled cells in training rows. It must be the
+same at all sites, unless the column is listed under ``categories``: `dffl.data.same_kinds` refuses what differs.
 
 - **number**: used as it is; true and false are 1 and 0.
 - **date** (2021-01-31, with or without a time): the day of the year as a sine and a cosine, seven 0/1 columns for the weekday
@@ -27,7 +28,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dffl.data.cells import DECIMAL_COMMA, dates_of, missing_in, numbers_of, text_of, texts_of
+from dffl.data.cells import DECIMAL_COMMA, MOMENT, NUMBER, ODD, dates_of, missing_in, numbers_of, odd_form, text_of, texts_of
 from dffl.data.sources import FrameSource, Table, load, open_source
 from dffl.data.tables import UNPRINTABLE, first_true, listed
 from dffl.federation import LARGEST
@@ -227,10 +228,15 @@ def summary(cells: pd.Series, known: Sequence[Any] = ()) -> dict[str, Any]:
     counts = {"numbers": is_number, "dates": is_date, "texts": is_text, "missing": empty}
     made: dict[str, Any] = {name: int(mask.sum()) for name, mask in counts.items()}
     made["time"] = bool((dates[is_date] != dates[is_date].astype("datetime64[D]")).any())
-    if 2 * made["texts"] < len(cells) - made["missing"]:
+    filled = len(cells) - made["missing"]
+    majority: Kind = "number" if 2 * made["numbers"] > filled else "date" if 2 * made["dates"] > filled else "category"
+    made["kind"] = majority if filled else None
+    if made["kind"] != "category":
         return made | {"categories": []}
     texts = sorted(set(texts_of(cells)[~empty].tolist()))
-    made["decimal_commas"] = all(DECIMAL_COMMA.fullmatch(text) for text in texts)
+    odd = [text for text in texts if odd_form(text)]
+    plain = sum(bool(NUMBER.fullmatch(text) or MOMENT.fullmatch(text)) for text in texts)
+    made["odd"] = odd[0] if odd and 2 * (len(odd) + plain) > len(texts) else None
     return made | {"categories": texts[: MOST_CATEGORIES + 1]}
 
 
@@ -240,17 +246,20 @@ def agreed(name: str, summaries: Iterable[Mapping[str, Any]], listed_texts: Sequ
     flagged = any(one["missing"] for one in told)
     if listed_texts is not None:
         return Column(name, "category", tuple(text_of(value) for value in listed_texts), flagged=flagged)
-    count = {kind: sum(one[kind] for one in told) for kind in ("numbers", "dates", "texts")}
-    filled = sum(count.values())
-    if not filled:
+    kinds = {one["kind"] for one in told} - {None}
+    if not kinds:
         raise ValueError("has no filled cell in any training row; leave it out of the features")
-    if 2 * count["numbers"] > filled:
+    if len(kinds) > 1:
+        raise ValueError(f"must hold one kind of cells at all sites, found {' and '.join(sorted(kinds))}")
+    if kinds == {"number"}:
         return Column(name, "number", flagged=flagged)
-    if 2 * count["dates"] > filled:
+    if kinds == {"date"}:
         return Column(name, "date", time=any(one["time"] for one in told), flagged=flagged)
     texts = sorted({text for one in told for text in one["categories"]})
-    if texts and all(one.get("decimal_commas", True) for one in told):
-        raise ValueError(f"must be numbers with a decimal point, found {texts[0]!r}")
+    if odd := next((one["odd"] for one in told if one.get("odd")), None):
+        form = odd_form(odd)
+        fix = "or list the texts under federation.categories"
+        raise ValueError(f"must be {form}s or texts, found {odd!r:.60}; {ODD[str(form)]}, {fix}")
     if len(texts) > MOST_CATEGORIES:
         fix = "leave it out, write dates as 2021-01-31, or list the texts under federation.categories"
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,7 @@ def write_example(folder: str | Path) -> list[Path]:
         "new.csv": new.to_csv(index=False, lineterminator="\n"),
     }
     paths = [folder / name for name in (*texts, "bakery.parquet")]
-    if there := [path for path in paths if path.exists()]:
+    if there := [path for path in paths if os.path.lexists(path)]:
         raise ValueError(f"{there[0]}: is there already, and is not overwritten; choose an empty folder")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is a file; choose an empty folder")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dffl.data.cells import dates_of
+from dffl.data.cells import instants_of
 
 MOMENT = "a date such as 2024-09-01 or a number, as the column under order has them"
 
@@ -21,7 +21,7 @@ def moment_of(value: Any) -> float | None:
         return float(value) if np.isfinite(value) else None
     if not isinstance(value, str | date | datetime):
         return None
-    moment = dates_of(pd.Series([value], dtype=object))[0]
+    moment = instants_of(pd.Series([value], dtype=object))[0]
     return None if np.isnat(moment) else float(moment.astype(np.int64))
 
 

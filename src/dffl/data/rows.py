@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dffl.data.cells import dates_of, missing_in, numbers_of, text_of, texts_of
+from dffl.data.cells import dates_of, instants_of, missing_in, numbers_of, offsets_of, text_of, texts_of
 from dffl.data.encoding import require_kind
 from dffl.data.plan import Plan
 from dffl.data.problems import Problems
@@ -88,15 +88,32 @@ def checked_rows(
 
 
 def _order(table: Table, column: str) -> tuple[np.ndarray, bool]:
-    """What the rows are ordered by, and whether it is dates, in seconds; else it is numbers."""
+    """What the rows are ordered by, and whether it is moments, in seconds; else it is numbers.
+
+    Clocks with an offset from UTC are ordered by their instants.
+    """
     cells = table.frame[column]
     empty = missing_in(cells)
     if (row := first_true(empty)) is not None:
         raise ValueError(f"{table.at(row, column)}: is empty{_more(empty)}; every row needs its place in the order")
-    dates = dates_of(cells)
-    kind = "date" if 2 * (~np.isnat(dates)).sum() > len(cells) else "number"
-    require_kind(table, column, "date" if kind == "date" else "number", empty)
-    return (dates.astype(np.int64).astype(float), True) if kind == "date" else (numbers_of(cells), False)
+    kind = order_kind(table, column)
+    require_kind(table, column, "number" if kind == "number" else "date", empty)
+    if kind == "number":
+        return numbers_of(cells), False
+    known = ~np.isnan(offsets_of(cells))
+    if known.any() and not known.all():
+        first, other = (table.at(int(np.argmax(one)), column) for one in (known, ~known))
+        what = f"has an offset from UTC, and {other}, has none"
+        raise ValueError(f"{first}: {what}; write all clocks with an offset, or none")
+    return instants_of(cells).astype(np.int64).astype(float), True
+
+
+def order_kind(table: Table, column: str) -> str:
+    """What the rows are ordered by: number, date, or offset for dates that are instants."""
+    cells = table.frame[column]
+    if 2 * (~np.isnat(dates_of(cells))).sum() <= len(cells):
+        return "number"
+    return "date" if np.isnan(offsets_of(cells)).any() else "offset"
 
 
 def unit_of(table: Table, column: str) -> str:

@@ -15,6 +15,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from dffl.data.agreement import Agreement
 from dffl.data.assembly import Assembly, Site
 from dffl.data.cells import missing_in, text_of, texts_of
@@ -24,6 +26,7 @@ from dffl.data.moments import moment_value
 from dffl.data.one_site import TableLike, described_alone, plan_of
 from dffl.data.plan import Plan
 from dffl.data.problems import Problems
+from dffl.data.same_kinds import WORDS
 from dffl.files import write_text
 from dffl.splitting import TIME
 
@@ -70,6 +73,7 @@ def site_lists(path: str | PathLike[str], client: str, *, table: TableLike | Non
             with problems.catching(f"{plan.path}: federation.features: column {name!r}"):
                 told = summary(cells, lists.get(name, ()))
                 column = agreed(name, [told], lists.get(name))
+                _require_kind_of_list(name, cells, told["kind"], made.get(name, []))
                 times += [name] if column.kind == "date" and column.time else []
                 if gaps is not None and told["missing"]:
                     gaps.append(name)
@@ -131,6 +135,17 @@ def _with_lists(path: Path, lists: SiteLists) -> str:
         fix = "; ".join(lists.lines)
         raise ValueError(f"{path}: federation: its lists are written in a way that cannot be changed here; write {fix}")
     return text
+
+
+def _require_kind_of_list(name: str, cells: pd.Series, kind: str | None, texts: list[str]) -> None:
+    """Refuse to add numbers to a list of texts, or the other way round: the column would mean two things."""
+    kinds = {summary(pd.Series([text]), texts)["kind"]: text for text in texts}
+    if kinds and kind is not None and kind not in kinds:
+        other, example = next(iter(kinds.items()))
+        mine = next(text for text in texts_of(cells)[~missing_in(cells, texts)] if summary(pd.Series([text]))["kind"] == kind)
+        what = f"holds {WORDS[kind]} here, such as {mine!r:.60}, and federation.categories.{name} lists {WORDS[other]}"
+        fix = "write the column as the other sites do, or add its texts to the list by hand"
+        raise ValueError(f"{what}, such as {example!r:.60}; {fix}")
 
 
 def _is_one_of(line: str, keys: dict[str, Any]) -> bool:

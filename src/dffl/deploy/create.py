@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from dffl.deploy.network import carrier_version
 from dffl.deploy.plan import is_address, read_plan
 from dffl.deploy.requesting import Said
 from dffl.deploy.state import Folder
-from dffl.files import write_text
+from dffl.files import require_target, write_text
 from dffl.terminal import command_name
 
 PLAN = """\
@@ -73,7 +74,7 @@ def init(folder: Path, address: str = USUAL_ADDRESS, example: bool = False) -> S
         raise ValueError(f"--address must be host:port, where sites find the coordinator, found {address!r}")
     path = folder / "coordinator" / "plan.toml" if example else folder / "plan.toml"
     for wanted in (path, *(site_files(folder) if example else ())):
-        if wanted.exists():
+        if os.path.lexists(wanted):
             raise ValueError(f"{wanted}: is there already, and is not overwritten; choose an empty folder")
     path.parent.mkdir(parents=True, exist_ok=True)
     text = PLAN.replace("{address}", address).replace("{training}", EXAMPLE_TRAINING if example else TRAINING)
@@ -199,6 +200,7 @@ def sign_request(path: Path, request: Path, replace: bool) -> Said:
     name, asked, print_ = read_request(request)
     if name not in plan.sites:
         raise ValueError(f"{request}: {name!r} is not among the sites of the plan ({', '.join(plan.sites)})")
+    require_target(folder.kits / f"{name}.kit", "the kit", [request])
     with Keys(folder.keys).changed() as book:
         if print_ in book.revoked:
             raise ValueError(f"{request}: its key was revoked; {name!r} makes another with `dffl site request --new-key`")

@@ -38,6 +38,7 @@ from dffl.deploy.requesting import request
 from dffl.deploy.server import ask
 from dffl.deploy.state import FINISHED, Folder
 from dffl.federation import Federation
+from dffl.files import write_text, write_whole
 
 START_SECONDS = 120.0
 END_SECONDS = 3600.0
@@ -264,17 +265,19 @@ def write_demo(base: Path, names: Sequence[str], rounds: int, method: str, port:
         home.mkdir(parents=True)
         features = {f"feature_{k + 1}": client.x[:, k] for k in range(client.x.shape[1])}
         profits = {f"profit_{k + 1}": client.c[:, k] for k in range(client.c.shape[1])}
-        pd.DataFrame({**features, **profits}).to_csv(home / "history.csv", index=False, float_format="%.17g")
+        _write_table(home / "history.csv", pd.DataFrame({**features, **profits}))
         spec: Any = client.set.spec()
-        pd.DataFrame({"weight": np.asarray(spec["weights"])}).to_csv(home / "items.csv", index=False, float_format="%.17g")
+        _write_table(home / "items.csv", pd.DataFrame({"weight": np.asarray(spec["weights"])}))
         budget = float(np.asarray(spec["budget"]))
-        (home / "site.toml").write_text(
+        write_text(
+            home / "site.toml",
             f'[client]\ntable = "history.csv"\nset = {{ type = "fractional-knapsack", '
-            f'weights = {{ file = "items.csv", column = "weight" }}, budget = {budget!r} }}\n'
+            f'weights = {{ file = "items.csv", column = "weight" }}, budget = {budget!r} }}\n',
         )
     folder = base / "coordinator"
     folder.mkdir()
-    (folder / "plan.toml").write_text(
+    write_text(
+        folder / "plan.toml",
         f"""[federation]
 name = "demo"
 address = "localhost:{port}"
@@ -289,8 +292,12 @@ dimension = {made.dim}
 [training]
 method = "{method}"
 rounds = {rounds}
-"""
+""",
     )
+
+
+def _write_table(path: Path, table: pd.DataFrame) -> None:
+    write_whole(path, lambda where: table.to_csv(where, index=False, float_format="%.17g"))
 
 
 def _dffl(*words: str) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dffl.files import write_text
+from dffl.files import naming, write_text
 
 ACCEPTED, REFUSED, LATE, DEAD = "accepted", "refused", "late", "dead"
 OUTCOMES = (ACCEPTED, REFUSED, LATE, DEAD)
@@ -56,7 +56,7 @@ class Ledger:
     def add(self, record: RoundRecord) -> None:
         """Write a round that has closed."""
         line = json.dumps(record.as_json(), separators=(",", ":")) + "\n"
-        with self.path.open("a", encoding="utf-8") as file:
+        with naming(self.path), self.path.open("a", encoding="utf-8") as file:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())

@@ -26,6 +26,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from dffl.deploy.connection import SMALL, Door, guard
+from dffl.files import write_text
 
 CHANNEL, TOPIC = "dffl", "message"
 COORDINATOR = "server"
@@ -113,7 +114,7 @@ class Link:
         wanted = {"max_message_size": limit, "allow_adhoc_conns": False, "use_aio_grpc": False,
                   "grpc": {"max_workers": 1000, "options": [*sizes, *LIVELY]}}  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "comm_config.json").write_text(json.dumps(wanted))
+            write_text(Path(folder) / "comm_config.json", json.dumps(wanted))
             ConfigService.reset()
             ConfigService.initialize(section_files={}, config_path=[folder])
             CommConfigurator.reset()

@@ -42,7 +42,7 @@ def naming_full_disk(folder: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         why = os.strerror(error.errno)
-        raise OSError(f"{folder}: {why}; make room and type the command again, the state is kept") from None
+        raise OSError(f"{error.filename or folder}: {why}; make room and type the command again, the state is kept") from None
 
 
 class FederationServer:

@@ -132,6 +132,11 @@ class Folder:
         self.log, self.control, self.lock = path / "log.txt", path / "control", path / "server.lock"
         self.begun, self.keys = path / "begun.json", path / "keys.json"
 
+    def files(self) -> list[Path]:
+        """What is the federation's in this folder, and must not be replaced by an export: all but models beside the plan."""
+        found = (one for one in self.path.rglob("*") if one.is_file())
+        return [one for one in found if one.parent != self.path or one.suffix != ".dffl"]
+
     def latest(self) -> Path | None:
         """The folder of the last run."""
         found = [one for one in self.runs.glob("*") if one.name.isdigit()] if self.runs.is_dir() else []

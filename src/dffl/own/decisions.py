@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
+from dffl.data.safe_csv import safe_csv
 from dffl.data.sources import Table, require_columns
 from dffl.files import write_whole
 from dffl.own.model import OwnModel
@@ -110,7 +111,7 @@ def _fitting(table: pd.DataFrame, width: int) -> str:
 def decide(
     model: OwnModel, client: str, table: str | PathLike[str], out: Path | None = None, keep: Sequence[str] = ()
 ) -> Decided:
-    """What a client decides at each row of a table; written to ``out``, completely or not at all.
+    """What a client decides at each row of a table; written to ``out``, completely or not at all, see `dffl.data.safe_csv`.
 
     The columns ``keep`` of the table stand before the decisions, and so does the one that orders the rows, if it has it.
     """
@@ -132,7 +133,7 @@ def decide(
         member.set.variables is None,
     )  # fmt: skip
     if out is not None:
-        write_whole(out, lambda whole: found.table.to_csv(whole, index=False))
+        write_whole(out, lambda whole: safe_csv(found.table).to_csv(whole, index=False))
     return found
 
 

@@ -20,6 +20,11 @@ class Found(NamedTuple):
     left_out: list[str]
 
 
+def pages_at(path: Path) -> list[Path]:
+    """The files that `found_at` may read."""
+    return [path / KEPT, *sorted(path.glob(MODELS))] if path.is_dir() else [path]
+
+
 def found_at(path: Path) -> Found:
     """The report of a model's file or of a folder."""
     if not path.is_dir():

@@ -13,9 +13,11 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from dffl.checks import require_whole
 from dffl.comparing import Start, against, fit_all, summarise
 from dffl.data.description import Description
 from dffl.fitting import Fit
+from dffl.harm import ENOUGH_STARTS
 from dffl.jsonable import jsonable
 from dffl.own.model import ABOUT, VERSION
 from dffl.own.ranges import cost_range
@@ -81,6 +83,12 @@ class TrainedModel:
         }  # fmt: skip
 
 
+def checkpoints(path: str | PathLike[str], starts: int) -> list[Path]:
+    """The files from which an interrupted training of each start goes on."""
+    require_whole("starts", starts, least=1)
+    return [Path(path), *(Path(f"{path}-start-{number}") for number in range(2, starts + 1))]
+
+
 def train(
     description: Description,
     progress: bool | None = None,
@@ -94,14 +102,15 @@ def train(
     from which an interrupted training goes on. A fit of the method that is ``given``, as a deployed site has one, is judged
     as it is, from one start.
     """
+    require_whole("starts", starts, least=1)
     wanted: MethodChoice = (description.method, description.options)
     beside = [_capped(name, description) for name in baselines(description) if name != description.method]
     methods: list[MethodChoice] = [wanted, *beside] if given is None else beside
     first = int(description.settings.get("seed", 0))
     found: list[Start] = []
     first_fits: dict[str, Fit] = {}
-    for number, seed in enumerate(start_seeds(first, starts)):
-        part = checkpoint if checkpoint is None or number == 0 else Path(f"{checkpoint}-start-{number + 1}")
+    parts: list[Path | None] = [None] * starts if checkpoint is None else [*checkpoints(checkpoint, starts)]
+    for part, seed in zip(parts, start_seeds(first, starts), strict=True):
         settings = {**description.settings, "seed": seed}
         fits = fit_all(description.train, methods, progress=progress, checkpoint=part, **settings)
         if given is not None:
@@ -202,8 +211,9 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
             f"Do not use {method} here yet."
         )
     mine = table[table["method"] == method]
-    if starts < 3:
-        lines.append(f"One training is not enough to say whether a difference is real: {more_starts}.")
+    if starts < ENOUGH_STARTS:
+        few = "One training is" if starts == 1 else f"{starts} trainings are"
+        lines.append(f"{few} not enough to say whether a difference is real: {more_starts}.")
     else:
         harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
         lines.append("Harmed beyond luck, against local: " + (", ".join(map(str, harmed)) if harmed else "nobody") + ".")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
+
+from dffl.files import require_target
 
 NEEDED = ("jinja2", "plotly")
 ENDINGS = (".html", ".htm")
 
 
-def require_page(path: Path, option: str = "--report") -> None:
-    """Refuse a page that could not be written: a folder that is not there, another ending, or packages that are missing."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{option} must name a file in a folder that exists, found {str(path)!r}")
+def require_page(path: Path, option: str = "--report", inputs: Iterable[Path] = ()) -> None:
+    """Refuse a page that must not or cannot be written: see `require_target`; or another ending, or packages are missing."""
+    require_target(path, option, inputs)
     if path.suffix.lower() not in ENDINGS:
         raise ValueError(f"{option} must end in {' or '.join(ENDINGS)}, found {str(path)!r}")
     require_packages()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from dffl.files import write_text
 from dffl.sets import _lp_text
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def parse(model: ModelText) -> ReadModel:
 def _loaded(model: ModelText) -> highspy.Highs:
     with tempfile.TemporaryDirectory(prefix="dffl-") as folder:
         path = Path(folder) / f"model.{model.format}"
-        path.write_text(model.text, encoding="utf-8")
+        write_text(path, model.text)
         log = Path(folder) / "log"
         highs = highspy.Highs()
         highs.setOptionValue("log_to_console", False)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 from rich.table import Table as RichTable
 
+from dffl.data.safe_csv import safe_csv
 from dffl.files import write_text
 from dffl.studies.tables import Cell, Count, Table, Value
 
@@ -44,7 +45,7 @@ def to_csv(table: Table) -> str:
         records.append((*cell.row, cell.column, *numbers))
     columns = [*table.labels, "statistic", "ours", "ours_sd", "paper", "paper_sd", "difference"]
     buffer = io.StringIO()
-    pd.DataFrame(records, columns=columns).to_csv(buffer, index=False, float_format="%.6g", lineterminator="\n")
+    safe_csv(pd.DataFrame(records, columns=columns)).to_csv(buffer, index=False, float_format="%.6g", lineterminator="\n")
     return buffer.getvalue()
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.federation import Federation
-from dffl.files import write_whole
+from dffl.files import require_target, write_whole
 from dffl.networks import draws, quiet
 from dffl.training.settings import Settings
 
@@ -47,8 +47,7 @@ class Checkpoint:
 
     def __init__(self, path: str | PathLike[str], fingerprint: str):
         self._path, self._fingerprint = Path(path), fingerprint
-        if self._path.is_dir() or not self._path.parent.is_dir():
-            raise ValueError(f"checkpoint: {self._path} must name a file in a folder that exists")
+        require_target(self._path, "checkpoint")
         self._jobs: dict[str, Saved] = self._read() if self._path.exists() else {}
         self._pending: Callable[[], None] | None = None
         self._written = time.monotonic()

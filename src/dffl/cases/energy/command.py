@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dffl.files import require_target
 from dffl.terminal import (
     Json,
     Quiet,
@@ -131,8 +132,9 @@ def train(
     Example: dffl energy train panel.csv --lags -o market.dffl
     """
     with answering():
-        if out.is_dir() or not out.parent.is_dir():
-            raise ValueError(f"--out must name a file in a folder that exists, found {str(out)!r}")
+        from dffl.cases.energy.data.folder import panel_files
+
+        require_target(out, "--out", panel_files(panel))
         from dffl.cases.energy.model import train as train_model
         from dffl.cases.energy.result import print_notes
 
@@ -188,7 +190,7 @@ def panel(
         from dffl.cases.energy.data.hourly import build_panel
         from dffl.cases.energy.data.panel import check_target
 
-        check_target(out)
+        check_target(out, [one for one in (prices, weather, zones) if one is not None])
         _written(build_panel(prices, weather, zones, _names(covariates), without or ()), out)
 
 
@@ -245,6 +247,7 @@ def fetch(
             raise ValueError("give --year, or --first and --last")
         span = (f"{year}-01-01", f"{year}-12-31") if year is not None else (first, last)
         request = FetchRequest(source, market, *span, kind, places, cache, refresh, prices_from, weather_from)
+        check_target(out, request.inputs)
         _written(fetch_panel(request, progress=shown_progress(quiet)), out)
 
 

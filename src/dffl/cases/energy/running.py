@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from dffl.cases.energy.data import Panel
+from dffl.cases.energy.data.folder import panel_files
 from dffl.cases.energy.figure_data import calendar_days, zone_table
 from dffl.cases.energy.model import Trained, train
 from dffl.cases.energy.page import report_data
@@ -30,7 +31,7 @@ def run(
 ) -> EnergyResult:  # fmt: skip
     """Run the study on a panel, or only show it, and write everything into its folder; and the page that is asked for."""
     if report is not None:
-        require_page(report)
+        require_page(report, inputs=panel_files(path))
     panel = setup.open(str(path))
     made = halves(panel, setup)
     refuse_early(made.train, METHODS, **setup.training(seeds[0]))  # before any training

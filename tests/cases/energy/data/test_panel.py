@@ -119,11 +119,11 @@ def test_a_file_that_a_panel_cannot_be_written_to_is_refused(tmp_path: Path) -> 
     with refused(f"{path}: a panel must end in .csv, .csv.gz, .parquet"):
         panel.write(path)
     path = tmp_path / "nowhere" / "panel.csv"
-    with refused(f"{path}: must name a file in a folder that exists"):
+    with refused(f"the path of a panel must name a file in a folder that exists, found {str(path)!r}"):
         panel.write(path)
     path = tmp_path / "folder.csv"
     path.mkdir()
-    with refused(f"{path}: must name a file in a folder that exists"):
+    with refused(f"--out must name a file in a folder that exists, found {str(path)!r}"):
         check_target(path)
 
 

@@ -28,6 +28,11 @@ def open_panel(
     return build_panel(prices, weather, zones if zones.is_file() else None, covariates, without, demand_seed)
 
 
+def panel_files(path: Path) -> list[Path]:
+    """The files that `open_panel` reads, some of which need not be there."""
+    return [path / name for name in (*FILES, ZONES)] if path.is_dir() else [path]
+
+
 def digest(path: str | Path) -> str:
     """A digest of a panel's file, or of the tables in a folder that decisions depend on: a table of places does not count."""
     path, content = Path(path), hashlib.blake2b(digest_size=8)

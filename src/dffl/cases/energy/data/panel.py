@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from dffl.data.safe_csv import safe_csv
 from dffl.data.tables import listed
-from dffl.files import write_whole
+from dffl.files import require_target, write_whole
 
 HOURS = 24
 PRICES = tuple(f"price_{hour}" for hour in range(HOURS))
@@ -107,7 +108,7 @@ class Panel:
     def write(self, path: str | Path) -> None:
         """Write the panel as CSV (also .gz) or Parquet, whole or not at all."""
         path = Path(path)
-        check_target(path)
+        check_target(path, name="the path of a panel")
         frame = self.frame()
         if path.suffix == ".parquet":
             write_whole(path, lambda where: frame.to_parquet(where, index=False))
@@ -124,15 +125,14 @@ def check_cost(kind: str) -> None:
 def _write_csv(frame: pd.DataFrame, path: Path, packed: bool) -> None:
     # An archive holds no file name and no time, so that the same panel gives the same bytes.
     with path.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) if packed else nullcontext(file) as target:
-        frame.to_csv(target, index=False, lineterminator="\n")
+        safe_csv(frame).to_csv(target, index=False, lineterminator="\n")
 
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 
-def check_target(path: Path) -> None:
-    """Refuse, before any work, a file that a panel could not be written to."""
+def check_target(path: Path, inputs: Iterable[Path] = (), name: str = "--out") -> None:
+    """Refuse, before any work, a file that a panel could not be written to, or that is read."""
     if not str(path).endswith(ENDINGS):
         raise ValueError(f"{path}: a panel must end in {', '.join(ENDINGS)}")
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{path}: must name a file in a folder that exists")
+    require_target(path, name, inputs)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from dffl.cases.energy.fetch.web import Again, NoNetwork, Response, Web
-from dffl.files import write_text, write_whole
+from dffl.files import naming, write_text, write_whole
 from dffl.progress import Progress
 
 CHUNK = 1 << 16
@@ -96,7 +96,8 @@ class _Download:
             self.progress.expect(expected or 0, begin)
         with self.part.open("ab") as file:
             while chunk := response.read(CHUNK):
-                file.write(chunk)
+                with naming(self.part):
+                    file.write(chunk)
                 if self.progress:
                     self.progress.advance(len(chunk), self.target.name)
         size = self._size()

@@ -20,6 +20,7 @@ from dffl.cases.energy.fetch.pjm import fetch_pjm
 from dffl.cases.energy.fetch.places import place
 from dffl.cases.energy.fetch.span import Span
 from dffl.cases.energy.fetch.web import Web, require_address
+from dffl.data.safe_csv import safe_csv
 from dffl.data.tables import InputTable, listed, read_table
 from dffl.files import write_whole
 from dffl.progress import Progress
@@ -74,6 +75,12 @@ class FetchRequest:
         """Where downloads are kept."""
         return self.cache or user_cache() / "energy"
 
+    @property
+    def inputs(self) -> list[Path]:
+        """The files that are read and must stay: the table of places, and what was downloaded before."""
+        kept = [one for one in self.folder.rglob("*") if one.is_file()]
+        return kept if self.places is None else [self.places, *kept]
+
 
 def fetch_panel(request: FetchRequest, progress: bool | None = None, web: Web | None = None) -> Panel:
     """The panel of a market and a span of days; or the one that the paper's authors publish."""
@@ -113,7 +120,7 @@ def _authors_file(cache: Cache, base: str) -> Path:
 
 
 def _written(table: pd.DataFrame, path: Path) -> Path:
-    write_whole(path, lambda where: table.to_csv(where, index=False, lineterminator="\n"))
+    write_whole(path, lambda where: safe_csv(table).to_csv(where, index=False, lineterminator="\n"))
     return path
 
 
