@@ -29,19 +29,35 @@ class Calls:
     largest_gap: float = 0.0
     """Of those, the largest share of the objective by which a better decision may exist."""
 
+    unproven: int = 0
+    """Those with costs of such different sizes that the answer could not be proven to be the best."""
+    widest: float = 1.0
+    """Of those, the largest cost over the smallest one."""
+
+    def note_unproven(self, width: float) -> None:
+        """Count a call without a proof."""
+        self.unproven += 1
+        self.widest = max(self.widest, width)
+
     def note_gap(self, gap: float) -> None:
         """Count a call that ended at a limit."""
         self.limited += 1
         self.largest_gap = max(self.largest_gap, gap)
 
     def __sub__(self, earlier: Calls) -> Calls:
-        """What has come since; the largest gap is that of all calls."""
-        counts = (self.asked - earlier.asked, self.repeated - earlier.repeated, self.limited - earlier.limited)
-        return Calls(*counts, self.largest_gap)
+        """What has come since; the largest gap and the widest costs are those of all calls."""
+        return Calls(
+            asked=self.asked - earlier.asked,
+            repeated=self.repeated - earlier.repeated,
+            limited=self.limited - earlier.limited,
+            largest_gap=self.largest_gap,
+            unproven=self.unproven - earlier.unproven,
+            widest=self.widest,
+        )
 
 
 class Limits:
-    """Notes the calls of some oracles that end at a limit while it is open, and warns of them in one line."""
+    """Notes the calls of some oracles that end at a limit, or without a proof, while it is open; warns of each in one line."""
 
     def __init__(self, calls: Mapping[str, Calls], what: str):
         self._calls, self._what = calls, what
@@ -51,19 +67,29 @@ class Limits:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None and self.found:
-            named = [
-                f"{name}: {own.limited} of {own.asked}, gap up to {own.largest_gap:.2%}" for name, own in self.found.items()
-            ]
-            more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
-            fix = "a better decision may exist; raise nodes= or seconds= of the set"
-            warnings.warn(f"{self._what} ended at a limit ({'; '.join(named[:5])}{more}): {fix}", stacklevel=3)
-
-    @property
-    def found(self) -> dict[str, Calls]:
-        """What has been asked since, for those with a call that ended at a limit."""
+        if kind is not None:
+            return
         since = {name: own - self._before[name] for name, own in self._calls.items()}
-        return {name: own for name, own in since.items() if own.limited}
+        limited = [
+            f"{name}: {own.limited} of {own.asked}, gap up to {own.largest_gap:.2%}"
+            for name, own in since.items()
+            if own.limited
+        ]
+        if limited:
+            fix = "a better decision may exist; raise nodes= or seconds= of the set"
+            warnings.warn(f"{self._what} ended at a limit ({_first(limited)}): {fix}", stacklevel=3)
+        unproven = [
+            f"{name}: {own.unproven} of {own.asked}, largest cost {own.widest:.1e} times the smallest"
+            for name, own in since.items()
+            if own.unproven
+        ]
+        if unproven:
+            fix = "a better decision may exist; bring penalties and prices closer together"
+            warnings.warn(f"{self._what} are not proven to be the best ({_first(unproven)}): {fix}", stacklevel=3)
+
+
+def _first(lines: list[str], most: int = 5) -> str:
+    return "; ".join(lines[:most]) + (f"; and {len(lines) - most} more" if len(lines) > most else "")
 
 
 class Remembered:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from dffl.sets._calls import Calls
+from dffl.sets._highspy import set_options
 from dffl.sets._nearest import Nearest
+from dffl.sets._proof import WIDE, Proof, ranges
 
 if TYPE_CHECKING:
     import highspy
@@ -87,8 +90,10 @@ class WarmLP:
 class Model:
     """A polytope whose every variable has a predicted cost."""
 
-    def __init__(self, lp: LP):
+    def __init__(self, lp: LP, proof: Callable[[float], Proof]):
+        """``proof`` makes what checks answers at costs of very different sizes, for a polytope of this extent."""
         self.lp = lp
+        self.calls = Calls()
         d, rows = lp.lower.size, np.concatenate([lp.A_ub, lp.A_eq])
         # Rows are brought to size 1 by powers of two, which is exact; HiGHS's own scaling doubles the pivots.
         size = np.abs(rows).max(axis=1, initial=0.0)
@@ -107,18 +112,29 @@ class Model:
         self._warm = WarmLP(model, lambda _, status: _refusal(status))
         self.lower = np.array([self._warm.run(e)[j] for j, e in enumerate(np.eye(d))])
         self.upper = np.array([self._warm.run(-e)[j] for j, e in enumerate(np.eye(d))])
+        self._extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
         self._nearest: Nearest | None = None
+        self._make_proof, self._proof = proof, cast(Proof | None, None)
+        self._free = lp.lower < lp.upper
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         """One vertex for each row of costs."""
         scale = np.abs(costs).max(axis=-1, keepdims=True)
-        return np.array([self._warm.run(c) for c in costs / np.where(scale > 0, scale, 1.0)]).reshape(costs.shape)
+        unit = costs / np.where(scale > 0, scale, 1.0)
+        answers = np.array([self._warm.run(c) for c in unit]).reshape(costs.shape)
+        width = ranges(costs, self._free)
+        for row in np.flatnonzero(width >= WIDE):
+            if self._proof is None:
+                self._proof = self._make_proof(self._extent)
+            answers[row], proven = self._proof(unit[row], answers[row])
+            if not proven:
+                self.calls.note_unproven(float(width[row]))
+        return answers
 
     def project(self, points: np.ndarray) -> np.ndarray:
         """The nearest point of the polytope for each row of points."""
-        extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
         if self._nearest is None:
-            self._nearest = Nearest(*self.lp, extent)
+            self._nearest = Nearest(*self.lp, self._extent)
         return np.array([self._nearest(v) for v in points]).reshape(points.shape)
 
     def excess(self, w: np.ndarray) -> np.ndarray:
@@ -126,18 +142,12 @@ class Model:
         lp = self.lp
         worst = np.full(w.shape[0], -np.inf)
         # Relative to the polytope's own size, so that a point's answer depends neither on units nor on other points.
-        extent = np.abs([self.lower, self.upper]).max() or 1.0
+        extent = self._extent
         bounds = np.concatenate([lp.lower - w, w - lp.upper], axis=-1) / extent
         for a, slack in ((lp.A_ub, w @ lp.A_ub.T - lp.b_ub), (lp.A_eq, np.abs(w @ lp.A_eq.T - lp.b_eq))):
             size = np.abs(a).sum(axis=-1) * extent
             worst = np.maximum(worst, (slack / np.where(size > 0, size, 1.0)).max(axis=-1, initial=-np.inf))
         return np.maximum(worst, bounds.max(axis=-1))
-
-
-def set_options(highs: highspy.Highs, options: dict[str, Any]) -> None:
-    """Set options; one that this version of HiGHS does not know is left out."""
-    for name, value in options.items():
-        highs.setOptionValue(name, value)
 
 
 def _refusal(status: highspy.HighsModelStatus) -> str:

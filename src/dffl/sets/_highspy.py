@@ -31,3 +31,9 @@ def _loaded() -> Any:
 
 
 highspy: Any = _Lazily()
+
+
+def set_options(highs: Any, options: dict[str, Any]) -> None:
+    """Set options; one that this version of HiGHS does not know is left out."""
+    for name, value in options.items():
+        highs.setOptionValue(name, value)

@@ -17,8 +17,10 @@ import numpy as np
 
 from dffl.cores import core_count
 from dffl.sets._calls import Calls
-from dffl.sets._highs import WarmLP, set_options
+from dffl.sets._highs import WarmLP
+from dffl.sets._highspy import set_options
 from dffl.sets._program import CONTINUOUS, Program
+from dffl.sets._proof import WIDE, Proof, ranges
 from dffl.sets._rounding import rounded_for_free
 
 if TYPE_CHECKING:
@@ -105,6 +107,8 @@ class ProgramModel:
         self.lower, self.upper = self._reach()
         self.extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
         self._rest = np.flatnonzero(program.kind == CONTINUOUS)
+        self._free = program.lower < program.upper
+        self._proofs = Instances(lambda: Proof(program, self.extent))
         if program.integer:
             self._integer(np.zeros(program.lower.size))  # one without a feasible point is refused here
 
@@ -122,9 +126,14 @@ class ProgramModel:
     def complete(self, costs: np.ndarray, weight: np.ndarray | float) -> np.ndarray:
         """All columns of a best solution for each row of predicted costs, with known costs of this weight."""
         full = self.program.costs(costs, weight)
+        wide = ranges(full, self._free)
         scale = np.abs(full).max(axis=-1, keepdims=True)
         full /= np.where(scale > 0, scale, 1.0)
-        return side_by_side(self._integer if self.program.integer else self._linear, full)
+        answers = side_by_side(self._integer if self.program.integer else self._linear, full)
+        if (wide >= WIDE).any():
+            rows = np.flatnonzero(wide >= WIDE)
+            answers[rows] = side_by_side(self._proven, np.stack([full[rows], answers[rows]], axis=1))
+        return answers
 
     def bounded_below(self, weight: float) -> bool:
         """Whether the known part, with this weight, has a least value: a helper without a bound may have none."""
@@ -147,13 +156,22 @@ class ProgramModel:
             return rounded + 0.0
         return self._exact.use(lambda highs: self._branch(highs, cost))
 
+    def _proven(self, both: np.ndarray) -> np.ndarray:
+        """The best answer at costs of very different sizes, from the answer of HiGHS; counted where there is no proof."""
+        cost, answer = both
+        again = (lambda c: self._exact.use(lambda highs: self._branch(highs, c, count=False))) if self.program.integer else None
+        best, proven = self._proofs.use(lambda proof: proof(cost, answer, again))
+        if not proven:
+            self.calls.note_unproven(float(ranges(cost[None], self._free)[0]))
+        return best
+
     def _load(self) -> highspy.Highs:
         highs = highspy.Highs()
         set_options(highs, EXACT | {"mip_feasibility_tolerance": _whole_within(self.program)})
         highs.passModel(self.program.highs())
         return highs
 
-    def _branch(self, highs: highspy.Highs, cost: np.ndarray) -> np.ndarray:
+    def _branch(self, highs: highspy.Highs, cost: np.ndarray, count: bool = True) -> np.ndarray:
         kinds = highspy.HighsModelStatus
         highs.changeColsCost(cost.size, np.arange(cost.size, dtype=np.int32), cost)
         status = kinds.kNotset
@@ -174,7 +192,8 @@ class ProgramModel:
         if status != kinds.kOptimal:
             if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
                 raise ValueError(self._without_point(status))
-            self.calls.note_gap(float(info.mip_gap))
+            if count:
+                self.calls.note_gap(float(info.mip_gap))
         return self._tidied(np.asarray(highs.getSolution().col_value), cost)
 
     def _tidied(self, v: np.ndarray, cost: np.ndarray) -> np.ndarray:

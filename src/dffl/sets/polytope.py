@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
 from typing import Self
 
@@ -12,6 +13,7 @@ from jax.typing import ArrayLike
 
 from dffl.sets import _highs
 from dffl.sets._constraints import checked_constraints, checked_helpers, checked_known, described, program_of
+from dffl.sets._proof import Proof
 from dffl.sets._solving import ProgramModel
 from dffl.sets.base import Bracket
 from dffl.sets.geometry import hulls
@@ -45,17 +47,17 @@ class Polytope(ProgramSet):
         columns, spec = lp.lower.size, described(lp)
         numbers = checked_helpers("Polytope", helpers, columns)
         known = checked_known("Polytope", known_cost, numbers, columns)
+        program = partial(program_of, "Polytope", lp, np.zeros(columns, bool), numbers, known)
         if not numbers.size and not known.any():
-            super().__init__(columns, spec, lambda: _highs.Model(lp), content=lp)
+            super().__init__(columns, spec, lambda: _highs.Model(lp, lambda extent: Proof(program(), extent)), content=lp)
             return
-        program = program_of("Polytope", lp, np.zeros(columns, bool), numbers, known)
         spec |= {"known_cost": known, "helpers": numbers}
         super().__init__(
             columns - numbers.size,
             spec,
-            lambda: ProgramModel(program, NODES, SECONDS),
+            lambda: ProgramModel(program(), NODES, SECONDS),
             content=[*lp, known, numbers],
-            known=program.has_known,
+            known=bool(known.any()),
         )
 
     @property

@@ -1,0 +1,215 @@
+"""Proof that an answer is the best one, for costs of very different sizes.
+
+HiGHS's tolerances are absolute, and costs are brought to size 1 for it. Beside a penalty of 1e8, prices are then as small as
+the tolerances. So such answers are checked here. Any dual solution bounds all solutions from below, whatever the tolerance
+with which it was found; the bound is computed here from the rows themselves, with sums that are rounded once. Branch and bound
+over these bounds covers the whole numbers. One thing is taken from HiGHS without a proof: that a branch is empty. Costs have
+no part in that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dffl.sets._highspy import set_options
+from dffl.sets._program import Program
+
+if TYPE_CHECKING:
+    import highspy
+else:
+    from dffl.sets._highspy import highspy
+
+WIDE = 1e6
+"""Costs whose largest and smallest differ by this factor are answered with a proof."""
+ENOUGH = 1e-6
+"""An answer is proven if no other one is cheaper by this share of what it costs; costs above the usual ones count as usual."""
+MOST_NODES = 1000
+"""Branches that one proof may take."""
+WHOLE = 1e-9
+"""How far from a whole number an entry of a relaxation may be to count as whole."""
+Again = Callable[[np.ndarray], np.ndarray]
+
+
+def ranges(costs: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """The largest cost over the smallest one that is not zero, for each row of costs (n, columns), of the free columns."""
+    size = np.abs(costs[:, free])
+    largest = size.max(axis=-1, initial=0.0)
+    smallest = np.where(size > 0, size, np.inf).min(axis=-1, initial=np.inf)
+    return np.where(largest > 0, largest / smallest, 1.0)
+
+
+class _Branch(NamedTuple):
+    """The bounds of the columns."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def split(self, column: int, below: float, above: float) -> tuple[_Branch, _Branch]:
+        """Those with at most ``below`` in this column, and those with at least ``above``."""
+        upper, lower = self.upper.copy(), self.lower.copy()
+        upper[column], lower[column] = below, above
+        return _Branch(self.lower, upper), _Branch(lower, self.upper)
+
+
+class Proof:
+    """Checks answers of one program, and finds better ones. It is used by one thread at a time."""
+
+    def __init__(self, program: Program, extent: float):
+        self.program, self._extent = program, extent
+        relaxed = program.relaxed
+        self._root = _Branch(relaxed.lower, relaxed.upper)
+        self._columns, self._row_lower, self._row_upper = program.scaled_columns
+        self._rows = program.scaled_rows[0]
+        self._all = np.arange(program.lower.size, dtype=np.int32)
+        self._highs = highspy.Highs()
+        set_options(self._highs, {"output_flag": False, "threads": 1, "solver": "simplex", "presolve": "off"})
+        set_options(self._highs, {"primal_feasibility_tolerance": 1e-10})
+        self._highs.passModel(relaxed.highs())
+
+    def __call__(self, cost: np.ndarray, answer: np.ndarray, again: Again | None = None) -> tuple[np.ndarray, bool]:
+        """A best solution at these costs, and whether that is proven: the answer itself, if no other is cheaper.
+
+        ``again`` solves the integer program anew, with costs in other units.
+        """
+        # In units of the usual costs, but not above 1e15: HiGHS takes 1e20 for infinite.
+        cost = cost / max(self._usual(cost), float(np.abs(cost).max()) / 1e15)
+        worth = float(np.minimum(np.abs(cost), 1.0) @ np.abs(answer))
+        enough = ENOUGH * max(worth, 1e-3 * self._extent)
+        self._start(cost)
+        first = self._relaxation(self._root)
+        if first is not None and self._lead(cost, answer, self._root, first[1]) <= enough:
+            return answer, True
+        best = answer
+        for candidate in self._candidates(cost, first, again):
+            if self.program.excess(candidate[None], self._extent)[0] <= 1e-9 and _dot(cost, best - candidate) > enough:
+                best = candidate
+        return self._search(cost, best, enough)
+
+    def _candidates(self, cost: np.ndarray, first: tuple[np.ndarray, np.ndarray] | None, again: Again | None) -> list[np.ndarray]:
+        found = [] if first is None else [first[0]]
+        if again is not None:
+            try:
+                found.append(again(cost))
+            except ValueError:  # it has answered before: HiGHS gives up on these units
+                pass
+            self._start(cost)
+        return found
+
+    def _usual(self, cost: np.ndarray) -> float:
+        """The size of a usual cost: three in four of the predicted ones are as large, where these are not zero."""
+        for some in (cost[self.program.predicted], cost):
+            if some.any():
+                return float(np.quantile(np.abs(some[some != 0]), 0.25, method="lower"))
+        return 1.0
+
+    def _start(self, cost: np.ndarray) -> None:
+        self._highs.changeColsCost(cost.size, self._all, cost)
+        # Rounding errors are in units of the largest cost: a tolerance below them is never met.
+        least = float(np.clip(1e-16 * np.abs(cost).max(), 1e-10, 1e-3))
+        set_options(self._highs, {"dual_feasibility_tolerance": least})
+        self._highs.clearSolver()
+
+    def _relaxation(self, branch: _Branch) -> tuple[np.ndarray, np.ndarray] | None:
+        """A solution of a branch without whole numbers, and the multipliers of its rows; None if there is none."""
+        highs, kinds = self._highs, highspy.HighsModelStatus
+        highs.changeColsBounds(self._all.size, self._all, branch.lower, branch.upper)
+        highs.run()
+        if highs.getModelStatus() not in (kinds.kOptimal, kinds.kInfeasible):
+            highs.clearSolver()
+            highs.run()
+        if highs.getModelStatus() == kinds.kInfeasible:
+            return None
+        found = highs.getSolution()
+        return np.asarray(found.col_value), np.asarray(found.row_dual)
+
+    def _lead(self, cost: np.ndarray, v: np.ndarray, branch: _Branch, multipliers: np.ndarray) -> float:
+        """By how much a solution of this branch may be cheaper than v, at most: from any multipliers of the rows."""
+        multipliers = np.where(multipliers > 0, np.isfinite(self._row_lower), np.isfinite(self._row_upper)) * multipliers
+        reduced = _rest(cost, self._columns, multipliers)
+        ends = np.where(reduced > 0, branch.lower, branch.upper)
+        # A column without an end has a reduced cost of 0, up to rounding.
+        rounding = 1e-13 * (np.abs(cost) + abs(self._columns).T @ np.abs(multipliers))
+        reduced = np.where(np.isinf(ends) & (np.abs(reduced) <= rounding), 0.0, reduced)
+        if np.isinf(ends[reduced != 0]).any():
+            return math.inf
+        ends = np.where(reduced != 0, ends, 0.0)
+        sides = np.where(multipliers > 0, self._row_lower, np.where(multipliers < 0, self._row_upper, 0.0))
+        over = -_rest(sides, self._rows.T, v)
+        return math.fsum(np.concatenate([reduced * (v - ends), multipliers * over]))
+
+    def _search(self, cost: np.ndarray, best: np.ndarray, enough: float) -> tuple[np.ndarray, bool]:
+        """Branch and bound: every branch is empty, or has no solution that is cheaper by enough."""
+        open_branches, nodes, proven = [self._root], 0, True
+        while open_branches:
+            nodes += 1
+            if nodes > MOST_NODES:
+                return best, False
+            branch = open_branches.pop()
+            found = self._relaxation(branch)
+            if found is None or self._lead(cost, best, branch, found[1]) <= enough:
+                continue
+            v = found[0]
+            parts = self._parts(v, branch)
+            if parts is None:  # nothing to branch on
+                if self.program.excess(v[None], self._extent)[0] <= 1e-9 and _dot(cost, best - v) > 0:
+                    best = v + 0.0
+                proven &= self._lead(cost, best, branch, found[1]) <= enough
+            else:
+                open_branches.extend(parts)
+        return best, proven
+
+    def _parts(self, v: np.ndarray, branch: _Branch) -> tuple[_Branch, _Branch] | None:
+        """Two branches without this solution, or with fewer values of a whole column; the more likely one is last."""
+        program = self.program
+        open_ = branch.lower < branch.upper
+        hole = program.semi & open_ & (branch.lower < program.lower)  # zero, or at least the lower bound
+        for column in np.flatnonzero(hole)[:1]:
+            return branch.split(int(column), 0.0, program.lower[column])
+        whole = program.whole & open_
+        if not whole.any():
+            return None
+        away = np.where(whole, np.abs(v - np.round(v)), -1.0)
+        column = int(np.argmax(away))
+        value = v[column]
+        if away[column] > WHOLE:
+            below, above = branch.split(column, np.floor(value), np.ceil(value))
+            return (below, above) if value - np.floor(value) > 0.5 else (above, below)
+        near = np.clip(np.round(value), branch.lower[column], branch.upper[column])
+        if near > branch.lower[column]:
+            return branch.split(column, near - 1.0, near)
+        return branch.split(column, near, near + 1.0)[::-1]  # type: ignore[return-value]
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> float:
+    """a . b, rounded once."""
+    return math.fsum(np.concatenate(_product(a, b)))
+
+
+def _rest(right: np.ndarray, columns: Any, y: np.ndarray) -> np.ndarray:
+    """right - columns.T @ y, with each entry rounded once."""
+    columns = columns.tocsc()
+    high, low = _product(columns.data, y[columns.indices])
+    ends = columns.indptr.tolist()
+    terms = list(zip((-high).tolist(), (-low).tolist(), strict=True))
+    out = [
+        math.fsum([start, *(part for term in terms[a:b] for part in term)])
+        for start, a, b in zip(right.tolist(), ends, ends[1:], strict=False)
+    ]
+    return np.array(out)
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """a * b as a sum of two numbers without any rounding (Dekker 1971)."""
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+
+
+def _halves(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    scaled = 134217729.0 * a
+    high = scaled - (scaled - a)
+    return high, a - high
