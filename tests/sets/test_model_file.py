@@ -169,7 +169,7 @@ def test_other_columns_than_in_training_are_refused_wherever_a_client_is_handed_
 REFUSED = {
     "depot.mps: cannot be read \\(No such file": (None, "depot.mps"),
     "a model file must end in .mps, .lp": (MPS, "depot.txt"),
-    "HiGHS cannot read it as MPS": ("NAME x\nROWS\n N c\nCOLUMNS\n x1 nowhere 1\n", "a.mps"),
+    "a.mps, line 5: row 'nowhere' is not in ROWS": ("NAME x\nROWS\n N c\nCOLUMNS\n x1 nowhere 1\n", "a.mps"),
     "it has no variables": ("NAME x\nROWS\n N c\nCOLUMNS\nRHS\nENDATA\n", "a.mps"),
     "it has a quadratic objective": (MPS.replace("ENDATA", "QUADOBJ\n    x_1 x_1 2\nENDATA"), "a.mps"),
     "it has quadratic constraints": (MPS.replace("ENDATA", "QCMATRIX room\n    x_1 x_1 2\nENDATA"), "a.mps"),
@@ -178,7 +178,7 @@ REFUSED = {
     "it has indicator constraints": (LP.replace("Bounds", " i: short = 1 -> x_1 <= 1\nBounds"), "a.lp"),
     "it has quadratic terms": (LP.replace("+ 2\n", "+ [ x_1 ^2 ] / 2\n"), "a.lp"),
     "no feasible point: row 'room', the bounds of variable 'x_1'.*cannot hold together": (
-        MPS.replace("demand 1\nRHS", "room 9 demand 1\nRHS").replace("room 4", "room -4"),
+        MPS.replace("demand 1\nRHS", "room 9\n    short demand 1\nRHS").replace("room 4", "room -4"),
         "a.mps",
     ),
     "variable 'x_2' has no upper end": (LP.replace(" 0 <= x_2 <= 2\n", "").replace("+ x_2 <= 4", "<= 4"), "a.lp"),
@@ -260,16 +260,18 @@ ENDATA
 """
 
 
-def test_a_file_of_which_highs_ignores_a_part_is_refused() -> None:
-    ModelFile(text=FIXED.format("row 1   "), format="mps")
-    with pytest.raises(ValueError, match=r"model.mps: HiGHS would not use all of it \(COLUMNS section entries contain"):
+def test_names_may_have_spaces_in_fixed_format() -> None:
+    s = ModelFile(text=FIXED.format("row 1   "), format="mps")
+    assert s.variables == ("my x", "my y")
+    np.testing.assert_array_equal(s.decide([[-1.0, -2.0]]), [[1, 3]])
+    with pytest.raises(ValueError, match="model.mps, line 4: a row must be N, L, G or E and a name, found 'L row 1'"):
         ModelFile(text=FIXED.format("row 2   "), format="mps")
 
 
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        ("HiGHS would not use all of it .*less than or equal to 1e-09: ignored", "st\n c: x + 1e-10 y <= 3\nbounds\n x <= 3\n"),
+        ("line 4: the coefficient of 'y' in row 'c' must be 0 or between 1e-09 and 1e\\+15", "st\n c: x + 1e-10 y <= 3\nbounds\n x <= 3\n"),
         ("semi-continuous variable 'x' must have bounds in", "st\n c: x <= 9\nbounds\n 2 <= x <= 1e7\nsemi\n x\n"),
         ("semi-continuous variable 'x' must have bounds in", "st\n c: x <= 9\nbounds\n -2 <= x <= 7\nsemi\n x\n"),
         ("it has names with square brackets, which an LP file cannot have", "st\n c: x[1] + x[2] <= 9\n"),

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dffl.sets import _matching
-from dffl.sets._model_text import ModelText, ReadModel, parse, read_text
+from dffl.sets._model_draft import ReadModel
+from dffl.sets._model_text import ModelText, parse, read_text
 from dffl.sets._program import SEMI_CONTINUOUS, Program
 from dffl.sets._solving import ProgramModel
 from dffl.sets.base import FeasibleSet
