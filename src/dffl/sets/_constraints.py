@@ -54,6 +54,8 @@ def checked_helpers(owner: str, helpers: int | Sequence[int] | np.ndarray, colum
     if found is None or found.size >= columns:
         wanted = f"the number of helper columns at the end, or column numbers, fewer than all {columns}"
         raise ValueError(f"{owner}: helpers must be {wanted}, found {helpers!r:.80}")
+    if np.ndim(helpers):
+        _require_different(owner, "helpers", helpers)
     return found
 
 
@@ -83,6 +85,7 @@ def checked_integer(owner: str, integer: Any, columns: int) -> np.ndarray:
     if found is None:
         wanted = f"True, a mask of {columns} values, or column numbers below {columns}"
         raise ValueError(f"{owner}: integer must be {wanted}, found {integer!r:.80}")
+    _require_different(owner, "integer", integer)
     return np.isin(np.arange(columns), found)
 
 
@@ -120,6 +123,12 @@ def _column_numbers(value: Any, columns: int) -> np.ndarray | None:
     if array.ndim != 1 or array.dtype.kind not in "iu" or (array < 0).any() or (array >= columns).any():
         return None
     return np.unique(array)
+
+
+def _require_different(owner: str, field: str, numbers: Any) -> None:
+    different, times = np.unique(np.asarray(numbers), return_counts=True)
+    for column in different[times > 1][:1]:
+        raise ValueError(f"{owner}: {field} must name each column once, found column {column} twice")
 
 
 def _dense(matrix: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dffl.interrupts import noticed
 from dffl.solving.rows import RowError
 
 MOST = 256
@@ -77,7 +78,8 @@ def host_errors(clients: Whose = ()) -> Iterator[None]:
     ``clients`` are looked at after an error only.
     """
     try:
-        yield
+        with noticed():
+            yield
     except HostFailure as error:
         if error.named:
             raise

@@ -22,6 +22,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from dffl.interrupts import noticed
 from dffl.sets._calls import REMEMBERED_BYTES, Calls, Remembered
 from dffl.sets._errors import RowFailure, host_errors, passed_out
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, stack
@@ -104,8 +105,9 @@ def load_model(family: type, key: bytes, dim: int, spec: dict[str, Any], build: 
     """What is loaded under this key; built now, and asked once, if there is nothing."""
     found = _registry.get((family, key))
     if found is None:
-        built = Loaded(family.__name__, build(), spec)
-        built.excess(built.solve(np.zeros((1, dim))))
+        with noticed():
+            built = Loaded(family.__name__, build(), spec)
+            built.excess(built.solve(np.zeros((1, dim))))
         with _loading:  # two threads may have built it: both get the first one's
             found = _registry.setdefault((family, key), built)
     return found

@@ -7,8 +7,9 @@ seconds is a safety net.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from dffl.cores import core_count
+from dffl.interrupts import stop
 from dffl.sets._calls import Calls
 from dffl.sets._highs import WarmLP
 from dffl.sets._highspy import set_options
@@ -73,6 +75,8 @@ class Instances(Generic[T]):
         self._make, self._idle = make, SimpleQueue[T]()
 
     def use(self, work: Callable[[T], Any]) -> Any:
+        if stop():
+            raise KeyboardInterrupt
         try:
             one = self._idle.get_nowait()
         except Empty:
@@ -91,6 +95,33 @@ def _threads() -> ThreadPoolExecutor:
 def side_by_side(work: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
     """``work`` for each row, on all cores; one row is not worth a thread."""
     return np.array(list(_threads().map(work, rows)) if len(rows) > 1 and core_count() > 1 else [work(row) for row in rows])
+
+
+def _run_for_long(highs: highspy.Highs) -> None:
+    """Run HiGHS, and end it when Ctrl-C is pressed."""
+    told = stop()
+
+    def look(event: Any) -> None:
+        if told:
+            event.interrupt()
+
+    highs.cbMipInterrupt.subscribe(look)
+    try:
+        if threading.current_thread() is not threading.main_thread():
+            highs.run()
+        else:  # where Python would raise KeyboardInterrupt, it must not be inside HiGHS
+            running = _threads().submit(highs.run)
+            try:
+                running.result()
+            except KeyboardInterrupt:
+                if told is not None:
+                    told.press()
+                wait([running])
+                raise
+    finally:
+        highs.cbMipInterrupt.unsubscribe(look)
+    if told:
+        raise KeyboardInterrupt
 
 
 class ProgramModel:
@@ -184,7 +215,10 @@ class ProgramModel:
             # HiGHS counts the seconds of all runs of an instance: the limit is for one call.
             set_options(highs, options | {"mip_max_nodes": nodes, "time_limit": highs.getRunTime() + self._seconds})
             highs.clearSolver()
-            highs.run()
+            if options is USUAL:
+                _run_for_long(highs)
+            else:
+                highs.run()
             status = highs.getModelStatus()
             if status == kinds.kOptimal:
                 break

@@ -13,6 +13,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from dffl.checks import require_number, require_whole
+from dffl.interrupts import noticed
 from dffl.sets._host import HostModel, HostSet
 from dffl.sets._program import Program
 from dffl.sets._solving import ProgramModel
@@ -20,6 +21,9 @@ from dffl.sets.base import Bracket, FeasibleSet
 
 NODES, SECONDS = 100_000, 60.0
 """The limits of one call of an integer program, unless the set says otherwise."""
+
+MOST_NODES = 2**31 - 1
+"""The largest number of nodes that HiGHS can count."""
 
 
 class ProgramSet(HostSet):
@@ -103,7 +107,8 @@ class ProgramSet(HostSet):
         rows = sense * costs.reshape(-1, self.dim)
         model = self._loaded("decide").model
         model.calls.asked += len(rows)
-        found = model.complete(rows, sense) if len(rows) else np.zeros((0, program.shown.size))
+        with noticed():
+            found = model.complete(rows, sense) if len(rows) else np.zeros((0, program.shown.size))
         return found[:, program.shown].reshape(*costs.shape[:-1], program.shown.size) + 0.0
 
 
@@ -208,6 +213,6 @@ def completed(s: FeasibleSet, c: Any) -> Any:
 
 def checked_limits(owner: str, nodes: int, seconds: float) -> dict[str, Any]:
     """The limits of one call, as constructor arguments."""
-    require_whole(f"{owner}: nodes", nodes, least=1)
+    require_whole(f"{owner}: nodes", nodes, least=1, most=MOST_NODES)
     require_number(f"{owner}: seconds", seconds, 0.0, math.inf, "> 0")
     return {"nodes": int(nodes), "seconds": float(seconds)}
