@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dffl.sets import FeasibleSet, MixedInteger, Polytope
+from dffl.sets import MixedInteger, Polytope
 
 
 class Wide(NamedTuple):
     """A program, and the costs that it is asked for."""
 
     kind: str
-    set: FeasibleSet
+    set: MixedInteger | Polytope
     rows: dict[str, np.ndarray]
     """What `exact.optimum` takes, without the costs."""
     predicted: np.ndarray
@@ -32,20 +32,28 @@ def sixteenths(values: np.ndarray) -> np.ndarray:
     return np.round(16 * values) / 16
 
 
-def program(seed: int, ratio: float, asked: int = 1) -> Wide:
-    """The program of a seed: one of `KINDS` in turn. The largest cost is about ``ratio`` times the ordinary ones."""
+def program(seed: int, ratio: float, asked: int = 1) -> Wide | None:
+    """The program of a seed, one of `KINDS` in turn; None if it has no point.
+
+    Its largest cost is about ``ratio`` times the ordinary ones.
+    """
     rng = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
     if kind == "commitment":
         return _commitment(rng, ratio, asked)
     if kind in ("rows", "linear"):
         return _rows(rng, ratio, asked, kind)
-    return _predicted(rng, ratio, asked, kind)
+    try:
+        return _predicted(rng, ratio, asked, kind)
+    except ValueError as error:
+        if "no feasible point" in str(error) or "it is empty" in str(error):
+            return None
+        raise
 
 
 def _commitment(rng: np.random.Generator, ratio: float, asked: int) -> Wide:
     """Units with switches serve a load; what they do not serve has a penalty. Prices of starts and of power are predicted."""
-    units = int(rng.integers(2, 6))
+    units = int(rng.integers(2, 5))
     size = rng.integers(2, 12, units) / 2
     least = sixteenths(size * rng.uniform(0.1, 0.6, units))
     load = sixteenths(size.sum() * rng.uniform(0.2, 1.1))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from dffl.sets._calls import Calls
 from dffl.sets._highspy import set_options
-from dffl.sets._nearest import Nearest
-from dffl.sets._proof import WIDE, Proof, ranges
+from dffl.sets._nearest import FAR, Nearest
+from dffl.sets._proof import WIDE, Proof, ranges, rest
 
 if TYPE_CHECKING:
     import highspy
@@ -114,7 +115,9 @@ class Model:
         self.upper = np.array([self._warm.run(-e)[j] for j, e in enumerate(np.eye(d))])
         self._extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
         self._nearest: Nearest | None = None
-        self._make_proof, self._proof = proof, cast(Proof | None, None)
+        self._middle: np.ndarray | None = None
+        self._make_proof = proof
+        self._proof: Proof | None = None
         self._free = lp.lower < lp.upper
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
@@ -134,8 +137,19 @@ class Model:
     def project(self, points: np.ndarray) -> np.ndarray:
         """The nearest point of the polytope for each row of points."""
         if self._nearest is None:
-            self._nearest = Nearest(*self.lp, self._extent)
-        return np.array([self._nearest(v) for v in points]).reshape(points.shape)
+            self._nearest, self._middle = self._measured()
+        nearest, middle = self._nearest, self._middle
+        found = [nearest(v) if middle is None else nearest(v - middle) + middle for v in points]
+        return np.array(found).reshape(points.shape)
+
+    def _measured(self) -> tuple[Nearest, np.ndarray | None]:
+        """What finds nearest points, and from where: a small polytope far from zero is measured from its middle."""
+        lp, middle = self.lp, (self.lower + self.upper) / 2
+        half = float((self.upper - self.lower).max()) / 2
+        if not 0 < FAR * half < np.abs(middle).max():
+            return Nearest(*lp, self._extent), None
+        ub, eq = (rest(b, sparse.csc_matrix(a.T), middle) for a, b in ((lp.A_ub, lp.b_ub), (lp.A_eq, lp.b_eq)))
+        return Nearest(lp.A_ub, ub, lp.A_eq, eq, lp.lower - middle, lp.upper - middle, half), middle
 
     def excess(self, w: np.ndarray) -> np.ndarray:
         """The largest violation of a constraint by each row of w, relative to the constraint's size."""

@@ -10,6 +10,8 @@ import numpy as np
 
 FEASIBLE = 1e-12
 """A constraint that is violated by less, relative to the polytope's size, is satisfied."""
+FAR = 1e3
+"""A point this many times the polytope's size away costs digits, so that its answer is computed with more care."""
 DEPENDENT = 1e-10
 """A normal that is this close to a combination of the active ones adds no direction."""
 
@@ -41,6 +43,7 @@ class Nearest:
     def __call__(self, point: np.ndarray) -> np.ndarray:
         """The nearest point of the polytope."""
         v = point / self.extent
+        far = bool(np.abs(v).max() > FAR)
         x = v - self.equal.T @ (self.equal @ v - self.equal_right)
         active: list[int] = []
         pulls: list[float] = []  # the multipliers of the active constraints
@@ -50,7 +53,16 @@ class Nearest:
             over[active] = -np.inf
             worst = int(np.argmax(over)) if over.size else -1
             if worst < 0 or over[worst] <= FEASIBLE * max(1.0, float(np.abs(x).max())):
-                return self._on(active, v) * self.extent
+                answer = self._on(active, v)
+                if not far:
+                    return answer * self.extent
+                others = np.setdiff1d(np.flatnonzero(~ignored), active)
+                hidden = (self.normals[others] @ answer - self.right[others]).max(initial=-np.inf)
+                if hidden <= FEASIBLE * max(1.0, float(np.abs(answer).max())):
+                    return answer * self.extent
+                # On the way from far, rounding has hidden that a constraint is violated.
+                x = answer
+                continue
             x = self._added(worst, x, active, pulls, ignored)
         raise ValueError("Polytope: the search for the nearest point has not ended; scale its constraints to similar sizes")
 
@@ -87,4 +99,8 @@ class Nearest:
         """The nearest point to v at which the active constraints hold with equality: without the rounding of the way there."""
         q, r = np.linalg.qr(np.concatenate([self.equal, self.normals[active]]).T)
         right = np.concatenate([self.equal_right, self.right[active]])
-        return q @ np.linalg.solve(r.T, right) + v - q @ (q.T @ v)
+        if np.abs(v).max() <= FAR:
+            return q @ np.linalg.solve(r.T, right) + v - q @ (q.T @ v)
+        across = v - q @ (q.T @ v)
+        across -= q @ (q.T @ across)  # what is left of the first rounding
+        return q @ np.linalg.solve(r.T, right) + across

@@ -27,6 +27,8 @@ WIDE = 1e6
 """Costs whose largest and smallest differ by this factor are answered with a proof."""
 ENOUGH = 1e-6
 """An answer is proven if no other one is cheaper by this share of what it costs; costs above the usual ones count as usual."""
+TOLERANCE = 1e-8
+"""What HiGHS's tolerances may cost, as a share of the largest cost times the size of the set."""
 MOST_NODES = 1000
 """Branches that one proof may take."""
 WHOLE = 1e-9
@@ -79,6 +81,8 @@ class Proof:
         cost = cost / max(self._usual(cost), float(np.abs(cost).max()) / 1e15)
         worth = float(np.minimum(np.abs(cost), 1.0) @ np.abs(answer))
         enough = ENOUGH * max(worth, 1e-3 * self._extent)
+        if TOLERANCE * float(np.abs(cost).max()) * self._extent <= enough:
+            return answer, True  # one cost is very small, and the others are not: what HiGHS allows is small enough
         self._start(cost)
         first = self._relaxation(self._root)
         if first is not None and self._lead(cost, answer, self._root, first[1]) <= enough:
@@ -129,7 +133,7 @@ class Proof:
     def _lead(self, cost: np.ndarray, v: np.ndarray, branch: _Branch, multipliers: np.ndarray) -> float:
         """By how much a solution of this branch may be cheaper than v, at most: from any multipliers of the rows."""
         multipliers = np.where(multipliers > 0, np.isfinite(self._row_lower), np.isfinite(self._row_upper)) * multipliers
-        reduced = _rest(cost, self._columns, multipliers)
+        reduced = rest(cost, self._columns, multipliers)
         ends = np.where(reduced > 0, branch.lower, branch.upper)
         # A column without an end has a reduced cost of 0, up to rounding.
         rounding = 1e-13 * (np.abs(cost) + abs(self._columns).T @ np.abs(multipliers))
@@ -138,7 +142,7 @@ class Proof:
             return math.inf
         ends = np.where(reduced != 0, ends, 0.0)
         sides = np.where(multipliers > 0, self._row_lower, np.where(multipliers < 0, self._row_upper, 0.0))
-        over = -_rest(sides, self._rows.T, v)
+        over = -rest(sides, self._rows.T, v)
         return math.fsum(np.concatenate([reduced * (v - ends), multipliers * over]))
 
     def _search(self, cost: np.ndarray, best: np.ndarray, enough: float) -> tuple[np.ndarray, bool]:
@@ -189,7 +193,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> float:
     return math.fsum(np.concatenate(_product(a, b)))
 
 
-def _rest(right: np.ndarray, columns: Any, y: np.ndarray) -> np.ndarray:
+def rest(right: np.ndarray, columns: Any, y: np.ndarray) -> np.ndarray:
     """right - columns.T @ y, with each entry rounded once."""
     columns = columns.tocsc()
     high, low = _product(columns.data, y[columns.indices])
