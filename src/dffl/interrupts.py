@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 WAIT = 0.05
@@ -81,10 +81,8 @@ class Stop:
     def __bool__(self) -> bool:
         with self._lock:
             if self._open and not self._pressed:
-                try:
+                with suppress(BlockingIOError):
                     self._pressed = signal.SIGINT in os.read(self._reading, 64)
-                except BlockingIOError:
-                    pass
             return self._pressed
 
     def press(self) -> None:

@@ -53,7 +53,9 @@ def optimum(
 def _simplex(c: Row, a: list[Row], b: Row) -> Fraction | None:
     """The least c . x over a x <= b and x >= 0, which is bounded; None if there is no such x. Bland's rule."""
     columns, count = len(c), len(a)
-    table = [row + [Fraction(int(i == k)) for k in range(count)] + [right] for i, (row, right) in enumerate(zip(a, b, strict=True))]
+    table = [
+        row + [Fraction(int(i == k)) for k in range(count)] + [right] for i, (row, right) in enumerate(zip(a, b, strict=True))
+    ]
     basis = list(range(columns, columns + count))
     if any(right < 0 for right in b):
         # One artificial column of -1 in all rows: pivoting on the worst row makes every right side >= 0.

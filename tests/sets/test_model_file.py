@@ -264,14 +264,17 @@ def test_names_may_have_spaces_in_fixed_format() -> None:
     s = ModelFile(text=FIXED.format("row 1   "), format="mps")
     assert s.variables == ("my x", "my y")
     np.testing.assert_array_equal(s.decide([[-1.0, -2.0]]), [[1, 3]])
-    with pytest.raises(ValueError, match="model.mps, line 4: a row must be N, L, G or E and a name, found 'L row 1'"):
+    with pytest.raises(ValueError, match=r"model\.mps, line 4: a row must be N, L, G or E and a name, found 'L row 1'"):
         ModelFile(text=FIXED.format("row 2   "), format="mps")
 
 
 @pytest.mark.parametrize(
     ("message", "text"),
     [
-        ("line 4: the coefficient of 'y' in row 'c' must be 0 or between 1e-09 and 1e\\+15", "st\n c: x + 1e-10 y <= 3\nbounds\n x <= 3\n"),
+        (
+            "line 4: the coefficient of 'y' in row 'c' must be 0 or between 1e-09 and 1e\\+15",
+            "st\n c: x + 1e-10 y <= 3\nbounds\n x <= 3\n",
+        ),
         ("semi-continuous variable 'x' must have bounds in", "st\n c: x <= 9\nbounds\n 2 <= x <= 1e7\nsemi\n x\n"),
         ("semi-continuous variable 'x' must have bounds in", "st\n c: x <= 9\nbounds\n -2 <= x <= 7\nsemi\n x\n"),
         ("it has names with square brackets, which an LP file cannot have", "st\n c: x[1] + x[2] <= 9\n"),

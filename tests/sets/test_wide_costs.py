@@ -123,9 +123,9 @@ def test_answers_without_a_proof_are_counted_and_said(monkeypatch: pytest.Monkey
     p = wide.program(0, 1e8)
     assert p is not None
     client = dffl.Client("south", np.zeros((1, 2)), p.predicted, p.set)
-    with pytest.warns(UserWarning, match=r"decisions are not proven to be the best \(client 'south': 1 of 1, largest cost") as said:
-        with Limits({"client 'south'": p.set.calls}, "decisions"):
-            p.set.decide(p.predicted)
+    line = r"decisions are not proven to be the best \(client 'south': 1 of 1, largest cost"
+    with pytest.warns(UserWarning, match=line) as said, Limits({"client 'south'": p.set.calls}, "decisions"):
+        p.set.decide(p.predicted)
     assert len(said) == 1
     assert client.set.calls is not None
     assert client.set.calls.unproven == 1

@@ -193,7 +193,7 @@ class _Reader:
             if not self._is("sense"):
                 self._wrong(self._peek(), "<=, >= or =")
             second = self._next().text
-            if sense and (second[0] != sense[0] and second.strip("=") != sense.strip("=") or "=" in (sense, second)):
+            if sense and (sense == "=" or sense.strip("=") != second.strip("=")):
                 raise draft.refused(f"a range must have two signs of one direction, found {sense!r} and {second!r}")
             value = self._value(f"the right side of row {name!r}", endless=False)
             more_low, more_high = _ends(second, value)

@@ -193,7 +193,9 @@ class _Reader:
             draft.bound(rest[2], f"the bound {kind} of {rest[1]!r}")
             rest = rest[:2]
         if len(rest) not in (1, 2):
-            raise draft.refused(f"a line of BOUNDS must be a type, a set, a variable and a number, found {' '.join(words)!r:.60}")
+            raise draft.refused(
+                f"a line of BOUNDS must be a type, a set, a variable and a number, found {' '.join(words)!r:.60}"
+            )
         if len(rest) == 2:
             self._one_set("BOUNDS", rest[0])
         name = rest[-1]
@@ -212,9 +214,7 @@ class _Reader:
         elif kind == "BV":
             draft.set_ends(name, 0.0, 1.0)
         else:
-            draft.set_ends(
-                name, -math.inf if kind in ("FR", "MI") else None, math.inf if kind in ("FR", "PL") else None
-            )
+            draft.set_ends(name, -math.inf if kind in ("FR", "MI") else None, math.inf if kind in ("FR", "PL") else None)
 
     def _known_row(self, name: str) -> str:
         if name not in self._types:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -93,14 +94,13 @@ class Proof:
                 best = candidate
         return self._search(cost, best, enough)
 
-    def _candidates(self, cost: np.ndarray, first: tuple[np.ndarray, np.ndarray] | None, again: Again | None) -> list[np.ndarray]:
+    def _candidates(
+        self, cost: np.ndarray, first: tuple[np.ndarray, np.ndarray] | None, again: Again | None
+    ) -> list[np.ndarray]:
         found = [] if first is None else [first[0]]
         if again is not None:
-            try:
+            with suppress(ValueError):  # HiGHS may give up in these units; it has answered before
                 found.append(again(cost))
-            except ValueError:  # it has answered before: HiGHS gives up on these units
-                pass
-            self._start(cost)
         return found
 
     def _usual(self, cost: np.ndarray) -> float:
@@ -185,7 +185,7 @@ class Proof:
         near = np.clip(np.round(value), branch.lower[column], branch.upper[column])
         if near > branch.lower[column]:
             return branch.split(column, near - 1.0, near)
-        return branch.split(column, near, near + 1.0)[::-1]  # type: ignore[return-value]
+        return branch.split(column, near, near + 1.0)[::-1]
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> float:
