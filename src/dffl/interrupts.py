@@ -13,10 +13,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import TypeVar
 
+T, U = TypeVar("T"), TypeVar("U")
 WAIT = 0.05
 """Seconds between tries while an import is under way."""
 IMPORTING = "<frozen importlib._bootstrap>"
@@ -104,9 +106,29 @@ _unused: list[Stop] = []
 """Those of earlier blocks in which nothing was pressed."""
 
 
+_carried = threading.local()
+
+
 def stop() -> Stop | None:
     """What tells long work that it has to end, inside a block of `noticed`."""
+    carried: Stop | None = getattr(_carried, "stop", None)
+    if carried is not None:
+        return carried
     return _stops[0] if _stops else None
+
+
+def carrying(work: Callable[[T], U]) -> Callable[[T], U]:
+    """The function for another thread, where it is told to end by the block that is under way now, also after that has ended."""
+    told = stop()
+
+    def run(value: T) -> U:
+        _carried.stop = told
+        try:
+            return work(value)
+        finally:
+            _carried.stop = None
+
+    return run
 
 
 @contextmanager

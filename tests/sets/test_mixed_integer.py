@@ -217,6 +217,9 @@ REFUSED = {
     "no feasible point with whole numbers": {"A_eq": [[2.0, 2]], "b_eq": [1]},
     "helpers must be .* fewer than all 2, found 2": {"helpers": 2},
     "helpers must be .* found \\[0, 7\\]": {"helpers": [0, 7]},
+    "helpers must name each column once, found column 1 twice": {"helpers": [1, 1]},
+    "integer must name each column once, found column 0 twice": {"integer": [0, 1, 0]},
+    "nodes must be a whole number from 1 to 2,147,483,647, found 4611686018427387904": {"nodes": 2**62},
     "known_cost must be one number for each of the 1 helpers, or for each of the 2 columns": {
         "helpers": 1,
         "known_cost": [1, 2, 3],

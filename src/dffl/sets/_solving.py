@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from dffl.cores import core_count
-from dffl.interrupts import stop
+from dffl.interrupts import carrying, stop
 from dffl.sets._calls import Calls
 from dffl.sets._highs import WarmLP
 from dffl.sets._highspy import set_options
@@ -94,7 +94,9 @@ def _threads() -> ThreadPoolExecutor:
 
 def side_by_side(work: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
     """``work`` for each row, on all cores; one row is not worth a thread."""
-    return np.array(list(_threads().map(work, rows)) if len(rows) > 1 and core_count() > 1 else [work(row) for row in rows])
+    if len(rows) > 1 and core_count() > 1:
+        return np.array(list(_threads().map(carrying(work), rows)))
+    return np.array([work(row) for row in rows])
 
 
 def _run_for_long(highs: highspy.Highs) -> None:
