@@ -18,7 +18,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TypeVar
 
-T, U = TypeVar("T"), TypeVar("U")
+T = TypeVar("T")
+U = TypeVar("U")
 WAIT = 0.05
 """Seconds between tries while an import is under way."""
 IMPORTING = "<frozen importlib._bootstrap>"
@@ -118,7 +119,7 @@ def stop() -> Stop | None:
 
 
 def carrying(work: Callable[[T], U]) -> Callable[[T], U]:
-    """The function for another thread, where it is told to end by the block that is under way now, also after that has ended."""
+    """The function for another thread, where the block that is under way now tells it to end, even after that has ended."""
     told = stop()
 
     def run(value: T) -> U:

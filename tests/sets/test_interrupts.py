@@ -53,14 +53,20 @@ def test_ctrl_c_ends_hard_solves_at_once(hard: MixedInteger, ask: Callable[[Mixe
 
 
 def test_it_is_seen_while_the_main_thread_waits() -> None:
-    with pytest.raises(KeyboardInterrupt), interrupts.noticed():
-        told = interrupts.stop()
-        assert told is not None
-        assert not told
-        with interrupts.noticed():  # inside another one: the same
-            assert interrupts.stop() is told
-        os.kill(os.getpid(), signal.SIGINT)
-    assert told
+    told: list[interrupts.Stop | None] = []
+
+    def pressed() -> None:
+        with interrupts.noticed():
+            told.append(interrupts.stop())
+            assert told[0] is not None
+            assert not told[0]
+            with interrupts.noticed():  # inside another one: the same
+                assert interrupts.stop() is told[0]
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        pressed()
+    assert told[0]
     assert interrupts.stop() is None
 
 
