@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -100,8 +99,3 @@ def _pivot(table: list[Row], goal: Row, basis: list[int], place: int, column: in
             times = row[column]
             row[:] = [value - times * other if other else value for value, other in zip(row, table[place], strict=True)]
     basis[place] = column
-
-
-def total(values: Sequence[Fraction]) -> Fraction:
-    """Their sum."""
-    return sum(values, Fraction(0))
