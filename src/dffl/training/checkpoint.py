@@ -11,7 +11,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +27,9 @@ from dffl.training.settings import Settings
 
 Arrays = dict[str, np.ndarray]
 FORMAT, UNSEALED = "dffl-checkpoint-2", "dffl-checkpoint-1"
+COMPUTES = "0.2.0"
+"""The version of dffl that last changed what a training computes: checkpoints of versions since then are continued to the same
+bits. Raise it together with such a change."""
 EVERY = 5.0
 """Seconds between two writings of an unfinished training: the most that a kill loses."""
 
@@ -160,11 +162,9 @@ def _computation(settings: Settings, features: int, dim: int) -> str:
 
 
 def run_fingerprint(federation: Federation, validation: Federation | None, settings: Settings) -> str:
-    """What a run is made of: its data, sets, settings and version. The engine is left out, since it changes no number."""
-    words = settings.telling() | {
-        "dffl": version("dffl"),
-        "computes": _computation(settings, federation.features, federation.dim),
-    }
+    """What a run is made of: its data, sets, settings and what they compute. Engines are left out: they change no number."""
+    computes = _computation(settings, federation.features, federation.dim)
+    words = settings.telling() | {"dffl": COMPUTES, "computes": computes}
     content = hashlib.blake2b(repr(words).encode(), digest_size=16)
     for client in [*federation, *(validation or [])]:
         content.update(f"{client.name} {client.maximize} {client.x.shape} {client.c.shape} {type(client.set)}".encode())
