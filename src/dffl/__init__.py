@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dffl.federation import Federation as Federation
     from dffl.fitting import Fit as Fit
     from dffl.fitting import fit as fit
+    from dffl.limits import Limits as Limits
     from dffl.losses import Loss as Loss
     from dffl.losses import mean_of_regret_ratios as mean_of_regret_ratios
     from dffl.losses import mse as mse
@@ -82,6 +83,7 @@ _HOMES = {
     "data": ("synthetic",),
     "federation": ("Client", "Federation"),
     "fitting": ("Fit", "fit"),
+    "limits": ("Limits",),
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (

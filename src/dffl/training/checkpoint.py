@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ import numpy as np
 from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.federation import Federation
 from dffl.files import write_whole
+from dffl.limits import Limits
 from dffl.networks import draws, quiet
 from dffl.training.settings import Settings
 
@@ -30,6 +32,8 @@ FORMAT, UNSEALED = "dffl-checkpoint-2", "dffl-checkpoint-1"
 COMPUTES = "0.2.0"
 """The version of dffl that last changed what a training computes: checkpoints of versions since then are continued to the same
 bits. Raise it together with such a change."""
+AS_LARGE_AS_IT_IS = Limits(bytes=math.inf, parts=math.inf)
+"""A checkpoint grows with the run that it belongs to; its description is small."""
 EVERY = 5.0
 """Seconds between two writings of an unfinished training: the most that a kill loses."""
 
@@ -112,7 +116,7 @@ class Checkpoint:
 
     def _read(self) -> dict[str, Saved]:
         try:
-            members, sealed = read(self._path, "about.json", "a checkpoint")
+            members, sealed = read(self._path, "about.json", "a checkpoint", AS_LARGE_AS_IT_IS)
             about = json.loads(members.pop("about.json"))
             if about["format"] != (FORMAT if sealed else UNSEALED):
                 raise ValueError(f"its format is {about['format']!r:.80}, with{'' if sealed else 'out'} a digest")
