@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from dffl.cache import free_programs_in_time
 from dffl.named import register
 from dffl.sets._calls import Calls
 
@@ -245,6 +246,8 @@ class FeasibleSet(eqx.Module):
             array = jnp.asarray(c)
         except (TypeError, ValueError):
             raise ValueError(f"{type(self).__name__}: {what} must be numbers, found {c!r:.80}") from None
+        if not isinstance(array, jax.core.Tracer):
+            free_programs_in_time()
         if not jnp.issubdtype(array.dtype, jnp.floating):
             array = array.astype(jnp.result_type(float))
         batch = self.batch_shape
