@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dffl.discovery import submodules
+
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
@@ -105,10 +107,8 @@ __all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name == "sets":  # for dffl.sets.pyepo
-        return import_module("dffl.sets")
     if name not in _HOME:
-        raise AttributeError(f"module 'dffl' has no attribute {name!r}")
+        return submodules(__name__)(name)
     home = import_module(f"dffl.{_HOME[name]}")
     value = import_module("dffl.data.synthetic") if name == "synthetic" else getattr(home, name)
     globals()[name] = value

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Protocol
 from weakref import WeakValueDictionary
 
@@ -50,19 +50,26 @@ class Loaded:
         self.spec = spec
         self._owner, self._lock = owner, threading.Lock()
         self._build, self._building = build, threading.RLock()
+        self._model: Any = None
+        self._calls = Calls()
+        self._remembered: Remembered | None = None
 
-    @cached_property
+    @property
     def model(self) -> Any:
+        """The model, built now if it was put off."""
         with self._building:
-            return self.__dict__["model"] if "model" in self.__dict__ else self._build()  # another thread may have been first
+            if self._model is None:
+                model = self._build()
+                self._calls = getattr(model, "calls", None) or self._calls
+                self._remembered = Remembered(REMEMBERED_BYTES) if getattr(model, "remembered", False) else None
+                self._model = model
+            return self._model
 
-    @cached_property
+    @property
     def calls(self) -> Calls:
-        return getattr(self.model, "calls", None) or Calls()
-
-    @cached_property
-    def _remembered(self) -> Remembered | None:
-        return Remembered(REMEMBERED_BYTES) if getattr(self.model, "remembered", False) else None
+        """What the model was asked."""
+        _ = self.model  # which may count by itself
+        return self._calls
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         """One minimiser for each row of costs; NaN where a cost is not finite."""
