@@ -92,7 +92,7 @@ def test_a_setting_that_0_2_0_did_not_know_is_digested_only_where_it_is_changed(
 
     @dataclass(frozen=True)
     class Later(dffl.Settings):
-        split: float | None = None
+        speed: float | None = None
 
-    assert Later(seed=1).digest() == dffl.Settings(seed=1).digest() != Later(seed=1, split=0.5).digest()
-    assert Later(split=0.4).digest() != Later(split=0.5).digest()
+    assert Later(seed=1).digest() == dffl.Settings(seed=1).digest() != Later(seed=1, speed=0.5).digest()
+    assert Later(speed=0.4).digest() != Later(speed=0.5).digest()
