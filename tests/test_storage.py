@@ -223,7 +223,7 @@ def test_what_would_fill_the_memory_is_refused_before(saved: Path, tmp_path: Pat
         lying[place : place + 4] = (1).to_bytes(4, "little")
     (tmp_path / "lying").write_bytes(lying)
     for path, message in (
-        (changed(saved, {}, tmp_path, {"history.parquet": table.getvalue()}), "its history of 40,000,000 rows"),
+        (changed(saved, {}, tmp_path, {"history.parquet": table.getvalue()}), "a history of 40,000,000 rows"),
         (changed(saved, {}, tmp_path, {"arrays/0.npy": claim.getvalue()}), "is not what its size says"),
         (tmp_path / "sealed", "it unpacks to far more than its size"),
         (tmp_path / "member", "it unpacks to far more than its size"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dffl.discovery import submodules
+
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from dffl.federation import Federation as Federation
     from dffl.fitting import Fit as Fit
     from dffl.fitting import fit as fit
+    from dffl.limits import Limits as Limits
     from dffl.losses import Loss as Loss
     from dffl.losses import mean_of_regret_ratios as mean_of_regret_ratios
     from dffl.losses import mse as mse
@@ -82,6 +85,7 @@ _HOMES = {
     "data": ("synthetic",),
     "federation": ("Client", "Federation"),
     "fitting": ("Fit", "fit"),
+    "limits": ("Limits",),
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
@@ -103,10 +107,8 @@ __all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name == "sets":  # for dffl.sets.pyepo
-        return import_module("dffl.sets")
     if name not in _HOME:
-        raise AttributeError(f"module 'dffl' has no attribute {name!r}")
+        return submodules(__name__)(name)
     home = import_module(f"dffl.{_HOME[name]}")
     value = import_module("dffl.data.synthetic") if name == "synthetic" else getattr(home, name)
     globals()[name] = value

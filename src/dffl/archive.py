@@ -10,6 +10,7 @@ import hashlib
 import io
 import math
 import os
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,8 +18,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dffl.limits import Limits
+
 SEAL = b"dffl-blake2b-"
 WIDTH = len(SEAL) + 64
+END, END_SIZE = b"PK\x05\x06", 22
+LONG_END, LONG_END_SIZE = b"PK\x06\x06", 56 + 20
+"""The last records of a zip file, and those before it of one with many members."""
+ENTRY_SIZE = 46
+"""The least bytes of an entry in its list."""
 SPARE, RATIO = 1 << 24, 20
 """What a file without a seal may unpack to: so many bytes, and so many times its size."""
 
@@ -42,23 +50,32 @@ def write(path: Path, members: Mapping[str, bytes]) -> None:
         file.write(seal)
 
 
-def read(path: Path, index: str, what: str) -> Archive:
-    """The members of a file, one of which is called ``index`` and tells that it is ``what``."""
+def read(path: Path, index: str, what: str, limits: Limits | None = None) -> Archive:
+    """The members of a file, one of which is called ``index`` and tells that it is ``what``.
+
+    ``limits`` bound the file of a stranger; the index is JSON of bounded size in any case.
+    """
     try:
+        size = path.stat().st_size
+        if limits is not None:
+            limits.check("bytes", size, "bytes")
+            limits.check("parts", _listed(path, size), "parts")
         with zipfile.ZipFile(path) as archive:
             listed, names = archive.infolist(), archive.namelist()
             if index not in names:
                 raise ValueError(f"a zip file, but not {what} (no {index})")
-            whole = path.read_bytes()
-            body, seal = whole[:-WIDTH], whole[-WIDTH:]
-            sealed = seal.startswith(SEAL)
-            if sealed and seal != _seal(body):
-                raise ValueError("damaged, since its digest is not that of its content; write or copy it again")
+            sealed = _checked_seal(path, size)
             if len(set(names)) < len(names):
                 raise ValueError("damaged, since it holds a member twice")
-            if sum(one.file_size for one in listed) > (len(whole) if sealed else SPARE + RATIO * len(whole)):
+            if any(one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for one in listed):
+                raise ValueError("it is compressed in another way than files of dffl")
+            if sum(one.file_size for one in listed) > (size if sealed else SPARE + RATIO * size):
                 raise ValueError("it unpacks to far more than its size, as no file of dffl does")
-            return Archive({one.filename: _member(archive, one) for one in listed}, sealed)
+            members = {one.filename: _member(archive, one) for one in listed}
+            if limits is not None:
+                # Each value of JSON takes up to some hundred bytes when it is read, and follows one of these characters.
+                limits.check("values", sum(members[index].count(mark) for mark in (b",", b"[", b"{")), "values")
+            return Archive(members, sealed)
     except ValueError:
         raise
     except Exception as error:  # zipfile lets errors of many kinds through, such as zlib's
@@ -73,6 +90,35 @@ def in_one_line(error: Exception) -> str:
     elif not isinstance(error, ValueError | OSError | zipfile.BadZipFile):
         said = f"{type(error).__name__}: {said}"
     return said if len(said) <= 500 else f"{said[:500]} ..."
+
+
+def _listed(path: Path, size: int) -> int:
+    """The most members that the list of a zip file has room for, by its last records; to read it takes room for each."""
+    with path.open("rb") as file:
+        file.seek(max(0, size - END_SIZE - WIDTH - LONG_END_SIZE))
+        end = file.read()
+    place = end.rfind(END, max(0, len(end) - END_SIZE - WIDTH))
+    if place < 0 or place + END_SIZE > len(end):
+        raise zipfile.BadZipFile("File is not a zip file")
+    (listed,) = struct.unpack_from("<I", end, place + 12)
+    if end[place - LONG_END_SIZE :][:4] == LONG_END and place >= LONG_END_SIZE:  # the record of a long list
+        (listed,) = struct.unpack_from("<Q", end, place - LONG_END_SIZE + 40)
+    return int(listed // ENTRY_SIZE)
+
+
+def _checked_seal(path: Path, size: int) -> bool:
+    """Whether a file has a seal; one that is not that of its content is refused."""
+    found, left = hashlib.blake2b(digest_size=32), size - WIDTH
+    with path.open("rb") as file:
+        while left > 0 and (part := file.read(min(left, 1 << 20))):
+            found.update(part)
+            left -= len(part)
+        seal = file.read()
+    if not seal.startswith(SEAL):
+        return False
+    if seal != SEAL + found.hexdigest().encode():
+        raise ValueError("damaged, since its digest is not that of its content; write or copy it again")
+    return True
 
 
 def _member(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> bytes:

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
+from jax.extend.core import jaxprs_in_params
 
 import dffl
 from dffl.archive import Archive, in_one_line, packed, read, unpacked, write
@@ -29,9 +29,12 @@ from dffl.checks import require_whole
 from dffl.feature_range import normalisers
 from dffl.files import require_target, write_whole
 from dffl.fitting import Fit, Member
+from dffl.limits import Limits
 from dffl.named import plain, rebuilt
+from dffl.parquet_pages import extent, text_bytes
 from dffl.predictor import NetworkFactory, Normaliser, Predictor, Template
 from dffl.sets import FeasibleSet, Solver
+from dffl.sets._host import built_later
 from dffl.sets.solver import handed_in
 from dffl.tiles import Flat, is_array, places_by
 from dffl.training import METHODS, Settings
@@ -39,8 +42,10 @@ from dffl.training.settings import MOVED
 
 FORMAT, VERSION = "dffl-fit", 2
 """Version 1, of dffl 0.1.0, had no seal."""
-CELLS = 3 * 10**7
-"""The most cells of a history, and ten for each of its bytes: repeated values take none."""
+LONGEST_NAME = 1000
+"""Characters of a client's name."""
+ASKED = {"dim": "decisions", "cells": "numbers", "nodes": "nodes of branch and bound", "seconds": "seconds of search"}
+"""How messages name what a set asks for."""
 
 
 def save(fit: Fit, path: str | PathLike[str]) -> None:
@@ -68,19 +73,27 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
     write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may reveal what trained it
 
 
-def load(path: str | PathLike[str], network: NetworkFactory | None = None, solvers: Mapping[str, Any] | None = None) -> Fit:
-    """Read a fit that `Fit.save` wrote. ``network`` is the factory of a network of one's own.
+def load(
+    path: str | PathLike[str],
+    network: NetworkFactory | None = None,
+    solvers: Mapping[str, Any] | None = None,
+    limits: Limits | Mapping[str, float] | None = None,
+) -> Fit:
+    """Read a fit that `Fit.save` wrote. ``network`` is the factory of a custom network.
 
     ``solvers`` has, by name, the functions of `dffl.Solver` sets, or those sets themselves, which keep their options; for
     `dffl.sets.pyepo` also PyEPO's models.
+
+    The file may come from a stranger: it holds no code, names no path, and what it asks for is bounded before it is built.
+    ``limits`` raises the bounds for a large model of a known origin, such as ``{"clients": 50_000}`` (see `dffl.Limits`).
     """
-    source = Path(path)
+    source, bounds = Path(path), Limits.of(limits)
     if not source.is_file():
         raise ValueError(f"{source}: {'a folder, not a saved fit' if source.is_dir() else 'no such file'}")
     try:
-        archive = read(source, "manifest.json", "a dffl fit")
-        fit = _rebuild(_manifest(archive), archive.members, network, solvers or {})
-        _check(fit)
+        archive = read(source, "manifest.json", "a dffl fit", bounds)
+        fit = _rebuild(_manifest(archive), archive.members, network, solvers or {}, bounds)
+        _check(fit, bounds)
     except ValueError as error:
         raise ValueError(f"{source}: {in_one_line(error)}") from None
     except Exception as error:  # a manifest that was edited can break anything that is built from it
@@ -105,7 +118,11 @@ def _manifest(archive: Archive) -> dict[str, Any]:
 
 
 def _rebuild(
-    manifest: dict[str, Any], contents: dict[str, bytes], network: NetworkFactory | None, solvers: Mapping[str, Any]
+    manifest: dict[str, Any],
+    contents: dict[str, bytes],
+    network: NetworkFactory | None,
+    solvers: Mapping[str, Any],
+    limits: Limits,
 ) -> Fit:
     method, features, dim = manifest["method"], manifest["features"], manifest["dim"]
     about, options = manifest.get("about", {}), manifest.get("options", {})
@@ -113,6 +130,9 @@ def _rebuild(
         raise ValueError(f"method must be a name and about a dictionary, found {method!r:.80} and {about!r:.80}")
     require_whole("features", features, least=1)
     require_whole("dim", dim, least=1)
+    limits.check("dim", features, "features")
+    limits.check("dim", dim, "decisions")
+    limits.check("clients", len(manifest["members"]), "clients")
     values, options = dict(manifest["settings"]), {name: rebuilt(value) for name, value in options.items()}
     for old, (option, _) in MOVED.items():  # version 0.1.0 had these options among the settings
         if old in values:
@@ -123,7 +143,7 @@ def _rebuild(
     if wanted is not None and network is None:
         raise ValueError(f"trained with the network {wanted!r:.80}; hand in its factory: load(path, network=...)")
     settings = Settings.read(values, network if wanted is not None else None)
-    reader = _Reader(contents, settings, features, dim, solvers)
+    reader = _Reader(contents, settings, features, dim, solvers, limits, len(manifest["members"]))
     members = [Member(**{name: reader.decode(value) for name, value in row.items()}) for row in manifest["members"]]
     by_name = {member.name: member for member in members}
     if len(by_name) < len(members) or not (members or manifest["shared"]):
@@ -139,7 +159,7 @@ def _rebuild(
         dim=dim,
         members=by_name,
         shared=reader.decode(manifest["shared"]),
-        history=_history(contents["history.parquet"]),
+        history=_history(contents["history.parquet"], limits),
         about=about,
         options=options,
     )
@@ -153,20 +173,25 @@ def _names(field: str, value: Any, count: int) -> tuple[str, ...] | None:
     return tuple(value)
 
 
-def _history(content: bytes) -> pd.DataFrame:
-    about = pq.read_metadata(io.BytesIO(content))
-    rows = sum(about.row_group(number).num_rows for number in range(about.num_row_groups))
-    if max(rows, about.num_rows) * about.num_columns > CELLS + 10 * len(content):
-        raise ValueError(f"its history of {rows:,} rows is far larger than the file, as no file of dffl is")
+def _history(content: bytes, limits: Limits) -> pd.DataFrame:
+    try:
+        about = extent(content)
+    except IndexError:
+        raise ValueError("its history is cut short") from None
+    limits.check("cells", about.rows * about.columns, f"cells of a history of {about.rows:,} rows")
+    limits.check("cells", about.unpacked // 8, "cells of a history, unpacked")
+    limits.check("cells", text_bytes(content, about.texts) // 8, "cells of a history with long texts")
     return pd.read_parquet(io.BytesIO(content))
 
 
-def _check(fit: Fit) -> None:
+def _check(fit: Fit, limits: Limits) -> None:
     """Refuse members that could not predict and decide: a manifest may say anything."""
     for member in fit.members.values():
         who = f"client {member.name!r:.80}"
         if not isinstance(member.name, str) or not member.name or not member.name.isprintable():
             raise ValueError(f"{who}: its name must be a non-empty text without control characters")
+        if len(member.name) > LONGEST_NAME:
+            raise ValueError(f"{who}: its name must have at most {LONGEST_NAME:,} characters, found {len(member.name):,}")
         require_whole(f"{who}: n", member.n, least=1)
         if not isinstance(member.set, FeasibleSet) or member.set.batch_shape or member.set.dim != fit.dim:
             raise ValueError(f"{who}: set must be a single set of {fit.dim} decisions, found {member.set!r:.80}")
@@ -187,9 +212,17 @@ def _check(fit: Fit) -> None:
         arrays, rest = eqx.partition(predictors[alike[0]], is_array)
         with jax.enable_x64(True):
             rows = jax.ShapeDtypeStruct((2, fit.features), np.float64)
-            found = jax.eval_shape(lambda own, x, rest=rest: eqx.combine(own, rest)(x), arrays, rows)
+            steps, found = jax.make_jaxpr(lambda own, x, rest=rest: eqx.combine(own, rest)(x), return_shape=True)(arrays, rows)
+        limits.check("cells", _largest(steps.jaxpr), "numbers in one step of a prediction")
         if found.shape != (2, fit.dim) or not jnp.isdtype(found.dtype, ("integral", "real floating")):
             raise ValueError(f"a predictor must give {fit.dim} costs for a row of features, found {found}")
+
+
+def _largest(steps: Any) -> int:
+    """The most numbers that one step of a computation gives, also inside its loops."""
+    sizes = [math.prod(out.aval.shape) for step in steps.eqns for out in step.outvars]
+    inner = [_largest(own) for step in steps.eqns for own in jaxprs_in_params(step.params)]
+    return max(sizes + inner, default=0)
 
 
 def _is_out_of_fold(value: Any, n: int, dim: int) -> bool:
@@ -240,15 +273,27 @@ class _Writer:
 
 
 class _Reader:
-    """Turns the JSON tree back into objects."""
+    """Turns the JSON tree back into objects, once it is known that they are of bounded size."""
 
-    def __init__(self, contents: dict[str, bytes], settings: Settings, features: int, dim: int, solvers: Mapping[str, Any]):
-        self._contents, self._solvers = contents, dict(solvers)
+    def __init__(
+        self,
+        contents: dict[str, bytes],
+        settings: Settings,
+        features: int,
+        dim: int,
+        solvers: Mapping[str, Any],
+        limits: Limits,
+        clients: int,
+    ):
+        self._contents, self._solvers, self._limits = contents, dict(solvers), limits
         self._settings, self._features, self._dim = settings, features, dim
+        self._sets_left, self._models, self._deep = clients, 0, 0
         self._template: Template | None = None
         self._networks: dict[int, Any] = {}
 
     def decode(self, value: Any) -> Any:
+        if isinstance(value, list):
+            raise ValueError(f"it holds a list where a fit has none, {value!r:.80}")
         if not isinstance(value, dict):
             return value
         if "array" in value:
@@ -260,10 +305,31 @@ class _Reader:
         if "tuple" in value:
             return tuple(self.decode(one) for one in value["tuple"])
         if "set" in value:
-            family, spec = _known(FeasibleSet.families, value["set"], "set"), self._fields(value["spec"])
-            return self._solver(**spec) if family is Solver else family(**spec)
+            return self._set(_known(FeasibleSet.families, value["set"], "set"), value["spec"])
         kinds: dict[str, Any] = {"Normaliser": Normaliser, **Predictor.kinds}
-        return _known(kinds, value["kind"], "predictor")(**self._fields(value["fields"]))
+        return self._predictor(_known(kinds, value["kind"], "predictor"), value["fields"])
+
+    def _set(self, family: type[FeasibleSet], fields: dict[str, Any]) -> FeasibleSet:
+        self._sets_left -= 1
+        if self._sets_left < 0:
+            raise ValueError("it holds more sets than clients")
+        if family.internal or any(name in fields for name in family.local):
+            raise ValueError(f"it holds a set {family.__name__} of {', '.join(fields):.80}, which no fit does")
+        spec = self._fields(fields)
+        if family is Solver:
+            return self._solver(**spec)
+        for name, asked in family.asked(spec).items():
+            self._limits.check(name, asked, f"{ASKED[name]} of a set {family.__name__}")
+        with built_later(self._limits.seconds):
+            return family(**spec)
+
+    def _predictor(self, kind: Any, fields: dict[str, Any]) -> Any:
+        self._models, self._deep = (self._models if self._deep else 0) + 1, self._deep + 1
+        self._limits.check("models", self._models, "parts of one predictor")
+        try:
+            return kind(**self._fields(fields))
+        finally:
+            self._deep -= 1
 
     def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: self.decode(value) for name, value in fields.items()}

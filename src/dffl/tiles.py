@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dffl.cache import free_programs_in_time
 from dffl.shapes import round_up
 
 HEIGHTS = (256, 64, 16)
@@ -39,6 +40,7 @@ def over_tiles(
     adds up, for all owners or for each. Rows that fill up a tile repeat one of its own. For owners that answer ``on_host`` they
     are NaN, so that no solver is asked for them.
     """
+    free_programs_in_time()
     found: dict[int, np.ndarray] = {}
     flat = [Flat(owner) for owner in owners]
     widths = [width] * len(tables) if isinstance(width, int) else width

@@ -32,6 +32,12 @@ def troubled(*, number: int) -> pd.DataFrame:
     return odd.get(number, pd.DataFrame({"value": [float(number)]}))
 
 
+def clashing(*, method: str, number: int, folder: str) -> pd.DataFrame:
+    """Rows with a column that the grid has as well, as those of `dffl.compare`."""
+    (Path(folder) / f"ran-{method}-{number}").touch()
+    return pd.DataFrame({"method": [method], "value": [0.0]})
+
+
 def healed(*, number: int) -> pd.DataFrame:
     """The same jobs, all well."""
     return pd.DataFrame({"value": [float(number)]})

@@ -114,7 +114,8 @@ def test_a_failure_is_reported_and_does_not_stop_the_rest(tmp_path):
         3: "TypeError: a study's task must return a pandas.DataFrame, found dict",
         4: "SystemExit: 0",
         5: "ValueError: a study's task must return at least one row, found none",
-        6: "ValueError: the task's rows must not have a column 'number', which is a parameter",
+        6: "ColumnClashError: the task's rows have a column 'number', which is also a parameter of the grid; "
+        "rename the column in the task, or the parameter",
     }
     traces = [path.read_text() for path in (tmp_path / "out" / "failed").iterdir()]
     assert len(traces) == 6
@@ -123,6 +124,17 @@ def test_a_failure_is_reported_and_does_not_stop_the_rest(tmp_path):
     assert again.resumed == 3
     assert again.rows["value"].tolist() == [float(number) for number in range(9)]
     assert not (tmp_path / "out" / "failed").exists()
+
+
+def test_a_grid_whose_parameter_is_a_column_of_the_rows_ends_with_the_first_job(tmp_path):
+    """All jobs would train, and then fail."""
+    study = Study("clash", tasks.clashing, grid(method=["local", "fedavg"], number=list(range(10))), {"folder": str(tmp_path)})
+    with pytest.raises(ValueError, match=r"a column 'method', which is also a parameter of the grid; rename") as refused:
+        run(study, tmp_path / "study", workers=1, progress=False)
+    assert "\n" not in str(refused.value)
+    assert len(list(tmp_path.glob("ran-*"))) <= 2, "the one that was finished, and the one that was under way"
+    with pytest.raises(ValueError, match="study 'x': a parameter must not be called 'job'"):
+        Study("x", tasks.clashing, grid(job=[1]))
 
 
 def test_a_worker_has_one_core(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -83,3 +85,14 @@ def test_too_few_samples_are_refused_by_the_methods_that_split_alone() -> None:
         with pytest.raises(ValueError, match="client 'poor': x must have samples enough"):
             dffl.fit(fed, method)
     assert dffl.fit(fed, "fedavg", rounds=1).decide("poor", np.zeros(3)).sum() == 2
+
+
+def test_a_setting_that_0_2_0_did_not_know_is_digested_only_where_it_is_changed() -> None:
+    """Else every new setting would end the use of all checkpoints."""
+
+    @dataclass(frozen=True)
+    class Later(dffl.Settings):
+        speed: float | None = None
+
+    assert Later(seed=1).digest() == dffl.Settings(seed=1).digest() != Later(seed=1, speed=0.5).digest()
+    assert Later(speed=0.4).digest() != Later(speed=0.5).digest()

@@ -10,12 +10,16 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
+from dffl.discovery import submodules
 from dffl.progress import Progress
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules(__name__)
 
 BASE_IMPORTS = "import jax, equinox, optax"
 HELP = "import sys; sys.argv[1:] = ['--help']; from dffl.cli import main; main()"

@@ -1,1 +1,8 @@
 """Where federations come from."""
+
+from typing import TYPE_CHECKING
+
+from dffl.discovery import submodules
+
+if not TYPE_CHECKING:
+    __getattr__ = submodules(__name__)

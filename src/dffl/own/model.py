@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
+from dffl.archive import in_one_line
 from dffl.data.encoding import Encoding
 from dffl.fitting import Fit
+from dffl.limits import Limits
+from dffl.own.ranges import CostRange
 from dffl.storage import load
 
 ABOUT = "own_data"
@@ -24,13 +28,18 @@ class OwnModel:
     about: dict[str, Any]
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> OwnModel:
-        """Read what `dffl fit` wrote."""
-        fit = load(path)
+    def load(cls, path: str | PathLike[str], limits: Limits | Mapping[str, float] | None = None) -> OwnModel:
+        """Read what `dffl fit` wrote; ``limits`` as in `dffl.load`."""
+        fit = load(path, limits=limits)
         about = fit.about.get(ABOUT)
         if not isinstance(about, dict) or about.get("version") != VERSION:
             raise ValueError(f"{path}: is no model of `dffl fit` of this version; train it again with dffl fit federation.toml")
-        return cls(fit, Encoding.from_json(about["encoding"]), about)
+        try:
+            for plain in about["ranges"].values():
+                CostRange.from_json(plain)
+            return cls(fit, Encoding.from_json(about["encoding"]), about)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:  # a file may say anything
+            raise ValueError(f"{path}: what it says of its columns or ranges is damaged ({in_one_line(error)})") from None
 
     def only(self, client: str) -> OwnModel:
         """What one client needs, and nothing of the others."""

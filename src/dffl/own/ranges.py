@@ -53,6 +53,11 @@ class Line:
     least: list[float]
     most: list[float]
 
+    def __post_init__(self) -> None:
+        parts = (self.slopes, self.least, self.most)
+        if any(not isinstance(part, list) or not all(isinstance(x, int | float) for x in part) for part in parts):
+            raise ValueError(f"a range must have one number for each feature, found {parts!r:.80}")
+
     def at(self, known: np.ndarray) -> np.ndarray:
         """The number for each row."""
         return self.intercept + np.clip(known, self.least, self.most) @ np.array(self.slopes)

@@ -12,6 +12,7 @@ from dffl.sets._calls import Calls
 from dffl.sets._highspy import set_options
 from dffl.sets._nearest import FAR, Nearest
 from dffl.sets._proof import WIDE, Proof, ranges, rest
+from dffl.sets._within import run
 
 if TYPE_CHECKING:
     import highspy
@@ -63,7 +64,7 @@ class WarmLP:
         if self._basis is not None:
             highs.clearSolver()
             highs.setBasis(self._basis)
-        highs.run()
+        run(highs)
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             self._retry()
         return np.asarray(highs.getSolution().col_value)
@@ -78,12 +79,12 @@ class WarmLP:
         for options in CAUTIOUS:
             set_options(self.highs, options)
             self.highs.clearSolver()
-            self.highs.run()
+            run(self.highs)
             status = self.highs.getModelStatus()
             set_options(self.highs, USUAL)
             if status == kinds.kOptimal:
                 return
-            if status in (kinds.kInfeasible, kinds.kUnbounded):
+            if status in (kinds.kInfeasible, kinds.kUnbounded, kinds.kTimeLimit):
                 break
         raise ValueError(self._refusal(self, status))
 
@@ -111,8 +112,8 @@ class Model:
         model.a_matrix_.index_ = np.tile(np.arange(d), len(rows))
         model.a_matrix_.value_ = (unit[:, None] * rows).ravel()
         self._warm = WarmLP(model, lambda _, status: _refusal(status))
-        self.lower = np.array([self._warm.run(e)[j] for j, e in enumerate(np.eye(d))])
-        self.upper = np.array([self._warm.run(-e)[j] for j, e in enumerate(np.eye(d))])
+        self.lower = np.array([self._warm.run(_unit(d, j))[j] for j in range(d)])
+        self.upper = np.array([self._warm.run(-_unit(d, j))[j] for j in range(d)])
         self._extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
         self._nearest: Nearest | None = None
         self._middle: np.ndarray | None = None
@@ -162,6 +163,12 @@ class Model:
             size = np.abs(a).sum(axis=-1) * extent
             worst = np.maximum(worst, (slack / np.where(size > 0, size, 1.0)).max(axis=-1, initial=-np.inf))
         return np.maximum(worst, bounds.max(axis=-1))
+
+
+def _unit(d: int, place: int) -> np.ndarray:
+    cost = np.zeros(d)
+    cost[place] = 1.0
+    return cost
 
 
 def _refusal(status: highspy.HighsModelStatus) -> str:

@@ -10,7 +10,9 @@ import hashlib
 import threading
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, ClassVar, Protocol
 from weakref import WeakValueDictionary
@@ -25,6 +27,7 @@ from jax.typing import ArrayLike
 from dffl.interrupts import noticed
 from dffl.sets._calls import REMEMBERED_BYTES, Calls, Remembered
 from dffl.sets._errors import RowFailure, host_errors, passed_out
+from dffl.sets._within import solving_within
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, stack
 
 
@@ -42,14 +45,32 @@ class HostModel(Protocol):
 
 
 class Loaded:
-    """A host model, and the constructor's arguments that it was built from."""
+    """A host model, built when it is first needed, and the constructor's arguments that it is built from."""
 
-    def __init__(self, owner: str, model: HostModel, spec: dict[str, Any]):
-        self.model: Any = model
+    def __init__(self, owner: str, build: Callable[[], HostModel], spec: dict[str, Any]):
         self.spec = spec
-        self.calls: Calls = getattr(model, "calls", None) or Calls()
-        self._remembered = Remembered(REMEMBERED_BYTES) if getattr(model, "remembered", False) else None
         self._owner, self._lock = owner, threading.Lock()
+        self._build, self._building = build, threading.RLock()
+        self._model: Any = None
+        self._calls = Calls()
+        self._remembered: Remembered | None = None
+
+    @property
+    def model(self) -> Any:
+        """The model, built now if it was put off."""
+        with self._building:
+            if self._model is None:
+                model = self._build()
+                self._calls = getattr(model, "calls", None) or self._calls
+                self._remembered = Remembered(REMEMBERED_BYTES) if getattr(model, "remembered", False) else None
+                self._model = model
+            return self._model
+
+    @property
+    def calls(self) -> Calls:
+        """What the model was asked."""
+        _ = self.model  # which may count by itself
+        return self._calls
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         """One minimiser for each row of costs; NaN where a cost is not finite."""
@@ -99,18 +120,41 @@ _loading = threading.Lock()
 # The models released last. A program that was handed a set may be in flight when the caller drops the set: JAX lets some
 # 32 programs wait for their inputs. It also saves time where a set is dropped and built again.
 _late: deque[Loaded] = deque(maxlen=LATE)
+_later: ContextVar[float | None] = ContextVar("later", default=None)
+
+
+@contextmanager
+def built_later(seconds: float) -> Iterator[None]:
+    """Sets that are made inside build their models when they are first asked, which must not take longer than this.
+
+    So a file of a stranger starts no solver when it is read, and reading the models of many clients is quick.
+    """
+    before = _later.set(seconds)
+    try:
+        yield
+    finally:
+        _later.reset(before)
 
 
 def load_model(family: type, key: bytes, dim: int, spec: dict[str, Any], build: Callable[[], HostModel]) -> Loaded:
-    """What is loaded under this key; built now, and asked once, if there is nothing."""
-    found = _registry.get((family, key))
+    """What is loaded under this key; built now, if there is nothing, and asked once, or when it is needed (`built_later`)."""
+    found, later = _registry.get((family, key)), _later.get()
     if found is None:
-        with noticed():
-            built = Loaded(family.__name__, build(), spec)
+        built = Loaded(family.__name__, build if later is None else partial(_built_within, later, build), spec)
+        if later is None:
+            with noticed():
+                _ = built.model
             built.excess(built.solve(np.zeros((1, dim))))
         with _loading:  # two threads may have built it: both get the first one's
             found = _registry.setdefault((family, key), built)
+    if later is None:
+        _ = found.model  # one that was put off is built now
     return found
+
+
+def _built_within(seconds: float, build: Callable[[], HostModel]) -> HostModel:
+    with solving_within(seconds):
+        return build()
 
 
 def lookup(family: type, digest: np.ndarray) -> Loaded:

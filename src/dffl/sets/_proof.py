@@ -18,6 +18,7 @@ import numpy as np
 
 from dffl.sets._highspy import set_options
 from dffl.sets._program import Program
+from dffl.sets._within import run
 
 if TYPE_CHECKING:
     import highspy
@@ -121,10 +122,10 @@ class Proof:
         """A solution of a branch without whole numbers, and the multipliers of its rows; None if there is none."""
         highs, kinds = self._highs, highspy.HighsModelStatus
         highs.changeColsBounds(self._all.size, self._all, branch.lower, branch.upper)
-        highs.run()
+        run(highs)
         if highs.getModelStatus() not in (kinds.kOptimal, kinds.kInfeasible):
             highs.clearSolver()
-            highs.run()
+            run(highs)
         if highs.getModelStatus() == kinds.kInfeasible:
             return None
         found = highs.getSolution()

@@ -24,6 +24,7 @@ from dffl.sets._highspy import set_options
 from dffl.sets._program import CONTINUOUS, Program
 from dffl.sets._proof import WIDE, Proof, ranges
 from dffl.sets._rounding import rounded_for_free
+from dffl.sets._within import limit, run
 
 if TYPE_CHECKING:
     import highspy
@@ -214,9 +215,9 @@ class ProgramModel:
             else []
         )
         for options, nodes in (*quick, (USUAL, self._nodes)):
-            # HiGHS counts the seconds of all runs of an instance: the limit is for one call.
-            set_options(highs, options | {"mip_max_nodes": nodes, "time_limit": highs.getRunTime() + self._seconds})
+            set_options(highs, options | {"mip_max_nodes": nodes})
             highs.clearSolver()
+            limit(highs, self._seconds)
             if options is USUAL:
                 _run_for_long(highs)
             else:
@@ -271,11 +272,11 @@ class ProgramModel:
         low[program.predicted] = np.where(whole, near, np.clip(w - slack, self.lower, self.upper))
         high[program.predicted] = np.where(whole, near, np.clip(w + slack, self.lower, self.upper))
         highs = highspy.Highs()
-        set_options(highs, EXACT | {"time_limit": self._seconds, "mip_max_nodes": self._nodes})
+        set_options(highs, EXACT | {"mip_max_nodes": self._nodes})
         lp = program.highs()
         lp.col_lower_, lp.col_upper_ = low, high
         highs.passModel(lp)
-        highs.run()
+        run(highs, self._seconds)
         return np.asarray(0.0 if highs.getModelStatus() == highspy.HighsModelStatus.kOptimal else np.inf)
 
     # What is said when there is no answer.
@@ -341,7 +342,7 @@ class _Fixed:
         highs.changeColsBounds(columns.size, columns, fixed[columns], fixed[columns])
         highs.changeColsCost(cost.size, self._all, cost)
         highs.clearSolver()
-        highs.run()
+        run(highs)
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # rounding left no room: keep what was found
             return fixed + 0.0
         found = np.asarray(highs.getSolution().col_value)

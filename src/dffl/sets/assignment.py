@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +25,10 @@ class Assignment(HostSet):
     def __init__(self, n: int):
         require_whole("Assignment: n", n, least=1)
         super().__init__(int(n) ** 2, {"n": int(n)}, lambda: _Model(int(n)))
+
+    @classmethod
+    def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return {"dim": spec["n"] ** 2} if isinstance(spec.get("n"), int) else {}
 
     @property
     def n(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
+from dffl.cache import free_programs_in_time
 from dffl.named import register
 from dffl.sets._calls import Calls
 
@@ -63,6 +64,16 @@ class FeasibleSet(eqx.Module):
         # A class that leaves something open is not a family yet.
         if not any(getattr(getattr(cls, name, None), "__isabstractmethod__", False) for name in dir(cls)):
             register(FeasibleSet.families, cls.__name__, cls, "feasible set")  # saved sets are found by this name
+
+    local: ClassVar[tuple[str, ...]] = ()
+    """Constructor arguments that name something on this machine, such as a path: a saved set never has them."""
+    internal: ClassVar[bool] = False
+    """Whether sets of this family are made from others while training, and are never saved."""
+
+    @classmethod
+    def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """What constructor arguments ask for, before anything is built, by the names of `dffl.limits.Limits`."""
+        return {"cells": sum(math.prod(shape) for shape in _shapes(spec))}
 
     # What a family has to define.
 
@@ -235,6 +246,8 @@ class FeasibleSet(eqx.Module):
             array = jnp.asarray(c)
         except (TypeError, ValueError):
             raise ValueError(f"{type(self).__name__}: {what} must be numbers, found {c!r:.80}") from None
+        if not isinstance(array, jax.core.Tracer):
+            free_programs_in_time()
         if not jnp.issubdtype(array.dtype, jnp.floating):
             array = array.astype(jnp.result_type(float))
         batch = self.batch_shape
@@ -264,6 +277,11 @@ class FeasibleSet(eqx.Module):
 class VectorSet(FeasibleSet):
     """A family whose first field is a vector with one entry per decision."""
 
+    @classmethod
+    def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
+        wide = max((shape[-1] for shape in _shapes(spec) if shape), default=1)
+        return {"dim": wide, "cells": _stacked(spec, wide)}
+
     @property
     def dim(self) -> int:
         return int(self._vector.shape[-1])
@@ -281,6 +299,10 @@ class NumberSet(FeasibleSet):
     """A family with a dimension of its own, whose first other field is one number per set."""
 
     _dim: int = eqx.field(static=True)
+
+    @classmethod
+    def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return {"dim": spec.get("dim"), "cells": _stacked(spec, 1)}
 
     @property
     def dim(self) -> int:
@@ -317,6 +339,16 @@ def stack(sets: Sequence[S]) -> S:
     if len({structure(s) for s in sets}) != 1:
         raise ValueError("stack() takes sets of one family and shape; group the others first")
     return jax.tree.map(lambda *a: frozen(np.stack(a)), *sets)
+
+
+def _stacked(spec: Mapping[str, Any], dim: int) -> int:
+    """The most numbers of a set whose parameters, with all their leading axes, are broadcast against each other."""
+    sizes = [(math.prod(shape), set(shape) <= {dim}) for shape in _shapes(spec)]
+    return max((size for size, single in sizes if single), default=1) * math.prod(size for size, single in sizes if not single)
+
+
+def _shapes(spec: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    return [np.shape(value) for value in spec.values() if isinstance(value, np.ndarray | tuple)]
 
 
 def _brief(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,10 @@ class Battery(ProgramSet):
         spec |= {"least_purchase": low, "most_purchase": high}
         program = _program(count, numbers, used, low, high, bool(exclusive))
         super().__init__(count, spec, lambda: ProgramModel(program, **limits), known=program.has_known, whole=program.integer)
+
+    @classmethod
+    def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return super().asked(spec) | {"dim": spec.get("hours")}
 
     @property
     def relaxed(self) -> FeasibleSet:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -39,6 +39,8 @@ class ModelFile(ProgramSet):
     A saved fit holds the file's text, not its path. ``text``, ``format`` ("mps" or "lp") and ``name`` give a model without a
     file. For ``nodes``, ``seconds`` and ``relaxed`` see `MixedInteger`.
     """
+
+    local: ClassVar[tuple[str, ...]] = ("path",)
 
     def __init__(
         self,

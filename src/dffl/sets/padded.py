@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 import jax.numpy as jnp
 from jax import Array
@@ -13,6 +13,8 @@ from dffl.sets.base import Bracket, FeasibleSet
 
 class Padded(FeasibleSet):
     """All (w, 0) for w in a set whose objective has no known part."""
+
+    internal: ClassVar[bool] = True
 
     base: FeasibleSet
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -51,6 +51,10 @@ class ProgramSet(HostSet):
     ):
         self._known, self._whole = known, whole
         super().__init__(dim, spec, build, content)
+
+    @classmethod
+    def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return super().asked(spec) | {name: spec[name] for name in ("nodes", "seconds") if name in spec}
 
     @property
     def convex(self) -> bool:  # type: ignore[override]
@@ -125,6 +129,8 @@ class Lifted(HostSet):
     both are divided by the scale. ``unit`` measures t in other units, for the theory.
     """
 
+    internal: ClassVar[bool] = True
+
     def __init__(self, base: ProgramSet, unit: float = 1.0):
         model = base._loaded("lifted").model
         content = [*_identity(base), np.asarray(unit)]
@@ -156,6 +162,8 @@ class Lifted(HostSet):
 
 class Shadow(HostSet):
     """The decisions of a set with known costs, without these costs: what its support, diameter and distances are of."""
+
+    internal: ClassVar[bool] = True
 
     def __init__(self, base: ProgramSet):
         model = base._loaded("shadow").model

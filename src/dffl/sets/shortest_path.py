@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -43,6 +44,12 @@ class ShortestPath(FeasibleSet):
         if stuck.any():
             where = f" of set {np.argwhere(stuck)[0].tolist()}" if stuck.ndim else ""
             raise ValueError(f"ShortestPath: closed must leave a path from corner to corner, found none{where}")
+
+    @classmethod
+    def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
+        rows, columns = spec.get("rows"), spec.get("columns")
+        known = {"dim": _dim(rows, columns)} if isinstance(rows, int) and isinstance(columns, int) else {}
+        return super().asked(spec) | known
 
     @property
     def dim(self) -> int:

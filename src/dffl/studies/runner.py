@@ -19,7 +19,7 @@ from dffl.checks import require_whole
 from dffl.progress import Progress
 from dffl.studies.cluster import RayWorkers, require_cluster
 from dffl.studies.job import Failed, Finished, one_line
-from dffl.studies.store import Store
+from dffl.studies.store import ColumnClashError, Store
 from dffl.studies.study import Job, Study
 from dffl.studies.workers import LocalWorkers, core_ids
 
@@ -114,7 +114,7 @@ def _run_jobs(
                     under_way -= 1
                     done += 1
                     with _disk(store):
-                        if (failure := _kept(store, job, result)) is not None:
+                        if (failure := _kept(store, job, result, first=done - len(failed) == 1)) is not None:
                             failed.append((job, failure.line))
                             store.fail(job, failure.trace)
                     note = f", {len(failed)} failed" if failed else ""
@@ -124,13 +124,18 @@ def _run_jobs(
     return failed
 
 
-def _kept(store: Store, job: Job, result: Finished | Failed) -> Failed | None:
-    """Keep a job's rows. Rows that no file can hold are that job's failure, not the study's."""
+def _kept(store: Store, job: Job, result: Finished | Failed, first: bool) -> Failed | None:
+    """Keep a job's rows. Rows that no file can hold are that job's failure, not the study's.
+
+    But where the first rows of all clash with the grid, so will the others: every job would train, and then fail.
+    """
     if isinstance(result, Failed):
         return result
     try:
         store.write(job, result)
     except (ValueError, TypeError, pa.ArrowException) as error:
+        if first and isinstance(error, ColumnClashError):
+            raise
         return Failed(one_line(error), traceback.format_exc())
     return None
 

@@ -259,9 +259,14 @@ def machine() -> dict[str, Any]:
     return {"processor": model, "cores": os.cpu_count(), "python": platform.python_version(), **versions}
 
 
+class ColumnClashError(ValueError):
+    """Rows with a column of the name of a parameter: a mistake of the study, which all its jobs share."""
+
+
 def _table(job: Job, rows: pd.DataFrame) -> pa.Table:
     if clash := sorted(set(rows.columns) & {"job", *job.parameters}):
-        raise ValueError(f"the task's rows must not have a column {clash[0]!r}, which is a parameter")
+        fix = "rename the column in the task, or the parameter"
+        raise ColumnClashError(f"the task's rows have a column {clash[0]!r}, which is also a parameter of the grid; {fix}")
     if named := [name for name in rows.index.names if name is not None]:
         raise ValueError(f"the task's rows have an index {named[0]!r}, which would be lost; return rows.reset_index()")
     columns = {"job": job.key, **job.parameters}

@@ -56,6 +56,8 @@ class Study:
                 if not isinstance(value, str | bool | int | float | None):
                     kind = type(value).__name__
                     raise ValueError(f"study {self.name!r}: {name} must be a text, a number, true, false or none, found {kind}")
+        if "job" in self.parameters:
+            raise ValueError(f"study {self.name!r}: a parameter must not be called 'job', as the rows have such a column")
         if len({job.key for job in self.jobs}) < len(self.jobs):
             raise ValueError(f"study {self.name!r}: jobs must differ, found two alike")
         names = {tuple(job.parameters) for job in self.jobs}

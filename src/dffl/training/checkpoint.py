@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,11 +23,17 @@ import numpy as np
 from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.federation import Federation
 from dffl.files import require_target, write_whole
+from dffl.limits import Limits
 from dffl.networks import draws, quiet
 from dffl.training.settings import Settings
 
 Arrays = dict[str, np.ndarray]
 FORMAT, UNSEALED = "dffl-checkpoint-2", "dffl-checkpoint-1"
+COMPUTES = "0.2.0"
+"""The version of dffl that last changed what a training computes: checkpoints of versions since then are continued to the same
+bits. Raise it together with such a change."""
+AS_LARGE_AS_IT_IS = Limits(bytes=math.inf, parts=math.inf)
+"""A checkpoint grows with the run that it belongs to; its description is small."""
 EVERY = 5.0
 """Seconds between two writings of an unfinished training: the most that a kill loses."""
 
@@ -109,7 +115,7 @@ class Checkpoint:
 
     def _read(self) -> dict[str, Saved]:
         try:
-            members, sealed = read(self._path, "about.json", "a checkpoint")
+            members, sealed = read(self._path, "about.json", "a checkpoint", AS_LARGE_AS_IT_IS)
             about = json.loads(members.pop("about.json"))
             if about["format"] != (FORMAT if sealed else UNSEALED):
                 raise ValueError(f"its format is {about['format']!r:.80}, with{'' if sealed else 'out'} a digest")
@@ -159,11 +165,9 @@ def _computation(settings: Settings, features: int, dim: int) -> str:
 
 
 def run_fingerprint(federation: Federation, validation: Federation | None, settings: Settings) -> str:
-    """What a run is made of: its data, sets, settings and version. The engine is left out, since it changes no number."""
-    words = settings.telling() | {
-        "dffl": version("dffl"),
-        "computes": _computation(settings, federation.features, federation.dim),
-    }
+    """What a run is made of: its data, sets, settings and what they compute. Engines are left out: they change no number."""
+    computes = _computation(settings, federation.features, federation.dim)
+    words = settings.telling() | {"dffl": COMPUTES, "computes": computes}
     content = hashlib.blake2b(repr(words).encode(), digest_size=16)
     for client in [*federation, *(validation or [])]:
         content.update(f"{client.name} {client.maximize} {client.x.shape} {client.c.shape} {type(client.set)}".encode())

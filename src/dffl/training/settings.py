@@ -44,10 +44,15 @@ BY_NAME = (
     'forecast is not a setting, as it took the last columns of x by position; name the columns: forecast = "dnn_*" under '
     '[federation] of a file, dffl.Client(..., forecast="dnn_*") in Python'
 )
-
+DIGESTED = (
+    "seed", "rounds", "local_epochs", "batch_size", "client_fraction", "loss", "aggregate", "privacy", "optimiser",
+    "learning_rate", "schedule", "gradient_clip", "tau", "hidden", "network", "scale_features", "scale_costs", "pooled_units",
+    "forecast", "validation_fraction", "validation_blocks", "relax", "dtype",
+)  # fmt: skip
+"""The settings of version 0.2.0 that change numbers: they are always part of a digest, in this order. A later setting is part
+of it only where it changes what 0.2.0 did, so that its checkpoints stay valid."""
 UNSAID: dict[str, tuple[Any, ...]] = {"split": (None, "draw"), "period": (None,)}
-"""Settings that 0.2.0 did not have, and the values with which it trained: these are not in a digest, so that its checkpoints
-continue."""
+"""Later settings, and the values with which 0.2.0 trained; of one that is not here, its default."""
 
 
 @dataclass(frozen=True)
@@ -190,10 +195,11 @@ class Settings:
         return hashlib.blake2b(repr(self.telling()).encode(), digest_size=16).hexdigest()
 
     def telling(self) -> dict[str, Any]:
-        """The settings that change numbers, as JSON has them."""
-        said = self.described()
-        without = {name for name, values in UNSAID.items() if said[name] in values} | {"engine", "chunk_size"}
-        return {name: value for name, value in said.items() if name not in without}
+        """The settings that change numbers, as JSON has them and a digest takes them."""
+        said, usual = self.described(), type(self)().described()
+        later = [name for name in said if name not in (*DIGESTED, "engine", "chunk_size")]
+        told = [name for name in later if said[name] not in UNSAID.get(name, (usual[name],))]
+        return {name: said[name] for name in (*DIGESTED, *told)}
 
     @classmethod
     def read(cls, described: dict[str, Any], network: NetworkFactory | None) -> Settings:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from dffl.cache import free_programs_in_time
 from dffl.losses import Loss
 from dffl.randomness import NoiseSource, Purpose, stream
 from dffl.shapes import round_up
@@ -148,6 +149,7 @@ class Site:
         used = recipe or replace(self.recipe, protects=None)
         current = self._started(start, used, state)
         for begin, count in in_calls(epochs, self.settings.local_epochs):
+            free_programs_in_time()
             side = self._side._replace(
                 batches=self._minibatches(first + begin, count, purpose),
                 key=self._keys(first + begin) if used.loss.random else None,

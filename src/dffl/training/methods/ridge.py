@@ -28,6 +28,12 @@ class RidgePredictor(Predictor):
     degree: int
 
     def __call__(self, x: Array) -> Array:
+        p = x.shape[-1]
+        columns = p if self.degree == 1 else p * (p + 3) // 2
+        if len(self.coefficients) != 1 + columns:  # a file may say anything, and the products of many features fill the memory
+            raise ValueError(
+                f"a ridge of degree {self.degree} of {p} features must have {1 + columns} coefficients for each cost"
+            )
         design = expanded(self.normaliser.features(x), self.degree)
         return (self.coefficients[0] + design @ self.coefficients[1:]) * self.normaliser.c_scale
 

@@ -1,0 +1,68 @@
+"""What a file of a stranger may ask for, checked before anything is built from it.
+
+A model file is data, not code. Even so, a few bytes of it can ask for a huge set, a long search or a column of billions of
+rows. Everything that a file asks for is compared with one of these limits first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from dffl.checks import require_number
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a file may ask for. ``dffl.load(path, limits={"clients": 50_000})`` raises some of them."""
+
+    bytes: float = 2**28
+    """Of the file."""
+    parts: float = 60_000
+    """Arrays and other parts that the file consists of."""
+    values: float = 1_000_000
+    """Values in the file's description."""
+    clients: float = 10_000
+    dim: float = 20_000
+    """Features, and decisions of one client."""
+    models: float = 1_000
+    """Predictors that one client's predictor consists of."""
+    cells: float = 10_000_000
+    """Numbers of one set, of the history, and of one step of a prediction for two rows."""
+    nodes: float = 1_000_000
+    """Nodes of branch and bound in one decision."""
+    seconds: float = 600.0
+    """Seconds of the solver in one decision, and until a set is ready for its first one."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            require_number(f"limits: {field.name}", getattr(self, field.name), 0.0, math.inf, "above 0", closed=True)
+
+    @classmethod
+    def of(cls, value: Limits | Mapping[str, float] | None) -> Self:
+        """The usual limits, with those changed that a mapping names."""
+        if isinstance(value, cls):
+            return value
+        known = [field.name for field in fields(cls)]
+        if value is not None and not (isinstance(value, Mapping) and set(value) <= set(known)):
+            raise ValueError(f"limits must be a mapping of some of {', '.join(known)} to numbers, found {value!r:.80}")
+        return cls(**(value or {}))
+
+    def check(self, name: str, asked: Any, what: str) -> None:
+        """Refuse what asks for more than the limit of this name. What is not a number is left to whoever uses it."""
+        try:
+            number = float(asked)
+        except (TypeError, ValueError):
+            return
+        except OverflowError:  # a whole number of hundreds of digits
+            number = math.inf
+        if number <= getattr(self, name):
+            return
+        fix = f"if you trust its origin, load it with limits={{{name!r}: {_short(number)}}}"
+        raise ValueError(f"it asks for {_short(number)} {what}, and at most {getattr(self, name):,} are allowed; {fix}")
+
+
+def _short(number: float) -> str:
+    return str(int(number)) if number < 1e15 and number == int(number) else f"{number:g}"

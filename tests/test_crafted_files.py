@@ -1,0 +1,405 @@
+"""A model file of a stranger is refused in one line before it takes time or memory, and names nothing on this machine."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dffl
+from dffl import archive
+from dffl.own.model import OwnModel
+from dffl.parquet_pages import extent, text_bytes
+from tests.federations import client
+
+FILES = Path(__file__).with_name("files-0.2.0")
+SECONDS, MEGABYTES = 1.0, 200
+Parts = dict[str, bytes]
+Craft = Callable[[Parts, dict[str, Any]], None]
+"""Changes the members of an honest file, or its manifest."""
+
+
+def with_set(family: str, **spec: Any) -> Craft:
+    def craft(parts: Parts, manifest: dict[str, Any]) -> None:
+        manifest["members"][0]["set"] = {"set": family, "spec": {name: added(parts, value) for name, value in spec.items()}}
+
+    return craft
+
+
+def added(parts: Parts, value: Any) -> Any:
+    """A value as a manifest has it: arrays become members."""
+    if not isinstance(value, np.ndarray):
+        return value
+    name = f"arrays/{1000 + len(parts)}.npy"
+    parts[name] = archive.packed(value)
+    return {"array": int(Path(name).stem)}
+
+
+def with_predictor(kind: str, **fields: Any) -> Craft:
+    def craft(parts: Parts, manifest: dict[str, Any]) -> None:
+        made = {name: added(parts, value) for name, value in fields.items()}
+        manifest["members"][0]["predictor"] = {"kind": kind, "fields": made}
+
+    return craft
+
+
+def with_manifest(**changes: Any) -> Craft:
+    return lambda parts, manifest: manifest.update(changes)
+
+
+def with_member(**changes: Any) -> Craft:
+    return lambda parts, manifest: manifest["members"][0].update(changes)
+
+
+def with_part(name: str, make: Callable[[], bytes]) -> Craft:
+    return lambda parts, manifest: parts.update({name: make()})
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def column(value: Any, rows: int, kind: pa.DataType | None = None) -> pa.Table:
+    """A column of one value, as a dictionary of one entry."""
+    entries = pa.array([value], kind)
+    return pa.table({"x": pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), entries)})
+
+
+def lying_page() -> bytes:
+    """A page header that promises 134 megabytes, which a reader would make room for."""
+    table = pa.table({"x": pa.array(["abc" * 100] * 20_000)})
+    whole = bytearray(parquet(table, use_dictionary=False, write_statistics=False, data_page_size=2**24))
+    assert whole[4:7] == b"\x15\x00\x15", "the kind of the first page, and then its unpacked size, a number of four bytes"
+    assert [byte >> 7 for byte in whole[7:11]] == [1, 1, 1, 0]
+    whole[7:11] = b"\xfe\xff\xff\x7f"
+    return bytes(whole)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    made: dict[str, Any] = {"kind": "ForecastPredictor", "fields": {"costs": 5}}
+    for _ in range(levels):
+        made = {"kind": "MeanPredictor", "fields": {"models": {"tuple": [made]}}}
+    return made
+
+
+def many_members(parts: Parts, manifest: dict[str, Any]) -> None:
+    parts.update({f"x{number}": b"" for number in range(70_000)})
+
+
+def many_clients(parts: Parts, manifest: dict[str, Any]) -> None:
+    first = manifest["members"][0]
+    manifest["members"] = [first | {"name": f"c{number}"} for number in range(11_000)]
+
+
+def many_products(parts: Parts, manifest: dict[str, Any]) -> None:
+    ones = added(parts, np.ones(20_000))
+    units = {"kind": "Normaliser", "fields": {"x_mean": ones, "x_scale": ones, "c_scale": {"array": 901}}}
+    with_predictor("RidgePredictor", normaliser=units, coefficients=np.zeros((3, 5)), degree=2)(parts, manifest)
+    manifest["features"] = 20_000
+
+
+UNITS = {"kind": "Normaliser", "fields": {"x_mean": {"array": 900}, "x_scale": {"array": 900}, "c_scale": {"array": 901}}}
+HARD = np.random.default_rng(0).integers(1, 10**5, (4, 40)).astype(float)
+"""Equations whose 0/1 solutions nobody finds in a day."""
+MODEL = "Minimize\n obj: x_0\nSubject To\n c: x_0 + x_1 + x_2 + x_3 + x_4 <= 3\nBounds\n" + "".join(
+    f" x_{k} <= 1\n" for k in range(5)
+) + "End\n"  # fmt: skip
+LIMITS = {"nodes": [2**31 - 1, 2**62, 10**400, 1e308], "seconds": [1e300, float("inf"), 1e7, "1e300"]}
+PROGRAMS: dict[str, dict[str, Any]] = {
+    "MixedInteger": {"lower": np.zeros(5), "upper": np.ones(5)},
+    "Battery": {"hours": 5, "capacity": 1.0, "charge": 1.0},
+    "ModelFile": {"text": MODEL, "format": "lp", "name": "m.lp", "predicted": "x_*"},
+}
+CRAFTED: dict[str, Craft] = {
+    **{
+        f"{family} with {name}={value!r:.20}": with_set(family, **spec, **{name: value})
+        for family, spec in PROGRAMS.items()
+        for name, values in LIMITS.items()
+        for value in values
+    },
+    "seconds in an array": with_set("Battery", **PROGRAMS["Battery"], seconds=np.array(1e300)),
+    **{
+        f"Battery of {hours} hours": with_set("Battery", hours=hours, capacity=1.0, charge=1.0)
+        for hours in (3 * 10**6, 10**12, 1e9)
+    },
+    **{
+        f"{family} of {dim}": with_set(family, dim=dim, **more)
+        for family, more in (("Simplex", {}), ("TopK", {"k": 1.0}), ("EntropySimplex", {"min_entropy": 0.1}))
+        for dim in (10**7, 10**12)
+    },
+    **{f"ConsecutiveHours of {dim}": with_set("ConsecutiveHours", dim=dim, run=dim // 2) for dim in (10**6, 10**9)},
+    **{f"Assignment of {n}": with_set("Assignment", n=n) for n in (3000, 10**6, 10**12)},
+    **{
+        f"ShortestPath {rows} x {columns}": with_set("ShortestPath", rows=rows, columns=columns)
+        for rows, columns in ((30_000, 30_000), (10**9, 1), (2, 10**8), (10**30, 10**30))
+    },
+    "a stack of balls": with_set("Ball", center=np.zeros((1, 5)), radius=np.ones((1000, 3_000))),
+    "balls that are broadcast": with_set("Ball", center=np.zeros((3000, 1, 5)), radius=np.ones((1, 3000))),
+    "boxes that are broadcast": with_set("Box", lower=np.zeros((2000, 1, 5)), upper=np.ones((2000, 5))),
+    "knapsacks that are broadcast": with_set("ZeroOneKnapsack", weights=np.ones((2000, 1, 5)), budget=np.ones(2000)),
+    "schedules that are broadcast": with_set(
+        "ConsecutiveHours", dim=5, run=1, first=np.zeros((9000, 1)), last=np.full(9000, 5)
+    ),
+    "a set in lists": with_set("Ball", center=[0.0] * 5, radius=1.0),
+    "a set in tuples": with_set("Ball", center={"tuple": [{"tuple": [0.0] * 5}]}, radius=np.ones((1000, 4000))),
+    "a path": with_set("ModelFile", path="/etc/hostname", predicted="x_*"),
+    "a path and a text": with_set("ModelFile", path="/etc/hostname", **PROGRAMS["ModelFile"]),
+    "an internal set": with_set("Lifted", base={"set": "Simplex", "spec": {"dim": 4}}),
+    "an unknown set": with_set("Mystery", dim=5),
+    "a set in a set in a set": with_set("Shadow", base={"set": "Shadow", "spec": {"base": {"set": "Shadow", "spec": {}}}}),
+    "more sets than clients": with_member(choices={"dict": {str(k): {"set": "Simplex", "spec": {"dim": 5}} for k in range(9)}}),
+    **{f"dim={dim}": with_manifest(dim=dim) for dim in (10**6, 10**12, 10**30)},
+    **{f"features={features}": with_manifest(features=features) for features in (10**6, 10**12, 10**30)},
+    **{f"a member that is {value!r:.20}": with_manifest(members=value) for value in (5, "x" * 10**6, [5], {"a": 1}, [[]])},
+    "a shared model for nobody": with_manifest(members=[], shared=nested(1), dim=10**9),
+    "many clients": many_clients,
+    "many members": many_members,
+    "a long name": with_member(name="x" * 10**7),
+    "long names of features": with_manifest(feature_names=["x" * 10**6] * 4),
+    "many names of features": with_manifest(feature_names=["x"] * 400_000),
+    "a million empty lists": with_manifest(about={"x": [[]] * 1_000_000}),
+    "a million empty objects": with_manifest(about={"x": [{}] * 1_000_000}),
+    "deep lists": with_part("manifest.json", lambda: b"[" * 10**6),
+    "deep objects": with_part("manifest.json", lambda: b'{"a":' * 10**5 + b"1" + b"}" * 10**5),
+    "a long number": with_part("manifest.json", lambda: b'{"version":' + b"9" * 10**6 + b"}"),
+    "a deep predictor": with_member(predictor=nested(150)),
+    "a predictor of many": with_predictor("MeanPredictor", models={"tuple": [nested(0)] * 40_000}),
+    "a predictor that is broadcast": with_predictor("ConstantPredictor", costs=np.zeros((100_000, 1, 5))),
+    "a mix that is broadcast": with_predictor(
+        "MixedPredictor",
+        own={"kind": "ForecastPredictor", "fields": {"costs": 5}},
+        shared={"kind": "ForecastPredictor", "fields": {"costs": 5}},
+        weight=np.ones((300_000, 2, 5)),
+    ),
+    "nearest samples that are broadcast": with_predictor(
+        "NearestPredictor",
+        normaliser=UNITS, z=np.zeros((4000, 1, 3)), costs=np.zeros((1, 4000, 5)), neighbours=np.array(1),
+    ),
+    "samples that are repeated": with_predictor(
+        "NearestPredictor",
+        normaliser=UNITS, z=np.zeros((3000, 1)), costs=np.zeros((200, 3000, 5)), neighbours=np.array(1),
+    ),
+    "products of many features": many_products,
+    "trees that are broadcast": with_predictor(
+        "TreesPredictor",
+        normaliser=UNITS,
+        children=np.zeros((20_000, 1, 2), int), feature=np.zeros((20_000, 1), int), threshold=np.zeros((20_000, 1)),
+        depth=np.array(2**60), leaf=np.zeros((20_000, 1), int), share=np.ones((1, 20_000)), costs=np.zeros((20_000, 5)),
+    ),
+    "a setting without an end": with_manifest(settings={"rounds": 10**300, "network": None}),
+    "a loss of many samples": with_manifest(
+        settings={"loss": {"kind": "loss", "name": "dpo", "samples": 10**12, "sigma": []}, "network": None}
+    ),
+    "tables of many samples": with_member(out_of_fold={"dict": {"predicted": {"array": 0}}}, n=10**9),
+    "an array that claims more": with_part("arrays/0.npy", lambda: claim((10**12,))),
+    "an array of objects": with_part("arrays/0.npy", lambda: claim((1,), "|O")),
+    "an array of long texts": with_part("arrays/0.npy", lambda: claim((1,), "<U1000000000")),
+    "an array of many axes": with_part("arrays/0.npy", lambda: claim((1,) * 5000)),
+    **{
+        f"a history of {rows:,} times {value!r:.9}": with_part("history.parquet", lambda v=value, n=rows: parquet(column(v, n)))
+        for value, rows in ((1, 12_000_000), ("x" * 10**5, 100_000), ("x" * 10**4, 1_000_000), (b"\0" * 10**6, 10_000))
+    },
+    "a history of lists": with_part("history.parquet", lambda: parquet(pa.table({"x": pa.array([[None] * 3 * 10**6])}))),
+    "a history of wide cells": with_part(
+        "history.parquet", lambda: parquet(pa.table({"x": pa.array([None] * 10, pa.binary(10**6))}))
+    ),
+    "a history of shared beginnings": with_part(
+        "history.parquet",
+        lambda: parquet(
+            pa.table({"x": ["x" * 10**4] * 2_000}), use_dictionary=False, column_encoding={"x": "DELTA_BYTE_ARRAY"},
+        ),
+    ),
+    **{
+        f"a history by {codec}": with_part(
+            "history.parquet",
+            lambda c=codec: parquet(pa.table({"x": np.zeros(9 * 10**6)}), compression=c, use_dictionary=False),
+        )
+        for codec in ("gzip", "zstd", "brotli")
+    },
+    "a page that lies": with_part("history.parquet", lying_page),
+    "a history cut short": with_part("history.parquet", lambda: parquet(column(1, 1000))[:-30] + b"PAR1"),
+    "a history that is none": with_part("history.parquet", lambda: b"PAR1" * 1000),
+}  # fmt: skip
+
+
+def claim(shape: tuple[int, ...], kind: str = "<f8") -> bytes:
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": kind, "fortran_order": False, "shape": shape})
+    return out.getvalue() + b"\0" * 64
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("honest") / "model.dffl"
+    dffl.fit(dffl.Federation([client("a", dffl.TopK(5, 2))]), "mean-cost").save(path)
+    dffl.load(path)  # what JAX and Parquet need is imported
+    return path
+
+
+def written(honest: Path, craft: Craft, path: Path) -> Path:
+    parts = archive.read(honest, "manifest.json", "a fit").members
+    parts |= {"arrays/900.npy": archive.packed(np.ones(3)), "arrays/901.npy": archive.packed(np.ones(()))}
+    manifest = json.loads(parts["manifest.json"])
+    before = copy.deepcopy(manifest)
+    craft(parts, manifest)
+    settings = before["settings"] | manifest["settings"]  # a setting that a craft does not name stays as it was
+    if manifest != before:
+        parts["manifest.json"] = json.dumps(manifest | {"settings": settings}).encode()
+    archive.write(path, parts)
+    return path
+
+
+def test_there_are_a_hundred() -> None:
+    assert len(CRAFTED) >= 100
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_a_crafted_file_is_refused_at_once(name: str, honest: Path, tmp_path: Path) -> None:
+    path = written(honest, CRAFTED[name], tmp_path / "crafted.dffl")
+    tracemalloc.start()
+    begun = time.process_time()
+    with pytest.raises(ValueError, match=r"^[^\n]*crafted\.dffl: [^\n]*$"):
+        dffl.load(path)
+    seconds, most = time.process_time() - begun, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < MEGABYTES * 2**20
+    assert seconds < 5 * SECONDS, "tracing takes several times as long; the slow test measures without"
+
+
+MEASURE = """
+import resource, sys, time
+import dffl
+dffl.load(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for path in sys.argv[2:]:
+    begun = time.process_time()
+    try:
+        dffl.load(path)
+    except ValueError as error:
+        assert str(error).startswith(path + ": ") and "\\n" not in str(error), error
+    else:
+        raise SystemExit(f"{path} was read")
+    print(time.process_time() - begun, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def measured(honest: Path, paths: list[Path]) -> list[tuple[float, float]]:
+    """For each file the seconds until it was refused, and the largest megabytes so far above those of an honest file."""
+    code = [sys.executable, "-c", MEASURE, str(honest), *map(str, paths)]
+    done = subprocess.run(code, capture_output=True, text=True, env=os.environ | {"JAX_PLATFORMS": "cpu"}, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [(float(a), float(b)) for a, b in (line.split() for line in done.stdout.splitlines())]
+
+
+def test_those_of_before_take_no_memory_in_a_process_of_their_own(honest: Path, tmp_path: Path) -> None:
+    names = ["MixedInteger with nodes=2147483647", "Battery of 3000000 hours", "ShortestPath 30000 x 30000"]
+    names += ["a history of 12,000,000 times 1", "a history by gzip", "a page that lies", "a million empty lists"]
+    paths = [written(honest, CRAFTED[name], tmp_path / f"{number}.dffl") for number, name in enumerate(names)]
+    for name, (seconds, megabytes) in zip(names, measured(honest, paths), strict=True):
+        assert seconds < SECONDS, name
+        assert megabytes < MEGABYTES, name
+
+
+@pytest.mark.slow
+def test_each_takes_no_memory_in_a_process_of_its_own(honest: Path, tmp_path: Path) -> None:
+    for number, (name, craft) in enumerate(CRAFTED.items()):
+        ((seconds, megabytes),) = measured(honest, [written(honest, craft, tmp_path / f"{number}.dffl")])
+        assert seconds < SECONDS, name
+        assert megabytes < MEGABYTES, name
+
+
+def test_a_hard_search_does_not_begin_before_a_decision_and_ends(honest: Path, tmp_path: Path) -> None:
+    """Within its limits a file may ask for a search, which the reader does not do."""
+    craft = with_set(
+        "MixedInteger", A_eq=np.c_[HARD], b_eq=np.floor(HARD.sum(axis=1) / 2), lower=np.zeros(40), upper=np.ones(40),
+        helpers=35, nodes=10**5, seconds=1.0,
+    )  # fmt: skip
+    path = written(honest, craft, tmp_path / "hard.dffl")
+    begun = time.process_time()
+    fit = dffl.load(path)
+    assert time.process_time() - begun < SECONDS
+    with pytest.raises(ValueError, match="MixedInteger: no feasible point within"):
+        fit.decide("a", np.zeros((1, 3)))
+
+
+def test_a_large_model_that_is_trusted_is_read(honest: Path, tmp_path: Path) -> None:
+    path = written(honest, with_set("TopK", dim=5, k=2.0), tmp_path / "model.dffl")
+    for limit in ("bytes", "parts", "values", "dim", "cells"):
+        with pytest.raises(ValueError, match=rf"model.dffl: it asks for .* at most 1 are allowed; .*limits=\{{'{limit}': "):
+            dffl.load(path, limits={limit: 1})
+    assert dffl.load(path, limits={name: float("inf") for name in ("bytes", "parts", "values", "clients", "dim")}).dim == 5
+    long = written(honest, with_set("Battery", **PROGRAMS["Battery"], seconds=1e5), tmp_path / "long.dffl")
+    assert dffl.load(long, limits=dffl.Limits(seconds=1e5)).members["a"].set.spec()["seconds"] == 1e5
+    with pytest.raises(ValueError, match="limits must be a mapping of some of bytes, parts"):
+        dffl.load(path, limits={"speed": 1})
+    with pytest.raises(ValueError, match="limits: dim must be above 0, found 'many'"):
+        dffl.load(path, limits={"dim": "many"})  # type: ignore[dict-item]
+
+
+def test_a_model_of_own_data_is_refused_in_one_line(tmp_path: Path) -> None:
+    honest, path = FILES / "own_data" / "model.dffl", tmp_path / "crafted.dffl"
+
+    def craft(change: Callable[[dict[str, Any]], None]) -> Craft:
+        return lambda parts, manifest: change(manifest["about"]["own_data"])
+
+    def wide(about: dict[str, Any]) -> None:
+        line = {"intercept": 0.0, "slopes": [0.0], "least": [[[0.0]]] * 1000, "most": [1.0]}
+        guide = {"middle": line, "log_stray": line, "low": 0.0, "median": 0.0, "high": 0.0}
+        about["ranges"]["north"]["guide"] = guide
+
+    for change in (
+        wide,
+        lambda about: about.update(encoding=None),
+        lambda about: about.pop("encoding"),
+        lambda about: about.update(ranges=[1]),
+        lambda about: about["encoding"].update(columns=[{"kind": "category", "name": "x", "categories": 5}]),
+    ):
+        with pytest.raises(ValueError, match=r"crafted.dffl: what it says of its columns or ranges is damaged \([^\n]*\)$"):
+            OwnModel.load(written(honest, craft(change), path))
+
+
+def test_an_extent_is_that_of_the_table() -> None:
+    names = [f"client {k}" for k in range(50)] * 40
+    frame = pd.DataFrame({"client": names, "round": np.arange(2000), "loss": np.linspace(0, 1, 2000, dtype=np.float32)})
+    for options in (
+        {},
+        {"row_group_size": 300},
+        {"data_page_version": "2.0"},
+        {"use_dictionary": False},
+        {"compression": "none"},
+    ):
+        content = parquet(pa.Table.from_pandas(frame), **options)
+        found = extent(content)
+        assert (found.rows, found.columns, found.texts) == (2000, 3, ["client"])
+        chunks = pq.read_metadata(io.BytesIO(content))
+        wanted = sum(
+            chunks.row_group(g).column(c).total_uncompressed_size for g in range(chunks.num_row_groups) for c in range(3)
+        )
+        assert 0.6 * wanted < found.unpacked <= wanted, "all but the headers"
+        assert text_bytes(content, ["client"]) == sum(map(len, names))
+
+
+def test_a_zip_file_of_another_compression_is_refused(honest: Path, tmp_path: Path) -> None:
+    parts = archive.read(honest, "manifest.json", "a fit").members
+    with zipfile.ZipFile(tmp_path / "lzma.dffl", "w", zipfile.ZIP_LZMA) as old:
+        for name, content in parts.items():
+            old.writestr(name, content)
+    with pytest.raises(ValueError, match=r"lzma.dffl: it is compressed in another way than files of dffl"):
+        dffl.load(tmp_path / "lzma.dffl")
