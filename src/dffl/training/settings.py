@@ -133,6 +133,7 @@ class Settings:
                 require_number(name, getattr(self, name), 0.0, np.inf, "> 0 and finite")
         if self.change_limit is False or self.change_limit != 0:
             require_number("change_limit", self.change_limit, float(np.nextafter(1, 0)), np.inf, "0, or >= 1 and finite")
+        object.__setattr__(self, "change_limit", float(self.change_limit))
         require_number("client_fraction", self.client_fraction, 0.0, 1.0, "in (0, 1]", closed=True)
         require_number("validation_fraction", self.validation_fraction, 0.0, 1.0, "in (0, 1)")
         if self.split is not None and self.split not in RULES:
