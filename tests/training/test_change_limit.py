@@ -45,7 +45,7 @@ def test_an_update_above_the_limit_is_left_out_and_one_at_the_limit_is_not() -> 
     assert outside(1, 1, 1, 1, 10.001, **STILL) == ["client-4"]
     assert outside(1, 1, 1, 1, 10.001, change_limit=11, **STILL) == []
     [why] = left_out(Settings(**STILL), 1.0, changes(1, 1, 1, 1, 1000)).values()
-    assert why == "its vector changed by 1e+03, the median of the others is 1, at most 10 counts"
+    assert why == "its vector changed by 1e+03, the median of the others is 1, at most 10 is allowed"
 
 
 def test_it_needs_four_updates_and_can_be_switched_off() -> None:
@@ -83,17 +83,15 @@ def test_more_steps_raise_the_limit_up_to_ten_times() -> None:
 
 
 def test_numbers_that_are_not_finite_are_left_to_the_check_for_divergence() -> None:
-    for bad in (np.nan, np.inf):
-        assert outside(1, 1, 1, bad, **STILL) == ([] if np.isnan(bad) else ["client-3"])
+    assert outside(1, 1, 1, np.nan, **STILL) == []
     assert outside(1, np.nan, np.nan, 1000, **STILL) == []
 
 
 def test_another_field_counts_too() -> None:
     """SCAFFOLD's control variates are added up as they come."""
-    every = [one._replace(lengths={"vector": 1.0, "change": own}) for one, own in zip(changes(1, 1, 1, 1), (1, 1, 1, 11))]
-    assert list(left_out(Settings(), 1.0, every)) == ["client-3"]
-    small = [one._replace(lengths={"vector": 1.0, "change": own}) for one, own in zip(changes(1, 1, 1, 1), (0, 0, 0, 1.0))]
-    assert left_out(Settings(), 1.0, small) == {}
+    for lengths, outside in (((1, 1, 1, 11), ["client-3"]), ((0, 0, 0, 1.0), [])):
+        found = [one._replace(lengths={"vector": 1.0, **one.lengths}) for one in changes(*lengths, field="change")]
+        assert list(left_out(Settings(), 1.0, found)) == outside
 
 
 def test_which_aggregators_have_a_limit_of_their_own() -> None:
@@ -131,7 +129,7 @@ def test_honest_clients_of_unequal_sizes_train_to_the_same_bits_as_without_it(un
 def test_a_fit_names_the_client_that_it_leaves_out(unequal: dffl.Federation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_limit, "REACH", 0.0)
     monkeypatch.setattr(change_limit, "MOST_STEPS", 1.0)
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning, match="its update is left out") as told:
         found = dffl.fit(unequal, "fedavg", change_limit=3.0, **QUICK)
     assert found.about["unused_updates"]["west"] >= 1
     assert str(told[0].message).startswith("client 'west': training (fedavg/all), round 0: its update is left out: its vector")

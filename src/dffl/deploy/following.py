@@ -85,7 +85,8 @@ class RunResult:
             for record in self.records
             for site in unused([record])
         }
-        return [f"{site}: {count} updates were not used; the last: {last[site]}" for site, count in unused(self.records).items()]
+        counts = unused(self.records)
+        return [f"{site}: {count} updates were not used; the last: {last[site]}" for site, count in counts.items()]
 
     def as_json(self) -> dict[str, Any]:
         return {

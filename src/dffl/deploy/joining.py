@@ -84,7 +84,8 @@ def require_fitting(plan: Plan, description: Description) -> None:
     if client.n < least:
         raise ValueError(f"{path}: client.table: has {client.n} training rows, at least {least} are needed to take part")
     if client.n > plan.most_rows:
-        raise ValueError(f"{path}: client.table: has {client.n} training rows, the plan allows {plan.most_rows}; leave some out")
+        allowed = f"the plan allows {plan.most_rows}; leave some out"
+        raise ValueError(f"{path}: client.table: has {client.n} training rows, {allowed}")
 
 
 @dataclass(frozen=True)

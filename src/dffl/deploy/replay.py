@@ -42,7 +42,7 @@ class ReplayedRun(Run):
 
     def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
         record = self._records.get((job_name(trainer, part), round))
-        return super().leave_out(trainer, part, round, found if record is None else record.left_out)
+        return super().leave_out(trainer, part, round, found) if record is None else record.left_out
 
     def _laid_out(self, part: Part) -> Engine:
         engine = super()._laid_out(part)

@@ -68,7 +68,6 @@ class Rounds:
             place = engine.names.index(name)
             yield ClientAnswers(np.array([place]), {key: value[None] for key, value in fields.items()})
 
-
     def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
         self._coordinator.record(found)
         return found

@@ -1,7 +1,7 @@
 """Which updates of a round are left out: those that change the model far more than the updates of the others do.
 
-One client that sends wrong numbers, by accident or on purpose, can ruin a mean. A client's change is what it answered minus what
-it was sent. Its limit is the largest of two lengths: `Settings.change_limit` times the median length of the others' changes, and
+One client that sends wrong numbers, by accident or on purpose, can ruin a mean. A client's change is its answer minus what it
+was sent. Its limit is the larger of two lengths: `Settings.change_limit` times the median length of the others' changes, and
 what the optimiser itself can reach in the client's steps. The second keeps honest clients among others that hardly change.
 Both grow with the client's number of steps, up to `MOST_STEPS` times the others' median: a client with many samples takes many
 steps, and a false number of samples must not raise its limit without an end.
@@ -24,8 +24,8 @@ from dffl.training.settings import Settings
 LEAST = 4
 """Answers in a round. With three, the two others of an honest client may be a liar and one more."""
 MOST_STEPS = 10.0
-"""How far more steps raise a client's limit. Changes grow more slowly than steps: with 160 times the steps they were 33 times as
-long (`python -m benchmarks.lying changes`)."""
+"""How far more steps raise a client's limit. Changes grow more slowly than steps: with 160 times the steps they were 33 times
+as long (`python -m benchmarks.lying changes`)."""
 REACH = 2.0
 """Above what the optimiser reaches: no honest change with Adam was longer than 1.0 times its reach."""
 
@@ -41,26 +41,41 @@ class Change(NamedTuple):
     """The number of numbers in its vector."""
 
 
+class Limits(NamedTuple):
+    """Of one field, for each client: the length of its change, the median of the others' lengths, and the limit."""
+
+    lengths: np.ndarray
+    medians: np.ndarray
+    allowed: np.ndarray
+
+
 def left_out(settings: Settings, rate: float, changes: Sequence[Change]) -> dict[str, str]:
     """The clients whose updates are left out of a round, each with the reason. ``rate`` is the round's factor on step sizes."""
     if len(changes) < LEAST or not settings.change_limit or settings.hides is not None:
         return {}
+    outside: dict[str, str] = {}
+    for field, found in limits(settings, rate, changes).items():
+        for one, length, median, most in zip(changes, *found, strict=True):
+            if length > most:  # never where a length is not a number: that is reported as divergence
+                others = f"the median of the others is {median:.3g}, at most {most:.3g} is allowed"
+                outside.setdefault(one.client, f"its {field} changed by {length:.3g}, {others}")
+    return outside
+
+
+def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> dict[str, Limits]:
+    """The changes in each field, with their limits."""
     steps = np.array([settings.local_epochs * steps_per_epoch(one.samples, settings.batch_size) for one in changes], float)
     usual = _medians_of_others(steps)
     steps = np.minimum(steps, MOST_STEPS * usual)
-    limits = {"vector": np.array([_reach(settings, rate, one.size) for one in changes]) * steps}
-    outside: dict[str, str] = {}
+    reach = steps * [_reach(settings, rate, one.size) for one in changes]
+    made = {}
     for field in changes[0].lengths:
         lengths = np.array([one.lengths[field] for one in changes])
         medians = _medians_of_others(lengths)
         allowed = settings.change_limit * medians * np.maximum(steps / usual, 1.0)
-        # Of other fields, such as SCAFFOLD's control variates, which are means of gradients.
-        allowed = np.maximum(allowed, limits.get(field, settings.gradient_clip))
-        for one, length, median, most in zip(changes, lengths, medians, allowed, strict=True):
-            if length > most:  # never where a number is not finite: that is reported as divergence
-                why = f"its {field} changed by {length:.3g}, the median of the others is {median:.3g}, at most {most:.3g} counts"
-                outside.setdefault(one.client, why)
-    return outside
+        # Other fields, such as SCAFFOLD's control variates, are means of gradients.
+        made[field] = Limits(lengths, medians, np.maximum(allowed, reach if field == "vector" else settings.gradient_clip))
+    return made
 
 
 def _reach(settings: Settings, rate: float, size: int) -> float:

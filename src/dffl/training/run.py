@@ -232,7 +232,7 @@ class Run:
         for name, why in found.items():
             if not noted[name]:
                 where = f"training ({job_name(trainer, part)}), round {round}"
-                fix = "look at this client's data; change_limit sets how much counts"
+                fix = "look at this client's data; change_limit sets what is allowed"
                 warnings.warn(f"client {name!r}: {where}: its update is left out: {why}; {fix}", stacklevel=2)
             noted[name] += 1
         return found
