@@ -45,9 +45,9 @@ BY_NAME = (
     '[federation] of a file, dffl.Client(..., forecast="dnn_*") in Python'
 )
 
-UNSAID: dict[str, tuple[Any, ...]] = {"split": (None, "draw"), "period": (None,)}
-"""Settings that 0.2.0 did not have, and the values with which it trained: these are not in a digest, so that its checkpoints
-continue."""
+UNSAID: dict[str, tuple[Any, ...]] = {"split": (None, "draw"), "period": (None,), "change_limit": (10.0,)}
+"""Settings that 0.2.0 did not have, and the values with which it trained (or, as honest clients never reach the change limit,
+might have): these are not in a digest, so that its checkpoints continue."""
 
 
 @dataclass(frozen=True)
