@@ -162,7 +162,7 @@ def a_real_plan(method: str, **training: Any) -> Plan:
     return planned({"method": method, **training}, FOUR)
 
 
-def test_the_sites_of_a_run_with_a_liar_have_the_models_of_the_others_and_their_page_says_so(tmp_path: Path) -> None:
+def test_the_sites_of_a_run_with_a_liar_have_the_models_of_the_others_and_are_told(tmp_path: Path) -> None:
     data, plan = federation(FOUR), a_real_plan("fedavg")
     lies = {"west": lambda fields: {"vector": -20 * fields["vector"]}}
     found = deployed(plan, data, tmp_path, lies=lies)
