@@ -75,11 +75,10 @@ def longest_changes() -> None:
     seen: list[tuple[float, float]] = []
     rule = change_limit.limits
 
-    def watched(settings: Settings, rate: float, changes: Sequence[Change]) -> dict[str, Limits]:
-        made = rule(settings, rate, changes)
-        for lengths, medians, allowed in made.values():
-            with np.errstate(divide="ignore", invalid="ignore"):
-                seen.append((float(np.nanmax(lengths / medians)), float(np.max(lengths / allowed))))
+    def watched(settings: Settings, rate: float, changes: Sequence[Change]) -> Limits:
+        lengths, medians, allowed = made = rule(settings, rate, changes)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            seen.append((float(np.nanmax(lengths / medians)), float(np.max(lengths / allowed))))
         return made
 
     change_limit.limits = watched

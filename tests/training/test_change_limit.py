@@ -22,10 +22,10 @@ STILL = {"learning_rate": 1e-12}
 """The optimiser reaches nothing: only the others' changes count."""
 
 
-def changes(*lengths: float, samples: tuple[int, ...] = (), field: str = "vector") -> list[Change]:
+def changes(*lengths: float, samples: tuple[int, ...] = ()) -> list[Change]:
     counts = samples or (64,) * len(lengths)
     every = zip(lengths, counts, strict=True)
-    return [Change(f"client-{place}", count, {field: length}, SIZE) for place, (length, count) in enumerate(every)]
+    return [Change(f"client-{place}", count, length, SIZE) for place, (length, count) in enumerate(every)]
 
 
 def outside(*lengths: float, samples: tuple[int, ...] = (), rate: float = 1.0, **settings: Any) -> list[str]:
@@ -85,13 +85,6 @@ def test_more_steps_raise_the_limit_up_to_ten_times() -> None:
 def test_numbers_that_are_not_finite_are_left_to_the_check_for_divergence() -> None:
     assert outside(1, 1, 1, np.nan, **STILL) == []
     assert outside(1, np.nan, np.nan, 1000, **STILL) == []
-
-
-def test_another_field_counts_too() -> None:
-    """SCAFFOLD's control variates are added up as they come."""
-    for lengths, outside in (((1, 1, 1, 11), ["client-3"]), ((0, 0, 0, 1.0), [])):
-        found = [one._replace(lengths={"vector": 1.0, **one.lengths}) for one in changes(*lengths, field="change")]
-        assert list(left_out(Settings(), 1.0, found)) == outside
 
 
 def test_which_aggregators_have_a_limit_of_their_own() -> None:

@@ -12,7 +12,7 @@ With fewer than `LEAST` answers nobody can tell who is wrong, and no update is l
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -35,14 +35,14 @@ class Change(NamedTuple):
 
     client: str
     samples: int
-    lengths: Mapping[str, float]
-    """For each field of its answer that counts, the length of its change."""
+    length: float
+    """Of the change of its vector."""
     size: int
     """The number of numbers in its vector."""
 
 
 class Limits(NamedTuple):
-    """Of one field, for each client: the length of its change, the median of the others' lengths, and the limit."""
+    """For each client the length of its change, the median of the others' lengths, and the limit."""
 
     lengths: np.ndarray
     medians: np.ndarray
@@ -54,28 +54,22 @@ def left_out(settings: Settings, rate: float, changes: Sequence[Change]) -> dict
     if len(changes) < LEAST or not settings.change_limit or settings.hides is not None:
         return {}
     outside: dict[str, str] = {}
-    for field, found in limits(settings, rate, changes).items():
-        for one, length, median, most in zip(changes, *found, strict=True):
-            if length > most:  # never where a length is not a number: that is reported as divergence
-                others = f"the median of the others is {median:.3g}, at most {most:.3g} is allowed"
-                outside.setdefault(one.client, f"its {field} changed by {length:.3g}, {others}")
+    for one, length, median, most in zip(changes, *limits(settings, rate, changes), strict=True):
+        if length > most:  # never where a length is not a number: that is reported as divergence
+            others = f"the median of the others is {median:.3g}, at most {most:.3g} is allowed"
+            outside[one.client] = f"its vector changed by {length:.3g}, {others}"
     return outside
 
 
-def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> dict[str, Limits]:
-    """The changes in each field, with their limits."""
+def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> Limits:
+    """The changes, with their limits."""
     steps = np.array([settings.local_epochs * steps_per_epoch(one.samples, settings.batch_size) for one in changes], float)
     usual = _medians_of_others(steps)
     steps = np.minimum(steps, MOST_STEPS * usual)
+    lengths = np.array([one.length for one in changes])
+    medians = _medians_of_others(lengths)
     reach = steps * [_reach(settings, rate, one.size) for one in changes]
-    made = {}
-    for field in changes[0].lengths:
-        lengths = np.array([one.lengths[field] for one in changes])
-        medians = _medians_of_others(lengths)
-        allowed = settings.change_limit * medians * np.maximum(steps / usual, 1.0)
-        # Other fields, such as SCAFFOLD's control variates, are means of gradients.
-        made[field] = Limits(lengths, medians, np.maximum(allowed, reach if field == "vector" else settings.gradient_clip))
-    return made
+    return Limits(lengths, medians, np.maximum(settings.change_limit * medians * np.maximum(steps / usual, 1.0), reach))
 
 
 def _reach(settings: Settings, rate: float, size: int) -> float:

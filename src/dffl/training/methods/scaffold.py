@@ -48,9 +48,6 @@ class ScaffoldTrainer(Federated):
     def answer_form(self, engine: Engine, state: ServerState) -> Fields:
         return {"vector": np.zeros_like(state.shared), "change": np.zeros_like(state.shared)}
 
-    def changes(self, fields: Fields, state: ServerState) -> Fields:
-        return super().changes(fields, state) | {"change": fields["change"]}
-
     def absorb(self, memory: Memory, fields: Fields, share: float) -> None:
         # The mean over all clients, also over those that did not take part and whose variate stays as it is; weighted by
         # samples, as the shared vector is: otherwise the two would pull towards different optima.

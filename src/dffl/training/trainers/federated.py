@@ -117,14 +117,15 @@ class Federated(Trainer):
         """The clients whose answers change too much, each with the reason."""
         found = []
         for member, fields in heard:
-            lengths = {name: length_of(change) for name, change in self.changes(fields, state).items()}
-            found.append(Change(engine.names[member], int(engine.counts[member]), lengths, fields["vector"].size))
+            vector, before = np.asarray(fields["vector"], np.float64), self.before(fields, state)
+            if vector.shape != before.shape:  # a method of its own kind, whose vectors are no changes of what was sent
+                return {}
+            found.append(Change(engine.names[member], int(engine.counts[member]), length_of(vector - before), vector.size))
         return left_out(settings, rate, found)
 
-    def changes(self, fields: Fields, state: ServerState) -> Fields:
-        """How one client's answer differs from what it was sent, in the fields whose sums the server uses."""
-        vector = np.asarray(fields["vector"], np.float64)
-        return {"vector": vector - state.shared} if vector.shape == state.shared.shape else {}
+    def before(self, fields: Fields, state: ServerState) -> np.ndarray:
+        """What a client was sent of which its answer's vector is the next version."""
+        return state.shared
 
     def begin(self, engine: Engine) -> ServerState:
         """The server's state before the first round."""
