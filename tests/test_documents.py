@@ -17,6 +17,7 @@ import pytest
 import dffl
 from dffl.data.description import read
 from dffl.data.sets_by_name import SETS
+from dffl.terminal import Exit
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dffl"
@@ -214,6 +215,11 @@ def test_lines_are_short(page: Path) -> None:
     prose = re.sub(r"```.*?```", "", own_text(page), flags=re.DOTALL)
     lines = [line for line in prose.splitlines() if not line.startswith("|")]  # a row of a table is one line
     assert not [line for line in lines if len(line) > LONGEST]
+
+
+def test_the_table_of_exit_codes_has_every_code() -> None:
+    codes = re.findall(r"^\| (\d+) \|", (ROOT / "docs/exit-codes.md").read_text(), flags=re.MULTILINE)
+    assert codes == [str(code.value) for code in Exit]
 
 
 def test_the_readme_is_two_screens() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,8 @@ CLIPPED = 0.05
 """The share of a client's training predictions at the clip above which a fit warns."""
 PRIVACY = "privacy"
 """Where a fit's `about` says what it released."""
+UNUSED = "unused_updates"
+"""Where a fit's `about` says how many updates of which client were not used in training, if there were any."""
 
 
 @dataclass(frozen=True)
@@ -485,7 +488,7 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
         shared=outcome.shared,
         history=history,
         effort=_effort(run, jobs),
-        about={} if (spending := run.spending(jobs)) is None else {PRIVACY: spending.as_json()},
+        about=_about(run, jobs),
     )
 
 
@@ -497,6 +500,12 @@ def _warn_of_clip(federation: Federation, predictors: Sequence[Predictor]) -> No
         more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
         fix = "try a larger tau; with scale_costs=False, its unit is that of the costs"
         warnings.warn(f"training predictions are clipped at norm tau ({'; '.join(named[:5])}{more}): {fix}", stacklevel=3)
+
+
+def _about(run: Run, jobs: Sequence[str]) -> dict[str, Any]:
+    """What the trainings released, and whose updates they did not use, where there is something to say."""
+    spending, unused = run.spending(jobs), sum((run.left_out[job] for job in jobs), start=Counter[str]())
+    return ({} if spending is None else {PRIVACY: spending.as_json()}) | ({UNUSED: dict(unused)} if unused else {})
 
 
 def _effort(run: Run, jobs: Sequence[str]) -> dict[str, float]:

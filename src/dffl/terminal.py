@@ -32,6 +32,7 @@ class Exit(IntEnum):
     BAD_INPUT = 3
     DIVERGED = 4
     QUORUM_LOST = 5
+    SOME_UNUSED = 6
     INTERRUPTED = 130
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
+
+import numpy as np
 
 from dffl.deploy.coordinator import Coordinator
 from dffl.deploy.ledger import RoundRecord, read_ledger
@@ -28,7 +30,8 @@ from tests.deploy.simulated import LOG
 
 Refused = Mapping[str, set[tuple[int, int]]]
 """For each site the jobs and rounds in which its answer does not reach the coordinator, which is told of trouble instead."""
-
+Lies = Mapping[str, Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]]
+"""For each site that lies what becomes of the fields of its answers on their way."""
 
 MOST = 100.0
 """Seconds after which something has gone wrong."""
@@ -37,8 +40,8 @@ MOST = 100.0
 class Wires:
     """The network."""
 
-    def __init__(self, refused: Refused | None = None) -> None:
-        self.refused = refused or {}
+    def __init__(self, refused: Refused | None = None, lies: Lies | None = None) -> None:
+        self.refused, self.lies = refused or {}, lies or {}
         self.links: dict[str, MemoryLink] = {}
         self.baton = threading.Lock()
         self.sent: list[tuple[str, str, bytes]] = []
@@ -100,6 +103,8 @@ class MemoryLink:
             return False
         if self.name in self.wires.refused:
             content = self._perhaps_troubled(content)
+        if self.name in self.wires.lies:
+            content = self._perhaps_lied(content)
         if self.fuse is not None:
             self.fuse.pass_by()
         self.wires.sent.append((self.name, peer, content))
@@ -113,6 +118,12 @@ class MemoryLink:
         if kind != "answer" or (values["job"], values["round"]) not in self.wires.refused[self.name]:
             return content
         return encode("trouble", run=values["run"], job=values["job"], round=values["round"], why=TROUBLES[1])
+
+    def _perhaps_lied(self, content: bytes) -> bytes:
+        kind, values = decode(content, TO_SERVER)
+        if kind == "answer":
+            values["fields"] = self.wires.lies[self.name](values["fields"])
+        return encode(kind, **values)
 
     def next(self, seconds: float) -> Event | None:
         with self._resting():
@@ -144,10 +155,15 @@ class Deployed:
 
 
 def deployed(
-    plan: Plan, federation: Federation, base: Path, refused: Refused | None = None, fuses: Mapping[str, Fuse] | None = None
+    plan: Plan,
+    federation: Federation,
+    base: Path,
+    refused: Refused | None = None,
+    fuses: Mapping[str, Fuse] | None = None,
+    lies: Lies | None = None,
 ) -> Deployed:
     """Train a federation as a deployment does. A site that is killed by its fuse starts again with what is on its disk."""
-    wires = Wires(refused)
+    wires = Wires(refused, lies)
     link: Any = wires.link(COORDINATOR)
     coordinator = Coordinator(plan, link, LOG)
     fits: dict[str, Fit] = {}

@@ -57,7 +57,7 @@ class Asked:
         return str(values["why"]) if kind == "trouble" else kind
 
     def finish(self, **changes: Any) -> dict[str, Any]:
-        return {"run": RUN, "rounds": {"0": 3}, "last": {"0": 0}, "shared": {"0": self.form["shared"]}} | changes
+        return {"run": RUN, "rounds": {"0": 3}, "last": {"0": 0}, "unused": {}, "shared": {"0": self.form["shared"]}} | changes
 
 
 @pytest.fixture(scope="module")

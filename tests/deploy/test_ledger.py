@@ -27,8 +27,9 @@ def test_what_is_added_is_read(tmp_path: Path) -> None:
     ledger = filled(path)
     assert read_ledger(path) == ledger.records == Ledger(path).records
     assert ledger.records[0].accepted == ["north"]
-    assert [ledger.last_accepted(job, "north") for job in (0, 1)] == [1, -1]
-    assert counted(ledger.records, ["north", "south"])["south"] == {"accepted": 1, "refused": 1, "late": 0, "dead": 1}
+    assert [ledger.last_taken(job, "north") for job in (0, 1)] == [1, -1]
+    south = {"accepted": 1, "left out": 0, "refused": 1, "late": 0, "dead": 1}
+    assert counted(ledger.records, ["north", "south"])["south"] == south
 
 
 def test_a_last_line_that_was_cut_anywhere_does_not_count_and_is_overwritten(tmp_path: Path) -> None:

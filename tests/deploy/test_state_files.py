@@ -129,7 +129,8 @@ def test_units_and_finals_are_read_back(tmp_path: Path) -> None:
     assert state.finals() == {}
     state.keep_units({"all": Normaliser(VECTOR, VECTOR + 2, np.asarray(3.0))})
     np.testing.assert_array_equal(state.units()["all"].x_scale, VECTOR + 2)
-    state.keep_finals({0: (ServerState(3, VECTOR, {}), 2), 1: (ServerState(4, -VECTOR, {}), -1)})
+    state.keep_finals({0: (ServerState(3, VECTOR, {}), 2), 1: (ServerState(4, -VECTOR, {}), -1)}, {"west": 7})
+    assert state.unused() == {"west": 7}
     found = state.finals()
     assert [(place, one.round, last) for place, (one, last) in found.items()] == [(0, 3, 2), (1, 4, -1)]
     np.testing.assert_array_equal(found[1][0].shared, -VECTOR)
@@ -163,7 +164,7 @@ def test_a_model_that_is_gone_is_made_again_from_what_the_site_has(tmp_path: Pat
     state = SiteState(tmp_path / "state")
     assert state.with_model() == ""
     state.begin("0123456789ab", "a plan")
-    state.keep_finals({0: (ServerState(3, VECTOR, {}), 2)})
+    state.keep_finals({0: (ServerState(3, VECTOR, {}), 2)}, {})
     assert (state.with_model(), state.unfinished("a plan")) == ("", "0123456789ab")
     state.finished()
     assert (state.with_model(), state.unfinished("a plan")) == ("0123456789ab", "")

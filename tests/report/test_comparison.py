@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 import dffl
 from dffl.comparing import against, judge_starts
-from dffl.fitting import Fit
+from dffl.fitting import UNUSED, Fit
 from dffl.report import ReportData, from_comparison, from_starts, render
 from dffl.report.curves import POINTS
 from dffl.report.sets import in_words
@@ -67,6 +68,14 @@ def test_clients_settings_curves_and_differences(found) -> None:
     assert data.differences.values[0][1] == data.differences.values[1][0]
     assert ReportData.from_json(data.as_json()) == data
     assert "$x$" in render(data)
+
+
+def test_updates_that_were_not_used_are_named_on_the_page(found) -> None:
+    _, fits, table, _ = found
+    told = {**fits, "fedavg": replace(fits["fedavg"], about={UNUSED: {"plain": 2}})}
+    for own, notes in ((fits, 0), (told, 1)):
+        page = render(from_comparison(table, fits=own, main="fedavg"))
+        assert page.count("plain: 2 of its updates were not used in training") == notes
 
 
 def test_one_start_is_enough_for_a_page(found) -> None:

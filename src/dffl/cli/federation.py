@@ -145,6 +145,8 @@ def train(
             raise typer.Exit(Exit.QUORUM_LOST)
         if result.status in (FAILED, STOPPED):
             raise typer.Exit(Exit.FAILED)
+        if result.unused:
+            raise typer.Exit(Exit.SOME_UNUSED)
 
 
 @federation.command()

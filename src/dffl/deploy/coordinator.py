@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from dffl.deploy.credentials import kept_secret
 from dffl.deploy.held_round import HeldRound, QuorumError
-from dffl.deploy.ledger import DEAD, Ledger
+from dffl.deploy.ledger import DEAD, Ledger, unused
 from dffl.deploy.messages import MOST_HEADER
 from dffl.deploy.network import Link
 from dffl.deploy.plan import Plan
@@ -39,6 +39,7 @@ class Coordinator(Reception):
         self.status = WAITING
         self._ledger: Ledger
         self._held: HeldRound | None = None
+        self._closed: HeldRound | None = None
         self._order: Callable[[str], None]
         self._path: Path
         self._trainings = 0
@@ -149,8 +150,9 @@ class Coordinator(Reception):
     def _pool_units(self, run: RunState) -> None:
         """Send everybody the units of all sites together. In a run that goes on they stay what they are, whoever is there."""
         there = [site for site in self.sites.values() if site.here(run.run)] if not run.units else []
-        for part in sorted({part for site in there for part in site.units}):
-            own = [(site.units[part], site.name, site.counts[f"part {part}"]) for site in there if part in site.units]
+        counted = [site for site in there if site.name not in self.plan.too_many(run.counts)]
+        for part in sorted({part for site in counted for part in site.units}):
+            own = [(site.units[part], site.name, site.counts[f"part {part}"]) for site in counted if part in site.units]
             units, names, counts = (list(column) for column in zip(*own, strict=True))
             run.units[part] = pooled(units, names, counts, self.plan.settings, self.plan.dimension)
         for site in there:
@@ -173,8 +175,9 @@ class Coordinator(Reception):
         self.send(
             name, "finish", run=run.run,
             rounds={place: final.round for place, final in finals.items()},
-            last={place: 1 + self._ledger.last_accepted(int(place), name) for place in finals},
+            last={place: 1 + self._ledger.last_taken(int(place), name) for place in finals},
             shared={place: final.shared for place, final in finals.items()},
+            unused=unused(self._ledger.records),
         )  # fmt: skip
 
     # What sites say.
@@ -231,9 +234,10 @@ class Coordinator(Reception):
     # One round.
 
     def counts(self, place: int) -> np.ndarray:
-        """Each site's number of samples in a training; 0 for one that was not there yet."""
+        """Each site's number of samples in a training; 0 for one that was not there yet, or claims too many."""
         assert self.run is not None
-        return np.array([self.run.counts.get(name, {}).get(str(place), 0) for name in self.plan.sites])
+        known = {name: own for name, own in self.run.counts.items() if name not in self.plan.too_many(self.run.counts)}
+        return np.array([known.get(name, {}).get(str(place), 0) for name in self.plan.sites])
 
     def hold(
         self,
@@ -245,13 +249,15 @@ class Coordinator(Reception):
         sent: Fields,
         rate: float,
     ) -> dict[str, Fields]:
-        """Ask these sites in one round, and return what was accepted, when the round has closed and is on record."""
+        """Ask these sites in one round, and return what was accepted when the round has closed."""
         assert self.run is not None
-        run = self.run.run
-        held = self._held = HeldRound(self.plan, self.sites, place, trainer, engine, state, members, self.clock, self.log)
+        run, counts = self.run.run, self.run.counts
+        held = self._held = self._closed = HeldRound(
+            self.plan, self.sites, counts, place, trainer, engine, state, members, self.clock, self.log
+        )
 
         def order(name: str) -> None:
-            last = self._ledger.last_accepted(place, name)
+            last = self._ledger.last_taken(place, name)
             held.sent += self.send(name, "order", run=run, job=place, round=state.round, last=last, rate=rate, sent=sent)
 
         self._order = order
@@ -263,5 +269,10 @@ class Coordinator(Reception):
                 self.step()
         finally:
             self._held = None
-        self._ledger.add(held.record())
         return held.fields
+
+    def record(self, left_out: Mapping[str, str]) -> None:
+        """Write the round that has closed; of the answers that were accepted, some are left out of the model."""
+        assert self._closed is not None
+        self._closed.leave_out(left_out)
+        self._ledger.add(self._closed.record())

@@ -40,7 +40,7 @@ train_from = 2023-03-01         # with "time": the first day of training. Stretc
 test_from = 2023-08-08          # with "time": from this day on, all rows are the test.
 unit = "EUR/MWh"                # the unit of the costs, for reports.
 min_rows = 20                   # a site with fewer training rows may not take part.
-#max_rows = 100000              # nor one that says it has more: a site weighs as much as it has rows.
+#max_rows = 100000              # nor one with more: a site weighs as much as it has rows. Default: 100 x the others' median.
 #columns = "..."                # what `dffl site check` shows at a site that is right. Else the first site to join decides.
 seed = 0                        # fixes everything that is random.
 

@@ -10,12 +10,12 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from dffl.deploy.following import RunResult
-from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, REFUSED
+from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, LEFT_OUT, REFUSED
 from dffl.studies.drawing import INK, WIDE, blank, in_print, write_figures
 
-COLOURS = {ACCEPTED: "#88CCEE", REFUSED: "#CC6677", LATE: "#DDCC77", DEAD: "#444444"}
+COLOURS = {ACCEPTED: "#88CCEE", LEFT_OUT: "#AA4499", REFUSED: "#CC6677", LATE: "#DDCC77", DEAD: "#444444"}
 RESOLUTION = 200
-MARKS = {ACCEPTED: "", REFUSED: "x", LATE: "l", DEAD: "+"}
+MARKS = {ACCEPTED: "", LEFT_OUT: "o", REFUSED: "x", LATE: "l", DEAD: "+"}
 """Beside the colour, so that a print in grey can be read."""
 
 

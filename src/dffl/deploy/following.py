@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from dffl.deploy.ledger import ACCEPTED, OUTCOMES, RoundRecord, counted, read_ledger
+from dffl.deploy.ledger import ACCEPTED, OUTCOMES, RoundRecord, counted, read_ledger, unused
 from dffl.deploy.locks import is_held
 from dffl.deploy.server import FAILED, ask, begun
 from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, Folder, said
@@ -63,8 +63,8 @@ class RunResult:
             numbers = [f"{results[site][name]:.4g}" if name in results.get(site, {}) else "-" for name in names]
             table.add_row(site, *(str(counts[site][outcome]) for outcome in OUTCOMES), *numbers)
         console.print(table)
-        for why in self.refusals[:5]:
-            console.print(why, style="yellow")
+        for line in self.unused:
+            console.print(line, style="yellow", soft_wrap=True)
         if self.records:
             seconds = np.median([record.seconds for record in self.records])
             console.print(f"median round {seconds:.2f} s; {self.bytes_per_site / 1024:.1f} KiB to and from a site in a round")
@@ -78,20 +78,21 @@ class RunResult:
         return f"{len(self.records)} rounds" + (f" in {trainings} trainings" if trainings > 1 else "")
 
     @property
-    def refusals(self) -> list[str]:
-        """The updates that were refused, each with its reason."""
-        return [
-            f"{site}: job {record.job}, round {record.round}: {outcome}"
+    def unused(self) -> list[str]:
+        """A line for each site with updates that were refused or left out: how many, and why the last one was."""
+        last = {
+            site: f"job {record.job}, round {record.round}: {record.outcomes[site]}"
             for record in self.records
-            for site, outcome in record.outcomes.items()
-            if outcome.startswith("refused")
-        ]
+            for site in unused([record])
+        }
+        counts = unused(self.records)
+        return [f"{site}: {count} updates were not used; the last: {last[site]}" for site, count in counts.items()]
 
     def as_json(self) -> dict[str, Any]:
         return {
             "run": self.folder.name, "status": self.status, "sites": list(self.sites),
             "rounds": [record.as_json() for record in self.records], "results": self.about.get("results", {}),
-            "why": self.about.get("why", ""),
+            "why": self.about.get("why", ""), "unused": unused(self.records),
         }  # fmt: skip
 
 

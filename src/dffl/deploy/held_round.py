@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dffl.deploy.clock import LivedClock
-from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, REFUSED, RoundRecord
+from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, LEFT_OUT, REFUSED, RoundRecord
 from dffl.deploy.messages import TROUBLES
 from dffl.deploy.plan import Plan
 from dffl.deploy.sites import SiteView
@@ -34,6 +34,7 @@ class HeldRound:
         self,
         plan: Plan,
         sites: Mapping[str, SiteView],
+        counts: Mapping[str, Mapping[str, int]],
         place: int,
         trainer: Federated,
         engine: Engine,
@@ -43,6 +44,8 @@ class HeldRound:
         log: logging.Logger,
     ):
         self.plan, self.sites, self.clock, self.log = plan, sites, clock, log
+        self.counts = counts
+        """The numbers of samples of all sites that have been there."""
         self.place, self.round = place, state.round
         self.members = list(members)
         self.trainer, self.engine, self.state = trainer, engine, state
@@ -89,6 +92,8 @@ class HeldRound:
             return why
         if values["count"] != count or count < 1:
             return f"it counts {values['count']} samples, and said {count} before"
+        if (why := self.plan.too_many(self.counts).get(name)) is not None:
+            return why
         if any(np.abs(array).max(initial=0.0) > self.plan.largest_parameter for array in values["fields"].values()):
             return f"a number in it is larger than {self.plan.largest_parameter:g}"
         if set(scalars) - set(self.plan.scalars) or not all(map(_is_scalar, scalars.values())):
@@ -107,6 +112,12 @@ class HeldRound:
         elif outcome not in (ACCEPTED, DEAD):
             self.log.warning("%s: job %d, round %d: %s", name, self.place, self.round, outcome)
         site.told_dead = outcome == DEAD
+
+    def leave_out(self, sites: Mapping[str, str]) -> None:
+        """Of the sites whose answers were accepted, those that are left out, each with the reason."""
+        for name, why in sites.items():
+            self.outcomes[name] = f"{LEFT_OUT}: {why}"
+            self.log.warning("%s: job %d, round %d: %s", name, self.place, self.round, self.outcomes[name])
 
     def closed(self, order: Callable[[str], None], run: str) -> bool:
         """Whether the round is over.
@@ -142,7 +153,8 @@ class HeldRound:
         means = {}
         for key in self.plan.scalars:
             # In the order of members: a sum depends on its order, and answers come in any.
-            found = [self.scalars[name][key] for name in self.members if key in self.scalars.get(name, {})]
+            accepted = [name for name in self.members if self.outcomes[name] == ACCEPTED]
+            found = [self.scalars[name][key] for name in accepted if key in self.scalars[name]]
             if found:
                 means[key] = float(np.mean(found))
         outcomes = {name: self.outcomes[name] for name in self.members}

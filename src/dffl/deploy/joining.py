@@ -83,8 +83,9 @@ def require_fitting(plan: Plan, description: Description) -> None:
     least = max(plan.min_rows, int(plan.asked.options.get(FOLDS_OPTION, plan.asked.method.options.get(FOLDS_OPTION, 2))))
     if client.n < least:
         raise ValueError(f"{path}: client.table: has {client.n} training rows, at least {least} are needed to take part")
-    if client.n > plan.max_rows:
-        raise ValueError(f"{path}: client.table: has {client.n} training rows, the plan allows {plan.max_rows}; leave some out")
+    if client.n > plan.most_rows:
+        allowed = f"the plan allows {plan.most_rows}; leave some out"
+        raise ValueError(f"{path}: client.table: has {client.n} training rows, {allowed}")
 
 
 @dataclass(frozen=True)

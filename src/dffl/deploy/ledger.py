@@ -16,8 +16,9 @@ from typing import Any
 
 from dffl.files import naming, write_text
 
-ACCEPTED, REFUSED, LATE, DEAD = "accepted", "refused", "late", "dead"
-OUTCOMES = (ACCEPTED, REFUSED, LATE, DEAD)
+ACCEPTED, LEFT_OUT, REFUSED, LATE, DEAD = "accepted", "left out", "refused", "late", "dead"
+OUTCOMES = (ACCEPTED, LEFT_OUT, REFUSED, LATE, DEAD)
+"""A refused answer cannot be used. One that is left out was a good answer, but changes far more than the others'."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class RoundRecord:
     job: int
     round: int
     outcomes: dict[str, str]
-    """For each selected site one of `OUTCOMES`; after ``refused`` a colon and why."""
+    """For each selected site one of `OUTCOMES`; after ``refused`` and ``left out`` a colon and why."""
     seconds: float
     training_seconds: float
     """The longest time that a site has trained, as far as the coordinator can tell: from its order to its answer."""
@@ -41,6 +42,16 @@ class RoundRecord:
     def accepted(self) -> list[str]:
         """The sites whose updates count."""
         return [name for name, outcome in self.outcomes.items() if outcome == ACCEPTED]
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The sites whose answers were left out, each with the reason."""
+        return {name: why.partition(": ")[2] for name, why in self.outcomes.items() if why.startswith(LEFT_OUT)}
+
+    @property
+    def taken(self) -> list[str]:
+        """The sites whose answers were taken, also those that were then left out: such a site keeps its own state."""
+        return [*self.accepted, *self.left_out]
 
     def as_json(self) -> dict[str, Any]:
         return dict(self.__dict__)
@@ -69,10 +80,10 @@ class Ledger:
         write_text(self.path, lines)
         self.records = kept
 
-    def last_accepted(self, job: int, name: str) -> int:
-        """The last round of a training in which a site's update was accepted, or -1."""
+    def last_taken(self, job: int, name: str) -> int:
+        """The last round of a training in which a site's answer was taken, or -1."""
         for one in reversed(self.records):  # they are in order, and of a site that takes part it is one of the last
-            if one.job == job and one.outcomes.get(name) == ACCEPTED:
+            if one.job == job and name in one.taken:
                 return one.round
             if one.job < job:
                 break
@@ -94,6 +105,12 @@ def read_ledger(path: Path) -> list[RoundRecord]:
                 break  # the machine stopped while it was written
             raise ValueError(f"{path}, line {number}: is damaged; the record of this run cannot be trusted") from None
     return records
+
+
+def unused(records: Iterable[RoundRecord]) -> dict[str, int]:
+    """For each site with refused or left out updates how many there were."""
+    found = Counter(name for record in records for name, why in record.outcomes.items() if why.startswith((REFUSED, LEFT_OUT)))
+    return dict(found)
 
 
 def counted(records: Iterable[RoundRecord], sites: Iterable[str]) -> dict[str, Mapping[str, int]]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised with every change that an older side would misread."""
 DTYPES = ("float32", "float64", "int32", "int64")
 MOST_HEADER = 1 << 16
@@ -84,13 +84,14 @@ KINDS: dict[str, Kind] = {
     }),
     "order": Kind(TO_SITE, "train in one round", {
         "run": RUN, "job": JOB, "round": ROUND,
-        "last": Field("int", "the last round of this training in which the site's update was accepted, or -1"),
+        "last": Field("int", "the last round of this training in which the site's update was taken, or -1"),
         "rate": Field("float", "the factor on the step size"),
         "sent": Field("arrays", "the shared model, and what else the method's rounds send"),
     }),
     "finish": Kind(TO_SITE, "all rounds are over", {
         "run": RUN, "rounds": Field("counts", "for each training its number of rounds"),
-        "last": Field("counts", "for each training the number of the last round in which the site's update was accepted, or 0"),
+        "last": Field("counts", "for each training the number of the last round in which the site's update was taken, or 0"),
+        "unused": Field("counts", "for each site with refused or left out updates how many there were"),
         "shared": Field("arrays", "for each training the shared model"),
     }),
     "stop": Kind(TO_SITE, "the run has ended without a model", {"why": Field("text", "why")}),

@@ -29,7 +29,7 @@ from dffl.deploy.site_run import Jobs, SiteRun, federated_jobs
 from dffl.deploy.site_state import Finals, SiteState
 from dffl.deploy.state import deep_units, wrong_units
 from dffl.federation import Client
-from dffl.fitting import Fit, perform
+from dffl.fitting import UNUSED, Fit, perform
 from dffl.predictor import Normaliser
 from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.history import DivergenceError
@@ -348,7 +348,7 @@ class Participant:
             place: (ServerState(values["rounds"][str(place)], values["shared"][str(place)], {}), values["last"][str(place)] - 1)
             for place in range(len(self._jobs))
         }
-        self.state.keep_finals(finals)
+        self.state.keep_finals(finals, {name: count for name, count in values["unused"].items() if name in self.plan.sites})
         return self._fitted(finals)
 
     def unfinished(self) -> Fit | None:
@@ -370,7 +370,8 @@ class Participant:
                 raise self._lost_state(last)
             # What the site keeps of a training is that of its last accepted round.
             run.engine(part).restore(trainer.label, {self.client.name: self.state.kept(place, last)})
-        return perform(run, self.plan.asked)
+        fit, unused = perform(run, self.plan.asked), self.state.unused()
+        return replace(fit, about=fit.about | {UNUSED: unused}) if unused else fit
 
 
 def _has_form(found: Mapping[str, np.ndarray], form: Mapping[str, np.ndarray]) -> bool:

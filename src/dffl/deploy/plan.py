@@ -14,12 +14,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dffl.data.description import parse
 from dffl.data.keys import Keys
 from dffl.data.plan import read_plan as read_description
 from dffl.data.problems import Problems
 from dffl.deploy.credentials import require_site_name
 from dffl.splitting import DRAW, TIME
+from dffl.training.change_limit import LEAST
 from dffl.training.methods import Request, request
 from dffl.training.settings import Settings
 
@@ -31,6 +34,9 @@ STATISTICS = ("own", "pooled")
 SITE_KEYS = ("table", "test", "client_column", "set", "unit_column")
 """Keys of a `federation.toml` that belong to a site's own file."""
 HIGHEST_PORT = 65535
+MOST_ROWS = 10**9
+MOST_TIMES = 100
+"""How many times the median rows of the other sites a site may claim, where the plan sets no limit."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,8 @@ class Plan:
     """The keys for a description of one site."""
     training: dict[str, Any]
     min_rows: int = 20
-    max_rows: int = 10**9
-    """A site weighs as much as its rows: one that says it has more is not believed."""
+    max_rows: int | None = None
+    """A site weighs as much as its rows: one that claims more is refused. None: `MOST_TIMES` the median of the others."""
     columns: str = ""
     """The digest of the feature and cost columns; without it the first site that joins decides."""
     quorum: float = 0.5
@@ -93,6 +99,27 @@ class Plan:
     def tau(self) -> float:
         """The norm at which predictions are clipped."""
         return self.settings.clip(self.dimension)
+
+    @property
+    def most_rows(self) -> int:
+        """The largest number of rows with which a site may join."""
+        return MOST_ROWS if self.max_rows is None else self.max_rows
+
+    def too_many(self, counts: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
+        """The sites whose numbers of samples are refused, each with the reason, where the plan sets no limit.
+
+        ``counts`` are the numbers of samples of each site that has been there.
+        """
+        largest = {name: max(own.values()) for name, own in counts.items()}
+        if self.max_rows is not None or len(largest) < LEAST:
+            return {}
+        refused = {}
+        for name, count in largest.items():
+            median = float(np.median([others for other, others in largest.items() if other != name]))
+            if count > MOST_TIMES * median:
+                what = f"it claims {count} samples, more than {MOST_TIMES} times the median of the other sites ({median:g})"
+                refused[name] = f"{what}; if that is true, set max_rows under [federation] in the plan"
+        return refused
 
     @property
     def pools(self) -> bool:
@@ -140,8 +167,8 @@ def plan_of(path: Path, text: str, content: Mapping[str, Any]) -> Plan:
         if key not in keys.table:
             keys.refuse(key, f"is missing; give the number of {what} (`dffl site check` counts them)")
     made["min_rows"] = keys.take("min_rows", "a whole number from 2", lambda value: _is_count(value) and value >= 2, 20)
-    made["max_rows"] = keys.take("max_rows", "a whole number from min_rows", lambda value: _is_count(value, 10**9), 10**9)
-    if made["max_rows"] < made["min_rows"]:
+    made["max_rows"] = keys.take("max_rows", "a whole number from min_rows", lambda value: _is_count(value, MOST_ROWS), None)
+    if made["max_rows"] is not None and made["max_rows"] < made["min_rows"]:
         keys.refuse("max_rows", f"must be at least min_rows ({made['min_rows']}), found {made['max_rows']}")
     made["columns"] = keys.take("columns", "the 64 letters and digits that `dffl site check` shows", _is_digest, "")
     made["federation"] = keys.rest()

@@ -168,8 +168,8 @@ class Reception(ABC):
         if self.agreed_columns not in ("", offer["columns"]):
             others = "the plan" if self.plan.columns else "the sites before it"
             return f"this site's feature and cost columns are others, or in another order, than those of {others}"
-        if not self.plan.min_rows <= offer["rows"] <= self.plan.max_rows:
-            asked = f"the plan asks for {self.plan.min_rows} to {self.plan.max_rows}"
+        if not self.plan.min_rows <= offer["rows"] <= self.plan.most_rows:
+            asked = f"the plan asks for {self.plan.min_rows} to {self.plan.most_rows}"
             return f"this site has {offer['rows']} training rows, {asked}"
         return None
 

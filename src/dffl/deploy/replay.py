@@ -6,7 +6,7 @@ whatever happened on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,20 +25,24 @@ from dffl.training.trainers.federated import Federated
 
 
 class ReplayedRun(Run):
-    """A run whose rounds ask only the clients whose updates were accepted."""
+    """A run whose rounds ask only the clients whose answers were taken, and leave out those that were left out."""
 
     def __init__(self, federation: Federation, settings: Settings, asked: Request, records: Sequence[RoundRecord]):
         super().__init__(federation, settings)
         names = list(federated_jobs(self, asked))
-        self._accepted = {(names[record.job], record.round): set(record.accepted) for record in records}
+        self._records = {(names[record.job], record.round): record for record in records}
 
     def ask(
         self, trainer: Trainer, part: Part, members: np.ndarray | None = None, *, scope: str | None = None, **sent: Any
     ) -> Iterator[ClientAnswers]:
-        accepted = self._accepted.get((job_name(trainer, part), sent.get("round", -1)))
-        if isinstance(trainer, Federated) and accepted is not None and members is not None:
-            members = np.array([member for member in members if self.federation.names[member] in accepted], int)
+        record = self._records.get((job_name(trainer, part), sent.get("round", -1)))
+        if isinstance(trainer, Federated) and record is not None and members is not None:
+            members = np.array([member for member in members if self.federation.names[member] in record.taken], int)
         return super().ask(trainer, part, members, scope=scope, **sent)
+
+    def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
+        record = self._records.get((job_name(trainer, part), round))
+        return super().leave_out(trainer, part, round, found) if record is None else record.left_out
 
     def _laid_out(self, part: Part) -> Engine:
         engine = super()._laid_out(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,10 @@ class Rounds:
         for name, fields in accepted.items():
             place = engine.names.index(name)
             yield ClientAnswers(np.array([place]), {key: value[None] for key, value in fields.items()})
+
+    def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
+        self._coordinator.record(found)
+        return found
 
 
 class SitesEngine:

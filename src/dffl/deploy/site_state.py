@@ -24,8 +24,10 @@ from dffl.training.trainers.federated import ServerState
 
 FORMAT = "dffl-site-1"
 RUN_NAME = re.compile(r"[0-9A-Za-z]{1,40}")
+UNUSED = "unused/"
+"""What the names of the numbers of unused updates begin with, among the shared models."""
 Finals = dict[int, tuple[ServerState, int]]
-"""For each training the server's last state, and the last round in which the site's update was accepted, or -1."""
+"""For each training the server's last state, and the last round in which the site's update was taken, or -1."""
 
 
 class SiteState:
@@ -140,16 +142,24 @@ class SiteState:
     def units(self) -> dict[str, Normaliser]:
         return {part: Normaliser(**own) for part, own in deep_units(self._read("units")).items()}
 
-    def keep_finals(self, finals: Finals) -> None:
-        """Keep the shared models: from here on the site needs nobody."""
+    def keep_finals(self, finals: Finals, unused: Mapping[str, int]) -> None:
+        """Keep the shared models, and how many updates of which sites are not in them: from here on the site needs nobody."""
         arrays = {f"{job}/{name}": array for job, (state, _) in finals.items() for name, array in flat(state).items()}
+        arrays |= {f"{UNUSED}{site}": np.asarray(count) for site, count in unused.items()}
         self._write("finals", arrays | {f"{job}/last": np.asarray(last) for job, (_, last) in finals.items()})
+
+    def unused(self) -> dict[str, int]:
+        """For each site with updates that were not used how many there were."""
+        found = self._read("finals").items()
+        return {name.removeprefix(UNUSED): int(count) for name, count in found if name.startswith(UNUSED)}
 
     def finals(self) -> Finals:
         """The shared models, if all rounds are over."""
         found: dict[int, dict[str, np.ndarray]] = {}
         for entry, array in self._read("finals").items():
             job, _, name = entry.partition("/")
+            if entry.startswith(UNUSED):
+                continue
             found.setdefault(int(job), {})[name] = array
         return {job: (deep(arrays), int(arrays["last"])) for job, arrays in sorted(found.items())}
 

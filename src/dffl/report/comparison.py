@@ -12,7 +12,7 @@ import pandas as pd
 from dffl.advice import Advice as Advised
 from dffl.comparing import FACTS, Start, against
 from dffl.federation import Federation
-from dffl.fitting import DEFAULT_METHOD, Fit
+from dffl.fitting import DEFAULT_METHOD, UNUSED, Fit
 from dffl.harm import HARM_TOLERANCE
 from dffl.report.curves import curves
 from dffl.report.data import Advice, Change, Client, ReportData, Result
@@ -81,7 +81,7 @@ def from_comparison(
         confidence=confidence,
         tolerance=tolerance,
         sample=sample,
-        notes=tuple(notes),
+        notes=(*notes, *_unused(about)),
         differences=None if bounds is None else differences(bounds),
         curves=curves(fits),
         settings=dict(settings) if settings is not None else {} if about is None else settings_in_words(about.settings),
@@ -89,6 +89,13 @@ def from_comparison(
         command=command,
         made=date.today().isoformat() if made is None else made,
     )
+
+
+def _unused(fit: Fit | None) -> list[str]:
+    """A line for each client whose updates were not all used."""
+    counts: dict[str, int] = {} if fit is None else fit.about.get(UNUSED, {})
+    why = "they could not be used, or changed the model far more than those of the others"
+    return [f"{name}: {count} of its updates were not used in training: {why}." for name, count in counts.items()]
 
 
 def _clients(

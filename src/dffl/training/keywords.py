@@ -29,6 +29,7 @@ class SettingsKeywords(TypedDict, total=False):
     client_fraction: float
     loss: Loss | str
     aggregate: Aggregator | str
+    change_limit: float
     privacy: Privacy | str | Mapping[str, Any] | None
     optimiser: Optimiser | str
     learning_rate: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 
 import optax
@@ -17,6 +18,10 @@ class Optimiser(Named):
     @abstractmethod
     def transformation(self, learning_rate: float) -> optax.GradientTransformation:
         """The rule at this learning rate."""
+
+    def longest_step(self, size: int, clip: float) -> float:
+        """About how far a step may go on ``size`` numbers with gradients no longer than ``clip``, at a learning rate of 1."""
+        return math.sqrt(size)
 
 
 class Adam(Optimiser):
@@ -40,3 +45,6 @@ class SGD(Optimiser):
 
     def transformation(self, learning_rate: float) -> optax.GradientTransformation:
         return optax.sgd(learning_rate, self.momentum or None)
+
+    def longest_step(self, size: int, clip: float) -> float:
+        return clip / (1 - self.momentum)

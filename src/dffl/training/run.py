@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -95,6 +96,8 @@ class Run:
         self.history = History(federation.names)
         self.spent: defaultdict[str, Spent] = defaultdict(Spent)
         """What each job has cost, by its name."""
+        self.left_out: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """For each job how many updates of which clients were left out because they change too much."""
         self._checkpoint = checkpoint
         self._engines: dict[Part, Engine] = {}
         self._processes: Processes | None = None
@@ -222,6 +225,17 @@ class Run:
         for answer in engine.ask(trainer, members, scope=trainer.label if scope is None else scope, note=note, **sent):
             self.spent[job] += Spent(sent=order * len(answer.members), answered=_bytes(answer.fields))
             yield answer
+
+    def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
+        """Note the clients that are left out of a round; each is named on the screen once in a training."""
+        noted = self.left_out[job_name(trainer, part)] if found else Counter[str]()
+        for name, why in found.items():
+            if not noted[name]:
+                where = f"training ({job_name(trainer, part)}), round {round}"
+                fix = "look at this client's data; change_limit sets what is allowed"
+                warnings.warn(f"client {name!r}: {where}: its update is left out: {why}; {fix}", stacklevel=2)
+            noted[name] += 1
+        return found
 
     def spending(self, jobs: Sequence[str]) -> Spending | None:
         """What these trainings released of what the privacy of the settings hides; None without any privacy."""

@@ -77,6 +77,10 @@ class Settings:
     aggregate: Aggregator | str = "mean"
     """How a round's updates become the next shared model: a name (mean, median, trimmed-mean, geometric-median, norm-bound,
     krum, momentum, server-adam) or a `dffl.Aggregator`."""
+    change_limit: float = 10.0
+    """An update that changes the model by more than about this many times the median change of the other clients is left out of
+    the round; 0: none is. It needs four updates in a round and an aggregator without a limit of its own (mean, momentum,
+    server-adam), and is off with privacy. See `docs/threat-model.md`."""
     privacy: Privacy | str | Mapping[str, Any] | None = None
     """What is hidden of what leaves the clients: client, sample, an object or a table such as {"level": "client", "clip": 1.0,
     "noise": 2.0}; None: nothing. See `docs/privacy.md`."""
@@ -132,6 +136,9 @@ class Settings:
         for name in ("learning_rate", "gradient_clip", "tau"):
             if name != "tau" or self.tau is not None:
                 require_number(name, getattr(self, name), 0.0, np.inf, "> 0 and finite")
+        if self.change_limit is False or self.change_limit != 0:
+            require_number("change_limit", self.change_limit, float(np.nextafter(1, 0)), np.inf, "0, or >= 1 and finite")
+        object.__setattr__(self, "change_limit", float(self.change_limit))
         require_number("client_fraction", self.client_fraction, 0.0, 1.0, "in (0, 1]", closed=True)
         require_number("validation_fraction", self.validation_fraction, 0.0, 1.0, "in (0, 1)")
         if self.split is not None and self.split not in RULES:

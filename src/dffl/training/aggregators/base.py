@@ -35,6 +35,11 @@ class Aggregator(Named):
 
     what = "aggregator"
 
+    @property
+    def limits_clients(self) -> bool:
+        """Whether it limits by itself what one client can do. Else `Settings.change_limit` leaves out updates before it."""
+        return True
+
     def check(self, participants: int) -> None:
         """Refuse, before anything trains, a number of participants in a round that is too small."""
 
@@ -66,6 +71,10 @@ class Around(Remembering):
 
     def __init__(self, inner: Aggregator | str):
         self.inner: Aggregator = Aggregator.of(inner)
+
+    @property
+    def limits_clients(self) -> bool:
+        return self.inner.limits_clients
 
     def check(self, participants: int) -> None:
         self.inner.check(participants)

@@ -17,6 +17,10 @@ class Mean(Aggregator):
 
     name = "mean"
 
+    @property
+    def limits_clients(self) -> bool:
+        return False
+
     def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
         total, term, samples = np.zeros(shared.shape), np.empty(shared.shape), 0
         for update in updates:

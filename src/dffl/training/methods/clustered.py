@@ -77,6 +77,9 @@ class ClusteredTrainer(Federated):
     def answer_form(self, engine: Engine, state: ServerState) -> Fields:
         return {"vector": np.zeros_like(state.shared[0]), "cluster": np.zeros((), int)}
 
+    def before(self, fields: Fields, state: ServerState) -> np.ndarray:
+        return np.asarray(state.shared[int(fields["cluster"])])
+
     def refusal(self, fields: Mapping[str, np.ndarray], engine: Engine, state: ServerState) -> str | None:
         found = super().refusal(fields, engine, state)
         if found is None and not 0 <= fields["cluster"] < self.clusters:

@@ -11,6 +11,7 @@ import numpy as np
 from dffl.losses import Loss
 from dffl.randomness import NoiseSource, Purpose, stream
 from dffl.training.aggregators import Aggregator, Memory, Moment, Update
+from dffl.training.change_limit import Change, left_out, length_of
 from dffl.training.engines.base import ClientAnswers, Engine, Fields, in_name_order
 from dffl.training.history import DivergenceError, History
 from dffl.training.parts import Part
@@ -46,6 +47,9 @@ class Server(Protocol):
 
     def ask(self, trainer: Trainer, part: Part, members: np.ndarray | None = None, **sent: Any) -> Iterator[ClientAnswers]: ...
 
+    def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
+        """Called once in each round, when all answers are there: note who is left out and why, and return it."""
+
 
 @dataclass(frozen=True)
 class Federated(Trainer):
@@ -80,19 +84,25 @@ class Federated(Trainer):
         moment = Moment(state.round, settings.rounds)
         rate = Schedule.of(settings.schedule).factor(*moment)
         answers = run.ask(self, part, members, round=state.round, shared=state.shared, rate=rate, **self.sent(state))
+        heard = list(in_name_order(answers, members, engine.names, engine.all_answer))
+        for _, fields in heard:
+            if "vector" not in fields:
+                raise ValueError(f"{type(self).__name__}.visit must answer with a field 'vector', found {list(fields)}")
+        aggregator = self.aggregator(settings)
+        judged = {} if aggregator.limits_clients else self._left_out(settings, rate, engine, state, heard)
+        outside = run.leave_out(self, part, state.round, judged)
         memory = {name: value for name, value in state.memory.items() if not name.startswith(self.AGGREGATE)}
         mine = {name.removeprefix(self.AGGREGATE): v for name, v in state.memory.items() if name not in memory}
 
         def updates() -> Iterator[tuple[Update, Fields]]:
-            for member, fields in in_name_order(answers, members, engine.names, engine.all_answer):
-                if "vector" not in fields:
-                    raise ValueError(f"{type(self).__name__}.visit must answer with a field 'vector', found {list(fields)}")
+            for member, fields in heard:
+                if engine.names[member] in outside:
+                    continue
                 # Now, not before the round: a site may have said in it for the first time how many samples it has.
                 self.absorb(memory, fields, float(engine.counts[member]) / float(engine.counts.sum()))
                 samples = 1 if isinstance(settings.hides, ClientPrivacy) else int(engine.counts[member])
                 yield Update(engine.names[member], samples, fields["vector"]), fields
 
-        aggregator = self.aggregator(settings)
         used = protected(settings.hides, aggregator, len(members), run.noise, f"{self.label}/{part}")
         shared, mine = self.combined(used, state, updates(), mine, moment)
         if not np.isfinite(shared).all():
@@ -100,6 +110,22 @@ class Federated(Trainer):
             raise DivergenceError(f"aggregator {aggregator.name!r}: the shared vector of round {state.round} is not finite")
         memory |= {self.AGGREGATE + name: value for name, value in mine.items()}
         return ServerState(state.round + 1, shared.astype(engine.initial.dtype), memory)
+
+    def _left_out(
+        self, settings: Settings, rate: float, engine: Engine, state: ServerState, heard: Sequence[tuple[int, Fields]]
+    ) -> dict[str, str]:
+        """The clients whose answers change too much, each with the reason."""
+        found = []
+        for member, fields in heard:
+            vector, before = np.asarray(fields["vector"], np.float64), self.before(fields, state)
+            if vector.shape != before.shape:  # a method of its own kind, whose vectors are no changes of what was sent
+                return {}
+            found.append(Change(engine.names[member], int(engine.counts[member]), length_of(vector - before), vector.size))
+        return left_out(settings, rate, found)
+
+    def before(self, fields: Fields, state: ServerState) -> np.ndarray:
+        """What a client was sent of which its answer's vector is the next version."""
+        return state.shared
 
     def begin(self, engine: Engine) -> ServerState:
         """The server's state before the first round."""

@@ -1,0 +1,92 @@
+"""Which updates of a round are left out: those that change the model far more than the updates of the others do.
+
+One client that sends wrong numbers, by accident or on purpose, can ruin a mean. A client's change is its answer minus what it
+was sent. Its limit is the larger of two lengths: `Settings.change_limit` times the median length of the others' changes, and
+what the optimiser itself can reach in the client's steps. The second keeps honest clients among others that hardly change.
+Both grow with the client's number of steps, up to `MOST_STEPS` times the others' median: a client with many samples takes many
+steps, and a false number of samples must not raise its limit without an end.
+
+With fewer than `LEAST` answers nobody can tell who is wrong, and no update is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dffl.training.batches import steps_per_epoch
+from dffl.training.optimisers import Optimiser
+from dffl.training.settings import Settings
+
+LEAST = 4
+"""Answers in a round. With three, the two others of an honest client may be a liar and one more."""
+MOST_STEPS = 10.0
+"""How far more steps raise a client's limit. Changes grow more slowly than steps: with 160 times the steps they were 33 times
+as long (`python -m benchmarks.lying changes`)."""
+REACH = 2.0
+"""Above what the optimiser reaches: no honest change with Adam was longer than 1.0 times its reach."""
+
+
+class Change(NamedTuple):
+    """How far one client changed what it was sent."""
+
+    client: str
+    samples: int
+    length: float
+    """Of the change of its vector."""
+    size: int
+    """The number of numbers in its vector."""
+
+
+class Limits(NamedTuple):
+    """For each client the length of its change, the median of the others' lengths, and the limit."""
+
+    lengths: np.ndarray
+    medians: np.ndarray
+    allowed: np.ndarray
+
+
+def left_out(settings: Settings, rate: float, changes: Sequence[Change]) -> dict[str, str]:
+    """The clients whose updates are left out of a round, each with the reason. ``rate`` is the round's factor on step sizes."""
+    if len(changes) < LEAST or not settings.change_limit or settings.hides is not None:
+        return {}
+    outside: dict[str, str] = {}
+    for one, length, median, most in zip(changes, *limits(settings, rate, changes), strict=True):
+        if length > most:  # never where a length is not a number: that is reported as divergence
+            others = f"the median of the others is {median:.3g}, at most {most:.3g} is allowed"
+            outside[one.client] = f"its vector changed by {length:.3g}, {others}"
+    return outside
+
+
+def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> Limits:
+    """The changes, with their limits."""
+    steps = np.array([settings.local_epochs * steps_per_epoch(one.samples, settings.batch_size) for one in changes], float)
+    usual = _medians_of_others(steps)
+    steps = np.minimum(steps, MOST_STEPS * usual)
+    lengths = np.array([one.length for one in changes])
+    medians = _medians_of_others(lengths)
+    reach = steps * [_reach(settings, rate, one.size) for one in changes]
+    return Limits(lengths, medians, np.maximum(settings.change_limit * medians * np.maximum(steps / usual, 1.0), reach))
+
+
+def _reach(settings: Settings, rate: float, size: int) -> float:
+    """How far one step of the optimiser may go."""
+    optimiser = Optimiser.of(settings.optimiser)
+    return REACH * settings.learning_rate * rate * optimiser.longest_step(size, settings.gradient_clip)
+
+
+def _medians_of_others(values: np.ndarray) -> np.ndarray:
+    """For each value the median of all the others."""
+    ordered, count = np.sort(values), len(values)
+    places = np.searchsorted(ordered, values)  # its own place: among equal values any of them is the same
+    low, high = (count - 2) // 2, (count - 1) // 2
+    taken = [ordered[np.where(places <= middle, middle + 1, middle)] for middle in (low, high)]
+    return np.asarray((taken[0] + taken[1]) / 2)
+
+
+def length_of(change: np.ndarray) -> float:
+    """Its Euclidean length."""
+    return math.sqrt(float(np.sum(np.square(change, dtype=np.float64))))
