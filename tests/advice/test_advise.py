@@ -127,7 +127,8 @@ def test_what_is_recommended(shared, personal, nothing, recommended):
         ("federate", {"local": 0.5, "fedavg": 0.8, "crossfit": 0.9}, ("federate", "fedavg")),
         ("federate", {"local-tuned": 1.0, "fedavg": 0.8, "crossfit": 0.7}, ("federate", "crossfit")),
         ("personalise", {"local-tuned": 1.0, "fedavg": 0.6, "crossfit": 0.7}, ("personalise", "crossfit")),
-        ("personalise", {"local-tuned": 1.0, "crossfit": 0.7, "mean-cost": 0.5}, ("personalise", "mean-cost")),
+        ("personalise", {"local-tuned": 1.0, "crossfit": 0.7, "mean-cost": 0.5}, ("cannot tell", "mean-cost")),
+        ("federate", {"local-tuned": 1.0, "fedavg": 0.7, "mean-cost": 0.5}, ("cannot tell", "mean-cost")),
         ("cannot tell", {"local-tuned": 1.0, "crossfit": 0.9, "fedavg": 0.8}, ("cannot tell", "fedavg")),
     ],
 )
@@ -138,9 +139,7 @@ def test_the_verdict_and_what_is_deployed_agree(verdict, expected, settled):
 def test_nobody_is_told_two_things(advice):
     joint = advice.table["deploy"].isin(JOINT)
     assert not joint[advice.table["recommendation"] == "stay local"].any()
-    assert (joint | (advice.table["deploy"] == "mean-cost"))[
-        advice.table["recommendation"].isin(["federate", "personalise"])
-    ].all()
+    assert joint[advice.table["recommendation"].isin(["federate", "personalise"])].all()
 
 
 def test_what_the_shared_model_would_do():
@@ -223,7 +222,7 @@ ROW = {
     "pooled_cost_regret": 0.0, "decision_distance": 0.0, "probability": 0.9, "crossfit_gain": 0.4, "crossfit": 0.05,
     "crossfit_low": -0.1, "crossfit_high": 0.3,
     "federated": 0.05, "finetuned": 0.05, "deploy": "fedavg", "gain_low": -0.2, "gain_high": 0.3, "mean_cost": 0.5,
-    "unknown": False, "tuning": False, "cause": "none", "constraint_share": NAN,
+    "unknown": False, "tuning": False, "cause": "none", "constraint_share": NAN, "shared_rows": 0,
 }  # fmt: skip
 STAY = {"recommendation": "stay local", "deploy": "local-tuned", "federated": 0.2, "crossfit": 0.11}
 SEEN = {"cause": "not examined"}
@@ -281,7 +280,16 @@ PRICES, CONSTRAINT = "your prices move differently from the others'", "your cons
             {"recommendation": "personalise", "probability": 0.1, "federated": 0.2, "cause": "prices", "constraint_share": 0.0},
             "the shared model as it is does not beat your own: your prices make the difference: 100% of what",
         ),
-        ({"deploy": "mean-cost"}, "no model beats the mean of past costs yet"),
+        (STAY | {"deploy": "mean-cost"}, "did no better than your own; but no model beats the mean of past costs yet"),
+        (
+            {"recommendation": "cannot tell", "deploy": "mean-cost"},
+            "your features say too little about your costs, or models are not trained enough, to tell what joining would gain; "
+            "no model beats the mean of past costs yet",
+        ),
+        (
+            {"recommendation": "cannot tell", "shared_rows": 50},
+            "allows both; 50 samples are too few to tell; others hold 50 of your 50 rows too, so that their rows teach little",
+        ),
         ({"nothing": True, "local_tuned": 0.0}, "your own model already loses nothing"),
         ({"nothing": True, "mean_cost": 0.0}, "the mean of past costs already loses nothing"),
         ({"unknown": True, "local_tuned": NAN}, "ask without quick"),
