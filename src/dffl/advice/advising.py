@@ -50,9 +50,9 @@ class Advice:
     recommendation says). ``recommendation`` is the verdict on joining the others. Its reference is `local-tuned`, the best that
     a client does alone: *federate* if the shared model, as it is, beats it; else *personalise* if `crossfit` does, which trains
     the shared model further at the client; *stay local* if nothing that is trained with the others will; and *cannot tell* in
-    between. The two agree: who stays local deploys a model of its own (or the mean of past costs), who federates or personalises
-    one that the others helped to train. Where no model beats the mean of past costs, nobody is told to join. ``reason`` says why, and ``shared_model`` what
-    the shared model as it is would lose.
+    between. The two agree: who stays local deploys a model of its own (or the mean of past costs), who federates or
+    personalises one that the others helped to train. Where no model beats the mean of past costs, nobody is told to join.
+    ``reason`` says why, and ``shared_model`` what the shared model as it is would lose.
 
     ``gain`` is the share of the reference's regret that the shared model is expected to save, with ``gain_low`` and
     ``gain_high`` the ends of the ``confidence`` interval and ``probability`` the probability that it is positive;
@@ -62,9 +62,9 @@ class Advice:
     prices, both, neither, unclear, none (it does not lose more) or not examined; ``constraint_share`` is the part that goes
     with the constraint. ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are signals about the client's
     prices and constraint. ``shared_rows`` counts the client's rows that other clients hold too (or whose costs they hold, as in
-    one price zone): they teach little that is new. ``nothing`` is true where there is nothing to gain. What is not known is not a number: if ``quick``,
-    the reference is a closed-form model in ``local``; with fits that were handed in, only `crossfit` and `local-tuned` are
-    compared, and no cause is examined.
+    one price zone): they teach little that is new. ``nothing`` is true where there is nothing to gain. What is not known is not
+    a number: if ``quick``, the reference is a closed-form model in ``local``; with fits that were handed in, only `crossfit`
+    and `local-tuned` are compared, and no cause is examined.
     """
 
     table: pd.DataFrame

@@ -251,9 +251,9 @@ def shrink(ratio: np.ndarray, covariance: np.ndarray, counts: np.ndarray) -> tup
     """Each client's ratio moved towards the fleet's line over log n, and its variance (normal-normal, in the Bayesian way).
 
     ``covariance`` (m, m) is that of the ratios' errors: clients that hold the same rows err together, and their mean is then no
-    surer than one of them. How much clients differ around the line is not known, and few clients say little about it: the answer
-    is the mean over all spreads up to WIDEST, each weighed by how likely it makes the ratios. A small fleet, or one of a single
-    size, has a level instead of a line; fewer than three clients are left as they are.
+    surer than one of them. How much clients differ around the line is not known, and few clients say little about it: the
+    answer is the mean over all spreads up to WIDEST, each weighed by how likely it makes the ratios. A small fleet, or one of a
+    single size, has a level instead of a line; fewer than three clients are left as they are.
     """
     m = len(ratio)
     if m < 3:
