@@ -82,6 +82,39 @@ def test_quick_trains_nothing_and_agrees_on_the_odd_one(fleet):
     json.dumps(found.as_json(), allow_nan=False)
 
 
+def shown(advice: dffl.Advice) -> str:
+    console = Console(width=160, file=io.StringIO(), record=True)
+    AdviceShown(advice, "a fleet").show(console)
+    return console.export_text()
+
+
+def copies(count: int = 4, n: int = 60) -> dffl.Federation:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(n, 6))
+    c = 3 + np.abs(1 + x @ rng.normal(size=(6, 8))) + rng.uniform(0, 6, size=(n, 8))
+    return dffl.Federation([dffl.Client(f"site-{place}", x, c, dffl.TopK(8, 3)) for place in range(count)])
+
+
+def test_copies_of_one_table_are_not_told_to_federate():
+    with pytest.warns(UserWarning, match="4 of 4 clients share rows"):
+        found = dffl.advise(copies(), quick=True, progress=False)
+    assert found.table["shared_rows"].tolist() == [60] * 4
+    assert set(found.table["recommendation"]) == {"cannot tell"}
+    assert (found.table["gain_low"] < 0).all()
+    assert "others hold 60 of your 60 rows too, so that their rows teach little that is new" in found["site-0"]["reason"]
+    answer = found.as_json()
+    assert answer["sharing"].startswith("4 of 4 clients share rows: 'site-0' has 60 of its 60 rows in common with")
+    assert answer["clients"][0]["shared_rows"] == 60
+    assert "4 of 4 clients share rows: 'site-0' has 60 of its 60 rows in common" in " ".join(shown(found).split())
+
+
+def test_rows_that_nobody_shares_are_not_mentioned(advice):
+    assert advice.sharing == ""
+    assert not advice.table["shared_rows"].any()
+    assert "others hold" not in "".join(advice.table["reason"])
+    assert "clients share rows" not in shown(advice)
+
+
 @pytest.mark.slow
 def test_any_mix_of_families_and_senses_is_advised():
     families = ("knapsack", "ball", "polytope")
@@ -151,11 +184,9 @@ def test_what_the_shared_model_would_do():
 
 def test_no_gain_is_shown_as_minus_nothing(advice):
     table = advice.table.assign(crossfit_gain=-0.001, crossfit_low=-0.004, crossfit_high=0.004, nothing=False)
-    console = Console(width=160, file=io.StringIO(), record=True)
-    AdviceShown(replace(advice, table=table), "a fleet").show(console)
-    shown = console.export_text()
-    assert "+0% (+0% to +0%)" in shown
-    assert "-0%" not in shown
+    text = shown(replace(advice, table=table))
+    assert "+0% (+0% to +0%)" in text
+    assert "-0%" not in text
 
 
 def test_models_are_those_of_the_methods(fleet, advice):

@@ -44,7 +44,7 @@ def holding(held: pd.DataFrame) -> Table:
         for name, (_, low, high) in INTERVALS.items():
             mean = part.groupby("job")[name].mean()
             numbers[f"{name}: holds"] = _percent(part[name])
-            numbers[f"{name}: error"] = 100 * float(mean.sem()) if len(mean) > 1 else math.nan
+            numbers[f"{name}: error"] = 100 * float(mean.std() / math.sqrt(len(mean)))  # one federation has none
             numbers[f"{name}: for most"] = _percent(mean > 0.5)
             numbers[f"{name}: width"] = 100 * (part[high] - part[low]).median()
         cells += plain_cells((label,), numbers)
