@@ -61,14 +61,8 @@ def verdicts(held: pd.DataFrame) -> Table:
     """What each recommendation expected, and what came of it, by kind of federation."""
     cells = []
     for (kind, name), part in held.groupby(["kind", "recommendation"]):
-        numbers = {
-            "clients": len(part), "shared: expected": 100 * part["gain"].median(),
-            "shared: true": 100 * part["change"].median(), "shared: gained": _percent(part["change"] > 0),
-            "crossfit: expected": 100 * part["crossfit_gain"].median(),
-            "crossfit: true": 100 * part["crossfit_change"].median(), "crossfit: gained": _percent(part["crossfit_change"] > 0),
-            "mean cost deployed": _percent(part["deploy"] == "mean-cost"),
-        }  # fmt: skip
-        cells += plain_cells((str(kind), str(name)), numbers)
+        deployed = {"mean cost deployed": _percent(part["deploy"] == "mean-cost")}
+        cells += plain_cells((str(kind), str(name)), _gains(part) | deployed)
     note = "Median gains in % of the regret of local-tuned. Gained: the share of clients whose regret is below local-tuned's."
     return Table("verdicts", "What was recommended, and what happened", ("kind", "recommendation"), cells, note)
 
@@ -168,13 +162,7 @@ def recommendations(judged: pd.DataFrame) -> Table:
     """What happened to the clients with each recommendation."""
     cells = []
     for name, part in judged.groupby("recommendation"):
-        numbers = {
-            "clients": len(part), "shared: expected": 100 * part["gain"].median(),
-            "shared: true": 100 * part["change"].median(), "shared: gained": _percent(part["change"] > 0),
-            "crossfit: expected": 100 * part["crossfit_gain"].median(),
-            "crossfit: true": 100 * part["crossfit_change"].median(), "crossfit: gained": _percent(part["crossfit_change"] > 0),
-        }  # fmt: skip
-        cells += plain_cells((str(name),), numbers)
+        cells += plain_cells((str(name),), _gains(part))
     note = (
         "Median gains over clients, in % of the regret of local-tuned, of the shared model as it is and of crossfit. Gained: "
         "the share of clients whose regret is below that of local-tuned."
@@ -244,6 +232,16 @@ def _parts(judged: pd.DataFrame) -> Iterator[tuple[tuple[str, str], pd.DataFrame
     sizes = pd.cut(judged["n"], [0, 50, 100, 200, math.inf], labels=["up to 50", "51 to 100", "101 to 200", "over 200"])
     for value, part in judged.groupby(sizes, observed=True):
         yield ("samples", str(value)), part
+
+
+def _gains(part: pd.DataFrame) -> dict[str, float]:
+    """What was expected, and what came of it."""
+    return {
+        "clients": len(part), "shared: expected": 100 * part["gain"].median(),
+        "shared: true": 100 * part["change"].median(), "shared: gained": _percent(part["change"] > 0),
+        "crossfit: expected": 100 * part["crossfit_gain"].median(),
+        "crossfit: true": 100 * part["crossfit_change"].median(), "crossfit: gained": _percent(part["crossfit_change"] > 0),
+    }  # fmt: skip
 
 
 def _percent(holds: pd.Series) -> float:
