@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 import dffl
+from dffl.advice import advising, gains
 from dffl.advice.advising import JOINT, REGRETS, recommend, settle
 from dffl.advice.display import AdviceShown
 from dffl.advice.words import reason, shared_model
@@ -95,9 +96,12 @@ def copies(count: int = 4, n: int = 60) -> dffl.Federation:
     return dffl.Federation([dffl.Client(f"site-{place}", x, c, dffl.TopK(8, 3)) for place in range(count)])
 
 
-def test_copies_of_one_table_are_not_told_to_federate():
+def test_copies_of_one_table_are_not_told_to_federate(monkeypatch):
+    given = []
+    monkeypatch.setattr(advising, "estimate", lambda *args, **how: given.append(how["keys"]) or gains.estimate(*args, **how))
     with pytest.warns(UserWarning, match="4 of 4 clients share rows"):
         found = dffl.advise(copies(), quick=True, progress=False)
+    assert [own.tolist() for own in given[0]] == [copies()[0].row_keys.tolist()] * 4  # equal rows are known to be equal
     assert found.table["shared_rows"].tolist() == [60] * 4
     assert set(found.table["recommendation"]) == {"cannot tell"}
     assert (found.table["gain_low"] < 0).all()
