@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 import dffl
+from dffl.advice import advising, gains
 from dffl.advice.advising import JOINT, REGRETS, recommend, settle
 from dffl.advice.display import AdviceShown
 from dffl.advice.words import reason, shared_model
@@ -82,6 +83,42 @@ def test_quick_trains_nothing_and_agrees_on_the_odd_one(fleet):
     json.dumps(found.as_json(), allow_nan=False)
 
 
+def shown(advice: dffl.Advice) -> str:
+    console = Console(width=160, file=io.StringIO(), record=True)
+    AdviceShown(advice, "a fleet").show(console)
+    return console.export_text()
+
+
+def copies(count: int = 4, n: int = 60) -> dffl.Federation:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(n, 6))
+    c = 3 + np.abs(1 + x @ rng.normal(size=(6, 8))) + rng.uniform(0, 6, size=(n, 8))
+    return dffl.Federation([dffl.Client(f"site-{place}", x, c, dffl.TopK(8, 3)) for place in range(count)])
+
+
+def test_copies_of_one_table_are_not_told_to_federate(monkeypatch):
+    given = []
+    monkeypatch.setattr(advising, "estimate", lambda *args, **how: given.append(how["keys"]) or gains.estimate(*args, **how))
+    with pytest.warns(UserWarning, match="4 of 4 clients share rows"):
+        found = dffl.advise(copies(), quick=True, progress=False)
+    assert [own.tolist() for own in given[0]] == [copies()[0].row_keys.tolist()] * 4  # equal rows are known to be equal
+    assert found.table["shared_rows"].tolist() == [60] * 4
+    assert set(found.table["recommendation"]) == {"cannot tell"}
+    assert (found.table["gain_low"] < 0).all()
+    assert "others hold 60 of your 60 rows too, so that their rows teach little that is new" in found["site-0"]["reason"]
+    answer = found.as_json()
+    assert answer["sharing"].startswith("4 of 4 clients share rows: 'site-0' has 60 of its 60 rows in common with")
+    assert answer["clients"][0]["shared_rows"] == 60
+    assert "4 of 4 clients share rows: 'site-0' has 60 of its 60 rows in common" in " ".join(shown(found).split())
+
+
+def test_rows_that_nobody_shares_are_not_mentioned(advice):
+    assert advice.sharing == ""
+    assert not advice.table["shared_rows"].any()
+    assert "others hold" not in "".join(advice.table["reason"])
+    assert "clients share rows" not in shown(advice)
+
+
 @pytest.mark.slow
 def test_any_mix_of_families_and_senses_is_advised():
     families = ("knapsack", "ball", "polytope")
@@ -127,7 +164,8 @@ def test_what_is_recommended(shared, personal, nothing, recommended):
         ("federate", {"local": 0.5, "fedavg": 0.8, "crossfit": 0.9}, ("federate", "fedavg")),
         ("federate", {"local-tuned": 1.0, "fedavg": 0.8, "crossfit": 0.7}, ("federate", "crossfit")),
         ("personalise", {"local-tuned": 1.0, "fedavg": 0.6, "crossfit": 0.7}, ("personalise", "crossfit")),
-        ("personalise", {"local-tuned": 1.0, "crossfit": 0.7, "mean-cost": 0.5}, ("personalise", "mean-cost")),
+        ("personalise", {"local-tuned": 1.0, "crossfit": 0.7, "mean-cost": 0.5}, ("cannot tell", "mean-cost")),
+        ("federate", {"local-tuned": 1.0, "fedavg": 0.7, "mean-cost": 0.5}, ("cannot tell", "mean-cost")),
         ("cannot tell", {"local-tuned": 1.0, "crossfit": 0.9, "fedavg": 0.8}, ("cannot tell", "fedavg")),
     ],
 )
@@ -138,9 +176,7 @@ def test_the_verdict_and_what_is_deployed_agree(verdict, expected, settled):
 def test_nobody_is_told_two_things(advice):
     joint = advice.table["deploy"].isin(JOINT)
     assert not joint[advice.table["recommendation"] == "stay local"].any()
-    assert (joint | (advice.table["deploy"] == "mean-cost"))[
-        advice.table["recommendation"].isin(["federate", "personalise"])
-    ].all()
+    assert joint[advice.table["recommendation"].isin(["federate", "personalise"])].all()
 
 
 def test_what_the_shared_model_would_do():
@@ -152,11 +188,9 @@ def test_what_the_shared_model_would_do():
 
 def test_no_gain_is_shown_as_minus_nothing(advice):
     table = advice.table.assign(crossfit_gain=-0.001, crossfit_low=-0.004, crossfit_high=0.004, nothing=False)
-    console = Console(width=160, file=io.StringIO(), record=True)
-    AdviceShown(replace(advice, table=table), "a fleet").show(console)
-    shown = console.export_text()
-    assert "+0% (+0% to +0%)" in shown
-    assert "-0%" not in shown
+    text = shown(replace(advice, table=table))
+    assert "+0% (+0% to +0%)" in text
+    assert "-0%" not in text
 
 
 def test_models_are_those_of_the_methods(fleet, advice):
@@ -223,7 +257,7 @@ ROW = {
     "pooled_cost_regret": 0.0, "decision_distance": 0.0, "probability": 0.9, "crossfit_gain": 0.4, "crossfit": 0.05,
     "crossfit_low": -0.1, "crossfit_high": 0.3,
     "federated": 0.05, "finetuned": 0.05, "deploy": "fedavg", "gain_low": -0.2, "gain_high": 0.3, "mean_cost": 0.5,
-    "unknown": False, "tuning": False, "cause": "none", "constraint_share": NAN,
+    "unknown": False, "tuning": False, "cause": "none", "constraint_share": NAN, "shared_rows": 0,
 }  # fmt: skip
 STAY = {"recommendation": "stay local", "deploy": "local-tuned", "federated": 0.2, "crossfit": 0.11}
 SEEN = {"cause": "not examined"}
@@ -281,7 +315,16 @@ PRICES, CONSTRAINT = "your prices move differently from the others'", "your cons
             {"recommendation": "personalise", "probability": 0.1, "federated": 0.2, "cause": "prices", "constraint_share": 0.0},
             "the shared model as it is does not beat your own: your prices make the difference: 100% of what",
         ),
-        ({"deploy": "mean-cost"}, "no model beats the mean of past costs yet"),
+        (STAY | {"deploy": "mean-cost"}, "did no better than your own; but no model beats the mean of past costs yet"),
+        (
+            {"recommendation": "cannot tell", "deploy": "mean-cost"},
+            "your features say too little about your costs, or models are not trained enough, to tell what joining would gain; "
+            "no model beats the mean of past costs yet",
+        ),
+        (
+            {"recommendation": "cannot tell", "shared_rows": 50},
+            "allows both; 50 samples are too few to tell; others hold 50 of your 50 rows too, so that their rows teach little",
+        ),
         ({"nothing": True, "local_tuned": 0.0}, "your own model already loses nothing"),
         ({"nothing": True, "mean_cost": 0.0}, "the mean of past costs already loses nothing"),
         ({"unknown": True, "local_tuned": NAN}, "ask without quick"),

@@ -24,7 +24,7 @@ from dffl.fitting import Fit, require_federation
 from dffl.jsonable import jsonable
 from dffl.training import Settings
 from dffl.training.keywords import SettingsKeywords
-from dffl.training.sharing import settled
+from dffl.training.sharing import Sharing, settled, sharing_of
 
 LIKELY, UNLIKELY = 0.8, 0.2
 """A gain is counted on from the first probability on, and ruled out up to the second: odds of 4 to 1."""
@@ -50,9 +50,9 @@ class Advice:
     recommendation says). ``recommendation`` is the verdict on joining the others. Its reference is `local-tuned`, the best that
     a client does alone: *federate* if the shared model, as it is, beats it; else *personalise* if `crossfit` does, which trains
     the shared model further at the client; *stay local* if nothing that is trained with the others will; and *cannot tell* in
-    between. The two agree: who stays local deploys a model of its own, who federates or personalises one that the others helped
-    to train (or either of them the mean of past costs, where no model beats it). ``reason`` says why, and ``shared_model`` what
-    the shared model as it is would lose.
+    between. The two agree: who stays local deploys a model of its own (or the mean of past costs), who federates or
+    personalises one that the others helped to train. Where no model beats the mean of past costs, nobody is told to join.
+    ``reason`` says why, and ``shared_model`` what the shared model as it is would lose.
 
     ``gain`` is the share of the reference's regret that the shared model is expected to save, with ``gain_low`` and
     ``gain_high`` the ends of the ``confidence`` interval and ``probability`` the probability that it is positive;
@@ -61,9 +61,10 @@ class Advice:
     ``crossfit`` are held-out relative regrets. ``cause`` is what makes the shared model lose more than the own one: constraint,
     prices, both, neither, unclear, none (it does not lose more) or not examined; ``constraint_share`` is the part that goes
     with the constraint. ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are signals about the client's
-    prices and constraint. ``nothing`` is true where there is nothing to gain. What is not known is not a number: if ``quick``,
-    the reference is a closed-form model in ``local``; with fits that were handed in, only `crossfit` and `local-tuned` are
-    compared, and no cause is examined.
+    prices and constraint. ``shared_rows`` counts the client's rows that other clients hold too (or whose costs they hold, as in
+    one price zone): they teach little that is new. ``nothing`` is true where there is nothing to gain. What is not known is not
+    a number: if ``quick``, the reference is a closed-form model in ``local``; with fits that were handed in, only `crossfit`
+    and `local-tuned` are compared, and no cause is examined.
     """
 
     table: pd.DataFrame
@@ -73,6 +74,8 @@ class Advice:
     quick: bool
     fits: dict[str, Fit] = field(default_factory=dict)
     """The fits of `crossfit` and `local-tuned` behind the advice, ready to use; none if ``quick``."""
+    sharing: str = ""
+    """Which clients share rows, in a sentence; empty where none do."""
 
     def __getitem__(self, client: str) -> dict[str, Any]:
         """One client's row."""
@@ -97,7 +100,7 @@ class Advice:
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         how = {"confidence": self.confidence, "folds": self.folds, "blocks": self.blocks, "quick": self.quick}
-        return {**how, "clients": jsonable(self.rows())}
+        return {**how, "sharing": self.sharing, "clients": jsonable(self.rows())}
 
 
 class Found(NamedTuple):
@@ -148,7 +151,8 @@ def advise(
     rule = settled(federation, Settings.of(split=settings.get("split"), period=settings.get("period")))
     blocks = blocks or rule.validation_blocks
     plan = Plan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
-    how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds}
+    alike = sharing_of(federation)
+    how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds, "keys": alike.keys(federation.clients)}
     used: Mapping[str, Fit] = {}
     if quick:
         evidence = regressed(federation, plan.settings, folds)
@@ -162,8 +166,8 @@ def advise(
         shared, personal = estimate(evidence, FEDERATED, **how), estimate(evidence, CROSSFIT, **how)
     why = causes(federation, evidence, "local" if quick else "local_tuned", blocks, plan.settings.seed)
     found = Found(evidence, shared, personal, why)
-    table = _table(found, signals(federation, plan.settings, blocks), confidence, folds, blocks)
-    return Advice(table, confidence, folds, blocks, quick, dict(used))
+    table = _table(found, signals(federation, plan.settings, blocks), alike, confidence, folds, blocks)
+    return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)))
 
 
 def recommend(shared: float, personal: float, nothing: bool) -> str:
@@ -176,7 +180,7 @@ def recommend(shared: float, personal: float, nothing: bool) -> str:
     return "personalise" if personal >= LIKELY else "cannot tell"
 
 
-def _table(found: Found, why: Signals, confidence: float, folds: int, blocks: bool) -> pd.DataFrame:
+def _table(found: Found, why: Signals, alike: Sharing, confidence: float, folds: int, blocks: bool) -> pd.DataFrame:
     context = {
         "median": float(np.median([one.n for one in found.evidence])),
         "distance": float(np.median(why.decision_distance)),
@@ -186,11 +190,12 @@ def _table(found: Found, why: Signals, confidence: float, folds: int, blocks: bo
         _gain_columns(gains, prefix, confidence, len(found.evidence))
         for gains, prefix in ((found.shared, ""), (found.personal, "crossfit_"))
     )
-    rows = []
+    common, rows = alike.counts, []
     for place, one in enumerate(found.evidence):
         row: dict[str, Any] = {"client": one.name, "n": one.n, "deploy": "", "recommendation": ""}
         row |= {name: values[place] for name, values in (shared | personal).items()}
         row |= {name: float(getattr(one, name).mean()) for name in REGRETS}
+        row["shared_rows"] = common.get(one.name, 0)
         row["nothing"] = bool(found.main.nothing[place])
         row |= {
             "cause": found.causes[place].cause,
@@ -201,7 +206,8 @@ def _table(found: Found, why: Signals, confidence: float, folds: int, blocks: bo
         }
         verdict = recommend(row["probability"], row["crossfit_probability"], row["nothing"])
         row["recommendation"], row["deploy"] = settle(verdict, _expected(row, verdict, found, place, folds, blocks))
-        more = {"unknown": bool(found.main.unknown[place]), "tuning": verdict != row["recommendation"]}
+        tuning = verdict == "stay local" != row["recommendation"]
+        more = {"unknown": bool(found.main.unknown[place]), "tuning": tuning}
         rows.append(row | {"reason": reason(row | more, **context), "shared_model": shared_model(row)})
     return pd.DataFrame(rows)
 
@@ -216,13 +222,14 @@ def _gain_columns(gains: Gains | None, prefix: str, confidence: float, clients: 
 def settle(verdict: str, expected: dict[str, float]) -> tuple[str, str]:
     """The verdict on joining and the method to deploy, made to agree. ``expected`` are the regrets that methods will have.
 
-    Nobody is told to stay local while a method that needs the others is expected to lose less: that is undecided.
+    Nobody is told to stay local while a method that needs the others is expected to lose less: that is undecided. Nor is
+    anybody told to join for a model that loses more than the mean of past costs.
     """
     best = min(expected, key=lambda name: expected[name])
-    if verdict == "stay local" and best in JOINT:
-        return "cannot tell", best
     allowed = {"federate": JOINT, "personalise": PERSONAL}.get(verdict)
-    if allowed is None or best == "mean-cost":
+    if (verdict == "stay local" and best in JOINT) or (allowed is not None and best == "mean-cost"):
+        return "cannot tell", best
+    if allowed is None:
         return verdict, best
     return verdict, min((name for name in expected if name in allowed), key=lambda name: expected[name])
 

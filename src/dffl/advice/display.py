@@ -62,6 +62,11 @@ def loses_more(row: dict[str, Any]) -> bool:
 def warnings(advice: Advice) -> list[str]:
     """What to know before acting on the advice."""
     lines = []
+    if advice.sharing:
+        lines.append(
+            f"{advice.sharing[0].upper()}{advice.sharing[1:]}. Shared rows teach little that is new and are no independent "
+            "evidence, so expected gains are small and intervals are wide."
+        )
     if advice.quick:
         lines.append("A quick answer is rough: nothing was trained, and its intervals may hold less often than they claim.")
     table = advice.table[~advice.table["nothing"]]

@@ -7,8 +7,9 @@ compared: a ratio of log .8 is a gain of 20 %. Four steps:
 2. what will decide is better than the models of a fold, which have seen a part of the data only: it is trained on all the data
    (`local`, `fedavg`), or is the mean of the models of all folds (`local-tuned`, `crossfit`). The fleet's learning curves,
    which the models of half the data show, say how much;
-3. shrinkage (empirical Bayes): the ratio moves towards that of clients of the same size, and more so if its error is large;
-4. the interval also covers the chance in the one training that the client will get.
+3. shrinkage: the ratio moves towards that of clients of the same size, and more so if its error is large. Clients that hold the
+   same rows err together, so that several of them are no surer than one;
+4. the interval also covers the chance in the one training that the client will get, and that step 2 differs between fleets.
 
 The constants were fitted to synthetic federations, and are judged on others (`dffl.cases.advice.study`).
 """
@@ -32,15 +33,20 @@ MEAN_OWN, MEAN_CROSSFIT = 0.9, 0.6
 """What the mean of the models of five folds brings over one of them (log regret), in the same unit. These two
 rest on three federations only."""
 CHANCE_SMALL, CHANCE_ANY = 3.0, 0.02
-"""The variance between trainings: (CHANCE_SMALL / n + CHANCE_ANY) times how steeply regret still falls with data."""
+"""The variance between trainings: (CHANCE_SMALL / n + CHANCE_ANY) times how steeply regret still falls with data, or, where
+that is more, times how much more a model loses than the mean of past costs (in logs)."""
 STEEP = 0.05
 """The least steepness of the fleet's learning curve."""
+DOUBT = 0.5
+"""The standard deviation of step 2, as a share of it: how much better what decides is differs from fleet to fleet."""
 QUICK_SHIFT, QUICK_CHANCE = -0.15, 0.16
 """Where closed-form models replace networks: how much better federating is with networks, and the variance of that."""
 QUICK_EXACT = 0.02
 """A closed-form model that loses less than this share of what the mean cost loses is no evidence about networks."""
 LARGEST_RATIO = 3.0
 """The largest log ratio: beyond a factor of 20 it only matters that it is large."""
+WIDEST = 2.0
+"""The largest standard deviation between clients, of log ratios, that is thought possible."""
 DRAWS = 400
 
 
@@ -56,6 +62,12 @@ TYPICAL = Curve(0.4, 0.2)
 models there are fits, whose choice of epochs has seen the samples that judge it."""
 
 
+FLAT = Curve(0.1, 0.1)
+"""A mean of models is better than one of them even where more data bring nothing, as on pure noise: as with these curves."""
+UNSURE = Curve(0.2, 0.1)
+"""The doubt about step 2 is that of these learning curves at least: a curve that seems flat to a few clients may not be."""
+
+
 class Side(NamedTuple):
     """A model of a comparison, by its name in `Evidence`."""
 
@@ -69,7 +81,10 @@ class Side(NamedTuple):
 
     def fall(self, curve: Curve, folds: int = 5, blocks: bool = False) -> float:
         """By how much what decides is better than the model of a fold, in logs."""
-        share = self.share * _beyond(folds, blocks) / _beyond(5) if self.more_data else self.share
+        if self.more_data:
+            share = self.share * _beyond(folds, blocks) / _beyond(5)
+        else:
+            share, curve = self.share, Curve(*np.maximum(curve, FLAT))
         return share * (curve.shared if self.shared else curve.own)
 
 
@@ -127,8 +142,12 @@ def estimate(
     seed: int = 0,
     quick: bool = False,
     folds: int = 5,
+    keys: Sequence[np.ndarray] | None = None,
 ) -> Gains:
-    """The gains of all clients; each estimate also uses the others' evidence."""
+    """The gains of all clients; each estimate also uses the others' evidence.
+
+    ``keys`` say which rows of which clients are equal, where some are: equal rows are no independent evidence.
+    """
     top, bottom, naive = (_means(evidence, name) for name in (tested.name, reference.name, "mean_cost"))
     counts = np.array([one.n for one in evidence], float)
     # A regression may fit exactly where a network does not.
@@ -138,18 +157,25 @@ def estimate(
     m = len(evidence)
     ratio, spread, raw, error = np.zeros(m), np.full(m, 1e-6), np.zeros(m), np.zeros(m)
     spread[unknown] = LARGEST_RATIO
-    curve = learning_curve([one for one, keep in zip(evidence, some, strict=True) if keep])
+    known = None if keys is None else [own for own, keep in zip(keys, some, strict=True) if keep]
+    told = [one for one, keep in zip(evidence, some, strict=True) if keep]
+    curve = learning_curve(told)
     if some.any():
         raw[some] = log_ratio(top[some], bottom[some])
-        pairs = [(getattr(one, tested.name), getattr(one, reference.name)) for one in evidence]
-        error[some] = [_bootstrap(*pair, blocks, seed) for pair, keep in zip(pairs, some, strict=True) if keep]
+        pairs = [(getattr(one, tested.name), getattr(one, reference.name)) for one in told]
+        error[some] = [_bootstrap(*pair, blocks, seed) for pair in pairs]
+        covariance = _covariance(error[some], pairs, known, seed)
         whole = raw[some] + reference.fall(curve, folds, blocks) - tested.fall(curve, folds, blocks)
-        ratio[some], variance = shrink(whole, error[some] ** 2, counts[some])
-        chance = max(curve.own, STEEP) * (CHANCE_SMALL / counts[some] + CHANCE_ANY)
+        ratio[some], variance = shrink(whole, covariance, counts[some])
+        # What a model loses more than the mean of past costs is noise that it has learned, and another training learns other.
+        noise = log_ratio(np.maximum(top, bottom)[some], naive[some])
+        chance = np.maximum(noise, max(curve.own, STEEP)) * (CHANCE_SMALL / counts[some] + CHANCE_ANY)
         if quick:
             ratio[some] += QUICK_SHIFT
             chance = chance + QUICK_CHANCE
-        spread[some] = np.sqrt(variance + chance)
+        largest = Curve(*np.maximum(curve, UNSURE))
+        doubt = [DOUBT * side.fall(largest, folds, blocks) for side in (reference, tested)]
+        spread[some] = np.sqrt(variance + chance + doubt[0] ** 2 + doubt[1] ** 2)
     return Gains(ratio, spread, raw, error, nothing, unknown, curve)
 
 
@@ -193,26 +219,78 @@ def _bootstrap(tested: np.ndarray, reference: np.ndarray, blocks: bool, seed: in
     return float(np.std(log_ratio(tested[index].mean(axis=1), reference[index].mean(axis=1))))
 
 
-def shrink(ratio: np.ndarray, variance: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each client's ratio moved towards the fleet's line over log n, and its variance (empirical Bayes, normal-normal).
+def _covariance(
+    error: np.ndarray, pairs: Sequence[tuple[np.ndarray, np.ndarray]], keys: Sequence[np.ndarray] | None, seed: int
+) -> np.ndarray:
+    """The covariance of the clients' ratios. Clients that share rows err together, and equal rows of a client count once."""
+    if keys is None:
+        return np.diag(error**2)
+    drawn = _drawn_together(pairs, keys, seed)
+    alone = drawn.std(axis=1)
+    scale = np.maximum(error, alone) / (alone + 1e-12)  # in blocks, weeks vary more than days
+    return np.asarray(np.cov(drawn, ddof=0) * np.outer(scale, scale))
 
-    The spread of clients around the line is the variance of their ratios that their standard errors do not explain. A small
-    fleet, or one of a single size, has a level instead of a line; fewer than three clients are left as they are.
+
+def _drawn_together(pairs: Sequence[tuple[np.ndarray, np.ndarray]], keys: Sequence[np.ndarray], seed: int) -> np.ndarray:
+    """The clients' log ratios (m, DRAWS) on different rows drawn again, each row for all clients that hold it."""
+    ends = np.cumsum([len(own) for own, _ in pairs])
+    names, place = np.unique(np.concatenate(keys), return_inverse=True)
+    starts = np.concatenate([[0], ends[:-1]])
+    rng, ratios = np.random.default_rng([seed, len(names)]), np.empty((DRAWS, len(pairs)))
+    top, bottom = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    for draw in range(DRAWS):
+        weight = rng.poisson(1.0, len(names)).astype(float)[place] + 1e-9  # a client of few rows may have none in a draw
+        total = np.add.reduceat(weight, starts)
+        ratios[draw] = log_ratio(
+            np.add.reduceat(weight * top, starts) / total, np.add.reduceat(weight * bottom, starts) / total
+        )
+    return ratios.T
+
+
+def shrink(ratio: np.ndarray, covariance: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each client's ratio moved towards the fleet's line over log n, and its variance (normal-normal, in the Bayesian way).
+
+    ``covariance`` (m, m) is that of the ratios' errors: clients that hold the same rows err together, and their mean is then no
+    surer than one of them. How much clients differ around the line is not known, and few clients say little about it: the
+    answer is the mean over all spreads up to WIDEST, each weighed by how likely it makes the ratios. A small fleet, or one of a
+    single size, has a level instead of a line; fewer than three clients are left as they are.
     """
     m = len(ratio)
     if m < 3:
-        return ratio, variance
+        return ratio, np.diag(covariance)
     line = m >= 6 and np.ptp(np.log(counts)) > 0.1
     design = np.column_stack([np.ones(m), np.log(counts)]) if line else np.ones((m, 1))
-    between = 0.1
-    for _ in range(100):
-        weight = 1 / (variance + between)
-        precision = np.linalg.inv((design.T * weight) @ design)
-        middle = design @ (precision @ (design.T @ (weight * ratio)))
-        excess = (weight * ((ratio - middle) ** 2 * m / (m - design.shape[1]) - variance)).sum() / weight.sum()
-        before, between = between, max(float(excess), 1e-3)
-        if abs(between - before) < 1e-9:
-            break
-    trust = between / (between + variance)
-    drift = np.einsum("ij,jk,ik->i", design, precision, design)
-    return middle + trust * (ratio - middle), trust * variance + (1 - trust) ** 2 * drift
+    spreads = np.concatenate([[0.0], np.geomspace(0.01, WIDEST, 24)])
+    each = [shrink_at(spread**2, ratio, covariance, design) for spread in spreads]
+    gaps = np.diff(spreads)
+    around = (np.append(gaps, 0) + np.append(0, gaps)) / 2  # each stands for the spreads around it (trapezoids)
+    fits = np.array([one.fit for one in each]) + np.log(around)
+    weights = np.exp(fits - fits.max())
+    weights /= weights.sum()
+    middles, variances = (np.array([getattr(one, name) for one in each]) for name in ("middle", "variance"))
+    middle = weights @ middles
+    return middle, weights @ (variances + (middles - middle) ** 2)
+
+
+class Shrunk(NamedTuple):
+    """What `shrink` would say if the variance of clients around the line were known."""
+
+    middle: np.ndarray
+    variance: np.ndarray
+    fit: float
+    """The log of how likely that variance makes the ratios, up to a constant (restricted likelihood)."""
+
+
+def shrink_at(between: float, ratio: np.ndarray, covariance: np.ndarray, design: np.ndarray) -> Shrunk:
+    """The ratios moved towards the fleet's line, for a given variance of clients around it."""
+    whole = covariance + (between + 1e-9) * np.eye(len(ratio))  # errors of equal rows are equal: no full rank
+    inverse = np.linalg.inv(whole)
+    precision = design.T @ inverse @ design
+    known = np.linalg.inv(precision)
+    level = design @ (known @ (design.T @ (inverse @ ratio)))
+    rest = ratio - level
+    trust = between * inverse
+    drift = (np.eye(len(ratio)) - trust) @ design
+    fit = -(np.linalg.slogdet(whole)[1] + np.linalg.slogdet(precision)[1] + rest @ inverse @ rest) / 2
+    variance = np.einsum("ij,ji->i", trust, covariance) + np.einsum("ij,jk,ik->i", drift, known, drift)
+    return Shrunk(level + trust @ rest, variance, float(fit))

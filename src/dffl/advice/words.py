@@ -25,6 +25,8 @@ NOTABLE = 0.05
 FAR, FARTHER = 0.1, 1.5
 """A constraint is unlike the others' if its decisions are farther from theirs than this, and this many times the median."""
 UNSEEN = "and what that costs, a quick answer cannot tell: closed-form models know no constraint"
+COMMON = 0.1
+"""The share of a client's rows that others hold too, from which on the reason says so."""
 PRICED = 0.25
 """Prices explain what a shared model loses more than the own one if they cost at least this share of it."""
 
@@ -48,7 +50,7 @@ def reason(row: dict[str, Any], median: float, steep: float, distance: float) ->
         words = _stay(row, median, unlike)
     else:
         words = _personalise(row, unlike) if row["recommendation"] == "personalise" else _unclear(row, median, unlike)
-    return words + _deployment(row)
+    return words + _common(row) + _deployment(row)
 
 
 def shared_model(row: dict[str, Any]) -> str:
@@ -144,7 +146,18 @@ def _personalise(row: dict[str, Any], unlike: bool) -> str:
     return f"{alone}; but {saved}"
 
 
+def _common(row: dict[str, Any]) -> str:
+    """That others hold the client's rows, if they do."""
+    if row["shared_rows"] < COMMON * row["n"] or not row["shared_rows"]:
+        return ""
+    return f"; others hold {row['shared_rows']} of your {row['n']} rows too, so that their rows teach little that is new"
+
+
 def _unclear(row: dict[str, Any], median: float, unlike: bool) -> str:
+    if row["deploy"] == "mean-cost":
+        return (
+            "your features say too little about your costs, or models are not trained enough, to tell what joining would gain"
+        )
     if row["tuning"]:
         beaten = ["neither the shared model as it is nor crossfit is likely to beat your own", *_cause(row, unlike)]
         return "; ".join([*beaten, f"but {row['deploy']} may: nothing tells how sure that is"])
@@ -159,7 +172,8 @@ def _unclear(row: dict[str, Any], median: float, unlike: bool) -> str:
 def _deployment(row: dict[str, Any]) -> str:
     """Why another method is deployed than the one that the verdict is about."""
     if row["deploy"] == "mean-cost":
-        return "; but no model beats the mean of past costs yet"
+        joiner = "" if row["recommendation"] == "cannot tell" else "but "
+        return f"; {joiner}no model beats the mean of past costs yet"
     tuned = {"finetune": row["finetuned"], "crossfit": row["crossfit"]}
     if row["recommendation"] != "federate" or row["deploy"] not in tuned or not row["federated"] > 0:
         return ""

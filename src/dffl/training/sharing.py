@@ -54,6 +54,17 @@ class Sharing(NamedTuple):
         """How samples have to be held out, so that no model is judged on what it has seen elsewhere."""
         return COST if self.by_costs else ROW if self.rows else DRAW
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows each client shares, or of how many the costs; clients that share none are not named."""
+        return {one.client: one.rows for one in (self.costs if self.by_costs else self.rows)}
+
+    def keys(self, clients: Sequence[Client]) -> list[np.ndarray] | None:
+        """What tells rows apart that are not shared: a key of every row of every client; None where no client shares any."""
+        if not self.counts:
+            return None
+        return [client.cost_keys if self.by_costs else client.row_keys for client in clients]
+
     def words(self, clients: int) -> str:
         """Who shares what, in one sentence; nothing where nobody does."""
         found = self.costs if self.by_costs else self.rows

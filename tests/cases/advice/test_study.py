@@ -9,11 +9,23 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from dffl.cases.advice import alike
 from dffl.cases.advice import study as advice
 from dffl.cases.advice.federations import CLIENTS, SIZES, configurations, federation
-from dffl.cases.advice.tables import all_tables, at_stake, clients, directions, estimates, followed, right, wrong
+from dffl.cases.advice.tables import (
+    all_tables,
+    at_stake,
+    clients,
+    directions,
+    estimates,
+    followed,
+    right,
+    shared_tables,
+    wrong,
+)
 from dffl.cases.energy.data import digest
 from dffl.cli import app
+from dffl.training.sharing import sharing
 from tests.cases.energy.markets import panel_file
 
 KIND = {"problem": "purchase", "prices": "two odd ones", "eta_constr": 1.0, "sizes": "mixed", "noise": 0.5, "degree": 2}
@@ -148,6 +160,84 @@ def test_show_of_a_finished_folder_and_bad_input(tmp_path: Path, monkeypatch):
     refused = CliRunner().invoke(app, ["advice-study", "--out", str(out), "--show", "--workers", "2"])
     assert refused.exit_code == 3
     assert "--show runs nothing" in refused.output
+
+
+@pytest.mark.parametrize(("kind", "rules"), [("copies", {"row"}), ("noise", {"draw"}), ("zone", {"row", "cost"})])
+def test_federations_share_what_their_kind_says(kind, rules):
+    made = [alike.federation(kind, seed, "train") for seed in range(12)]
+    assert {sharing(one.clients).rule for one in made} == rules
+    assert {one.counts[0] for one in made} == set(alike.ROWS)
+    assert {type(one[0].set).__name__ for one in made} == {"TopK", "FractionalKnapsack"}
+    for seed in range(3):
+        train, test = made[seed], alike.federation(kind, seed, "test")
+        assert test.counts == [alike.TEST_ROWS] * alike.CLIENTS
+        assert not np.isin(test[0].cost_keys, train[0].cost_keys).any()
+        assert all(repr(mine.set) == repr(theirs.set) for mine, theirs in zip(train, test, strict=True))
+
+
+def test_noise_has_nothing_to_learn_and_a_zone_has():
+    told = {}
+    for kind in alike.KINDS:
+        x, c = (np.concatenate([getattr(alike.federation(kind, seed, "test")[0], name) for seed in (0,)]) for name in "xc")
+        wide = np.column_stack([np.ones(len(x)), x, x**2])
+        rest = c - wide @ np.linalg.lstsq(wide, c, rcond=None)[0]
+        told[kind] = 1 - rest.var() / (c - c.mean(axis=0)).var()
+    assert told["noise"] < 0.01
+    assert min(told["copies"], told["zone"]) > 0.2
+
+
+def shared_row(kind: str = "copies", **other: object) -> dict[str, object]:
+    """A client whose intervals both hold: the shared model saves 10 %, crossfit 20 %."""
+    return {
+        "job": "j", "kind": kind, "client": "a", "nothing": False, "recommendation": "cannot tell", "deploy": "crossfit",
+        "gain": 0.1, "gain_low": 0.0, "gain_high": 0.3, "crossfit_gain": 0.1, "crossfit_low": 0.0, "crossfit_high": 0.3,
+        "test_local-tuned": 1.0, "test_fedavg": 0.9, "test_crossfit": 0.8,
+    } | other  # fmt: skip
+
+
+def test_intervals_are_counted_over_clients_and_over_federations():
+    lost = {"test_fedavg": 1.1}
+    made = [shared_row(), shared_row(**lost), shared_row(job="k"), shared_row(job="k"), shared_row(nothing=True, **lost)]
+    made += [shared_row("zone", job="z", **lost, deploy="mean-cost")]
+    holding, verdicts = shared_tables(pd.DataFrame(made))
+    cells = {(*cell.row, cell.column): cell.ours.mean for cell in holding.cells}
+    assert cells["all", "clients"] == 5  # who has nothing to gain is left out
+    assert cells["copies", "federations"] == 2
+    assert cells["copies", "shared: holds"] == 75
+    assert cells["copies", "shared: for most"] == 50
+    assert cells["copies", "shared: error"] == pytest.approx(25)  # of 50 % and 100 %
+    assert cells["copies", "shared: width"] == pytest.approx(30)
+    assert cells["zone", "shared: holds"] == 0
+    assert cells["zone", "crossfit: holds"] == 100
+    said = {(*cell.row, cell.column): cell.ours.mean for cell in verdicts.cells}
+    assert said["zone", "cannot tell", "mean cost deployed"] == 100
+    assert said["copies", "cannot tell", "crossfit: true"] == pytest.approx(20)
+
+
+def test_the_study_of_shared_rows_from_the_command_line(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(advice, "judge_alike", _canned_alike)
+    out = tmp_path / "out"
+    asked = ["advice-study", "--shared", "--out", str(out), "--workers", "1", "--quiet", "--only", "seed=0"]
+    answer = CliRunner().invoke(app, asked)
+    assert answer.exit_code == 0, answer.output
+    assert "3 of 3 configurations" in answer.output
+    shown = CliRunner().invoke(app, ["advice-study", "--shared", "--out", str(out), "--show", "--json"])
+    assert json.loads(shown.stdout)["configurations"] == 180
+    refused = CliRunner().invoke(app, ["advice-study", "--shared", "--zones", str(tmp_path)])
+    assert refused.exit_code == 3
+    assert "--shared and --zones cannot be combined" in refused.output
+
+
+def _canned_alike(**job: object) -> pd.DataFrame:
+    return pd.DataFrame([shared_row()]).drop(columns=["job", "kind"])
+
+
+@pytest.mark.slow
+def test_a_federation_of_copies_is_advised_and_judged():
+    table = advice.judge_alike(kind="copies", seed=1000, settings=SHORT)
+    assert (table["shared_rows"] == table["n"]).all()
+    assert not (table["recommendation"] == "federate").any()
+    assert np.isfinite(table[["gain_low", "crossfit_high", "test_fedavg", "test_crossfit", "test_local-tuned"]]).all(axis=None)
 
 
 def _canned(**job: object) -> pd.DataFrame:

@@ -11,10 +11,15 @@ from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, sh
 
 
 def advice_study(
-    out: Annotated[Path | None, typer.Option(help="Where rows and tables go. Default: dffl-advice-tuned (-zones).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where rows and tables go. Default: dffl-advice-tuned (-zones), dffl-advice-shared.")
+    ] = None,
     zones: Annotated[
         Path | None, typer.Option(help="Judge on the electricity zones in this folder instead of synthetic federations.")
     ] = None,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Judge on copies of one table, pure noise and sites of one price zone instead.")
+    ] = False,
     only: Only = None,
     workers: Workers = None,
     ray: Ray = "",
@@ -29,15 +34,20 @@ def advice_study(
     Example: dffl advice-study --only sizes=equal --only noise=0
 
     Example: dffl advice-study --zones FOLDER
+
+    Example: dffl advice-study --shared --out results/advice-shared
     """
     with answering():
         from dffl.cases.advice import study
-        from dffl.cases.advice.tables import all_tables
+        from dffl.cases.advice.tables import all_tables, shared_tables
         from dffl.studies.render import write_tables
         from dffl.studies.result import RunOptions, StudyResult, finished_rows
 
+        if shared and zones is not None:
+            raise ValueError("--shared and --zones cannot be combined; leave one of them out")
         options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet))
-        found = finished_rows(study.study() if zones is None else study.zones(zones), options)
-        tables = all_tables(found.rows)
+        whole = study.shared_rows() if shared else study.study() if zones is None else study.zones(zones)
+        found = finished_rows(whole, options)
+        tables = shared_tables(found.rows) if shared else all_tables(found.rows)
         write_tables(tables, found.folder / "tables")
         answer(StudyResult(found, tables, shown=()), json_)

@@ -6,6 +6,7 @@ rules that need no advice: always the same method, the paper's condition, and th
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dffl.cases.advice import alike
 from dffl.cases.advice.federations import configurations
 from dffl.cases.energy import data as energy
 from dffl.federation import Federation
@@ -24,6 +26,13 @@ SEARCH_STEPS = 100
 """Of the ascent behind the paper's condition: it is true for almost every client with any number of steps."""
 LEFT_OUT = ("NE_INTERNAL_HUB",)
 """A neighbouring market's hub: no zone."""
+WHY = ["reason", "shared_model", "pooled_cost_regret", "cost_p_value", "decision_distance"]
+"""Columns of the advice that rows do not keep."""
+SMALL: dict[str, Any] = {
+    "rounds": 8, "local_epochs": 5, "learning_rate": 0.01, "hidden": 16, "finetune.epochs": [0, 5, 15, 40],
+    "crossfit.epochs": [0, 5, 15, 40], "local-tuned.epochs": [5, 15, 40, 100],
+}  # fmt: skip
+"""Settings of the small federations: few steps, and larger ones."""
 FIRST_HALF, SECOND_HALF = ("2021-01-01", "2021-06-30"), ("2021-07-01", "2021-12-31")
 
 
@@ -39,6 +48,32 @@ def zones(folder: Path, seeds: Sequence[int] = (0, 1, 2, 3, 4)) -> Study:
     """
     protocol, places = {"data": energy.digest(folder), "settings": {}}, {"folder": str(folder.resolve())}
     return Study("advice-tuned-zones", judge_zones, grid(seed=list(seeds)), protocol, places=places)
+
+
+def shared_rows(seeds: Sequence[int] = range(60)) -> Study:
+    """Copies of one table, pure noise, and sites of one price zone: 60 federations of 4 clients of each kind.
+
+    The spread of the advice was developed on seeds from 1000 on.
+    """
+    return Study("advice-shared", judge_alike, alike.configurations(seeds), {"settings": SMALL})
+
+
+def judge_alike(*, kind: str, seed: int, settings: dict[str, Any]) -> pd.DataFrame:
+    """The rows of a federation in which others' rows teach little: the advice, and what happened."""
+    from dffl.advice import advise
+    from dffl.comparing import fit_all, tabulate
+
+    train, test = (alike.federation(kind, seed, split) for split in ("train", "test"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that rows are shared is what the study is about
+        advice = advise(train, progress=False, seed=seed, **settings)
+        plain = {name: value for name, value in settings.items() if "." not in name}
+        fits = fit_all(train, ("mean-cost", "fedavg"), progress=False, seed=seed, **plain)
+    judged = tabulate(fits | advice.fits, test)
+    truth = judged.pivot_table(index="client", columns="method", values="relative_regret").add_prefix("test_")
+    table = advice.table.drop(columns=WHY).set_index("client").join(truth).assign(**alike.recipe(kind, seed)._asdict())
+    numbers = table.select_dtypes("float64").columns
+    return table.reset_index().astype(dict.fromkeys(numbers, "float32"))
 
 
 def weight(job: Parameters) -> float:
@@ -68,13 +103,12 @@ def judge(train: Federation, test: Federation, blocks: bool, **settings: Any) ->
     from dffl.advice import advise
     from dffl.comparing import fit_all, tabulate
 
-    why = ["reason", "shared_model", "pooled_cost_regret", "cost_p_value", "decision_distance"]
     advice = advise(train, blocks=blocks, progress=False, **settings)
     quick = advise(train, blocks=blocks, quick=True, progress=False, **settings).table.set_index("client")
     mine = {name: value for name, value in settings.items() if name.partition(".")[0] in (*METHODS, name)}
     judged = tabulate(fit_all(train, METHODS, progress=False, **mine) | advice.fits, test)
     truth = judged.pivot_table(index="client", columns="method", values="relative_regret").add_prefix("test_")
-    table = advice.table.drop(columns=why).set_index("client").join(truth)
+    table = advice.table.drop(columns=WHY).set_index("client").join(truth)
     for method, fit in advice.fits.items():  # the choice of epochs has seen the samples that judge it here
         table[f"seen_{method}"] = [fit.out_of_fold(one.name)["regret"].mean() / one.z_star_size.mean() for one in train]
     table["saturated"] = [bool(getattr(client.set, "saturated", False)) for client in test]

@@ -16,6 +16,11 @@ LARGE_CHANGE = 0.1
 """A gain or loss that matters: more than this share of the regret of the client's `local-tuned`."""
 AXES = ("problem", "prices", "sizes", "noise", "degree")
 REFERENCE = "test_local-tuned"
+INTERVALS = {
+    "shared": ("change", "gain_low", "gain_high"),
+    "crossfit": ("crossfit_change", "crossfit_low", "crossfit_high"),
+}
+"""The true change that each interval is about, and the interval's ends."""
 
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:
@@ -24,15 +29,62 @@ def all_tables(rows: pd.DataFrame) -> list[Table]:
     return [directions(judged), rules(judged), recommendations(judged), estimates(judged)]
 
 
+def shared_tables(rows: pd.DataFrame) -> list[Table]:
+    """The tables of the federations in which others' rows teach little."""
+    kept = _changed(rows[~rows["nothing"] & (rows[REFERENCE] > 1e-9)])
+    held = kept.assign(**{name: _held(kept, name) for name in INTERVALS})
+    return [holding(held), verdicts(held)]
+
+
+def holding(held: pd.DataFrame) -> Table:
+    """How often intervals hold the truth, by kind of federation: over clients, and over federations."""
+    cells = []
+    for label, part in [("all", held), *((str(kind), part) for kind, part in held.groupby("kind"))]:
+        numbers: dict[str, float] = {"federations": part["job"].nunique(), "clients": len(part)}
+        for name, (_, low, high) in INTERVALS.items():
+            mean = part.groupby("job")[name].mean()
+            numbers[f"{name}: holds"] = _percent(part[name])
+            numbers[f"{name}: error"] = 100 * float(mean.std() / math.sqrt(len(mean)))  # one federation has none
+            numbers[f"{name}: for most"] = _percent(mean > 0.5)
+            numbers[f"{name}: width"] = 100 * (part[high] - part[low]).median()
+        cells += plain_cells((label,), numbers)
+    note = (
+        "In %, except the two counts. Holds: the share of clients whose true gain is in the interval (claimed: 90 %). Error: "
+        "its standard error over federations, as clients of one federation are alike. For most: the share of federations in "
+        "which it holds for more than half of the clients. Width: the median of the upper minus the lower end. Gains of the "
+        "shared model (fedavg) and of crossfit over local-tuned, on 3,000 test rows of each client."
+    )
+    return Table("holding", "Do intervals hold where others' rows teach little?", ("kind",), cells, note)
+
+
+def verdicts(held: pd.DataFrame) -> Table:
+    """What each recommendation expected, and what came of it, by kind of federation."""
+    cells = []
+    for (kind, name), part in held.groupby(["kind", "recommendation"]):
+        deployed = {"mean cost deployed": _percent(part["deploy"] == "mean-cost")}
+        cells += plain_cells((str(kind), str(name)), _gains(part) | deployed)
+    note = "Median gains in % of the regret of local-tuned. Gained: the share of clients whose regret is below local-tuned's."
+    return Table("verdicts", "What was recommended, and what happened", ("kind", "recommendation"), cells, note)
+
+
 def clients(rows: pd.DataFrame) -> pd.DataFrame:
     """The clients that can gain or lose something, with the true changes: the share of the reference's regret that is saved.
 
     ``change`` is what the shared model saved, ``crossfit_change`` what `crossfit` did. Saturated clients and those whose own
     model loses nothing are left out.
     """
-    kept = rows[~rows["saturated"] & (rows[REFERENCE] > 1e-9)]
+    return _changed(rows[~rows["saturated"] & (rows[REFERENCE] > 1e-9)])
+
+
+def _changed(kept: pd.DataFrame) -> pd.DataFrame:
     saved = {"change": "test_fedavg", "crossfit_change": "test_crossfit"}
     return kept.assign(**{name: 1 - kept[test] / kept[REFERENCE] for name, test in saved.items()})
+
+
+def _held(part: pd.DataFrame, name: str) -> pd.Series:
+    """Whose interval holds the true change."""
+    change, low, high = INTERVALS[name]
+    return part[change].between(part[low], part[high])
 
 
 def at_stake(part: pd.DataFrame, column: str) -> pd.Series:
@@ -67,8 +119,7 @@ def directions(judged: pd.DataFrame) -> Table:
     cells = []
     for label, part in _parts(judged):
         large, shaken = (part[at_stake(part, column).abs() > LARGE_CHANGE] for column in ("recommendation", "quick"))
-        shared = part["change"].between(part["gain_low"], part["gain_high"])
-        personal = part["crossfit_change"].between(part["crossfit_low"], part["crossfit_high"])
+        shared, personal = (_held(part, name) for name in INTERVALS)
         numbers = {
             "clients": len(part), "large change": len(large), "right": _percent(right(large, "recommendation")),
             "wrong": _percent(wrong(large, "recommendation")), "interval holds: shared": _percent(shared),
@@ -111,13 +162,7 @@ def recommendations(judged: pd.DataFrame) -> Table:
     """What happened to the clients with each recommendation."""
     cells = []
     for name, part in judged.groupby("recommendation"):
-        numbers = {
-            "clients": len(part), "shared: expected": 100 * part["gain"].median(),
-            "shared: true": 100 * part["change"].median(), "shared: gained": _percent(part["change"] > 0),
-            "crossfit: expected": 100 * part["crossfit_gain"].median(),
-            "crossfit: true": 100 * part["crossfit_change"].median(), "crossfit: gained": _percent(part["crossfit_change"] > 0),
-        }  # fmt: skip
-        cells += plain_cells((str(name),), numbers)
+        cells += plain_cells((str(name),), _gains(part))
     note = (
         "Median gains over clients, in % of the regret of local-tuned, of the shared model as it is and of crossfit. Gained: "
         "the share of clients whose regret is below that of local-tuned."
@@ -187,6 +232,16 @@ def _parts(judged: pd.DataFrame) -> Iterator[tuple[tuple[str, str], pd.DataFrame
     sizes = pd.cut(judged["n"], [0, 50, 100, 200, math.inf], labels=["up to 50", "51 to 100", "101 to 200", "over 200"])
     for value, part in judged.groupby(sizes, observed=True):
         yield ("samples", str(value)), part
+
+
+def _gains(part: pd.DataFrame) -> dict[str, float]:
+    """What was expected, and what came of it."""
+    return {
+        "clients": len(part), "shared: expected": 100 * part["gain"].median(),
+        "shared: true": 100 * part["change"].median(), "shared: gained": _percent(part["change"] > 0),
+        "crossfit: expected": 100 * part["crossfit_gain"].median(),
+        "crossfit: true": 100 * part["crossfit_change"].median(), "crossfit: gained": _percent(part["crossfit_change"] > 0),
+    }  # fmt: skip
 
 
 def _percent(holds: pd.Series) -> float:

@@ -26,6 +26,7 @@ from dffl.randomness import NoiseSource
 from dffl.sets import FeasibleSet, stack
 from dffl.sets._errors import host_errors
 from dffl.sets.base import structure
+from dffl.shapes import round_up
 from dffl.tiles import places_by
 from dffl.training.batches import Batches
 from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor, answered
@@ -66,7 +67,7 @@ class VectorEngine:
         with self.precision():
             recipe, self.initial = starting_recipe(settings, federation.features, federation.dim)
             self.template = recipe.form.template
-            table = jnp.asarray(sample_table(federation, self.units, settings.dtype))
+            table = jnp.asarray(_roomy(sample_table(federation, self.units, settings.dtype)))
             judging = None if held is None else self._held(held)
         starts = np.cumsum(self.counts) - self.counts
         batches = [
@@ -164,8 +165,7 @@ class VectorEngine:
 
     def _held(self, held: Federation) -> JudgingSamples:
         counts, table = np.array(held.counts), sample_table(held, self.units, self.settings.dtype)
-        table = table if len(table) else np.zeros((1, table.shape[1]), table.dtype)  # idle places show some row
-        return JudgingSamples(jnp.asarray(table), np.cumsum(counts) - counts, counts)
+        return JudgingSamples(jnp.asarray(_roomy(table)), np.cumsum(counts) - counts, counts)
 
 
 class LoopEngine(VectorEngine):
@@ -173,6 +173,11 @@ class LoopEngine(VectorEngine):
 
     def _shape(self, place: int) -> Any:
         return place
+
+
+def _roomy(table: np.ndarray) -> np.ndarray:
+    """The table with idle rows behind it, one row at least: programs are compiled for a number of rows, and folds have many."""
+    return np.pad(table, ((0, round_up(max(len(table), 1)) - len(table)), (0, 0)))
 
 
 def _evenly(items: list[Any], number: int) -> Iterator[list[Any]]:
