@@ -1,6 +1,7 @@
 """Equal rows of several clients are never on both sides of a fold, and a site alone divides its rows as all together do."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dffl
@@ -135,6 +136,47 @@ def test_fit_switches_where_clients_share_rows_and_says_so() -> None:
 def test_test_rows_that_train_elsewhere_are_named() -> None:
     train, test = dffl.Federation([client("a", np.arange(60))]), dffl.Federation([client("a", np.arange(50, 120))])
     assert [tuple(one) for one in seen_in_training(test, train)] == [("a", 10, 70, ("a",))]
+    zone = dffl.Federation([dffl.Client("a", RNG.normal(size=(70, 3)), C[50:], dffl.TopK(4, 2))])  # by costs alone
+    assert [tuple(one) for one in seen_in_training(zone, train)] == [("a", 10, 70, ("a",))]
+
+
+def test_copies_in_another_currency_or_precision_are_shared_rows() -> None:
+    for x, c in ((X, 11.3 * C), (X.astype(np.float32).astype(float), C.astype(np.float32).astype(float)), (X, -C)):
+        other = dffl.Client("other", x[:80], c[:80], dffl.TopK(4, 2))
+        found = sharing([client("a", np.arange(80)), other])
+        assert found.rule in ("row", "cost")
+        assert (found.costs if found.by_costs else found.rows)[0].rows >= 70
+
+
+def test_a_site_with_a_few_tariffs_does_not_hide_what_others_share() -> None:
+    tariffs = dffl.Client("t", RNG.normal(size=(80, 3)), RNG.choice([1.0, 2.0], size=(80, 4)), dffl.TopK(4, 2))
+    zone = [dffl.Client(name, RNG.normal(size=(80, 3)), C[:80], dffl.TopK(4, 2)) for name in "ab"]
+    assert sharing([*zone, tariffs]).rule == "cost"
+
+
+def test_keys_of_any_type_match() -> None:
+    days = np.arange("2024-01-01", "2024-01-11", dtype="M8[D]")
+    alike = [days, days.astype(str), days.astype("M8[ns]"), [day.item() for day in days], list(pd.DatetimeIndex(days)),
+             pd.DatetimeIndex(days).tz_localize("UTC").tz_convert("Europe/Berlin")]  # fmt: skip
+    assert all(np.array_equal(keys_of(one), keys_of(days)) for one in alike)
+    numbers = [[1, 2, 3], [1.0, 2.0, 3.0], ["1", "2", "3"], np.array([1, 2, 3], np.int32)]
+    assert all(np.array_equal(keys_of(one), keys_of([1, 2, 3])) for one in numbers)
+    with pytest.raises(ValueError, match=r"^keys must not be empty, found none in row 1$"):
+        keys_of(["a", None])
+    with pytest.raises(ValueError, match=r"^client 'b': keys must be given for all clients of a federation or for none$"):
+        dffl.Federation([client("a", np.arange(9), keys=np.arange(9)), client("b", np.arange(9))])
+
+
+def test_rows_that_one_client_repeats_are_held_out_together() -> None:
+    """Else its out-of-fold regret, an estimate of what it will lose, would be of samples that trained it."""
+    alone = dffl.Federation([client("a", np.repeat(np.arange(20), 4))])
+    with pytest.warns(UserWarning, match=r"^20 of the 80 rows of client 'a' are different ones; equal rows are held out"):
+        assert settled(alone, Settings()).split == "row"
+
+
+def test_one_sample_is_one_fold() -> None:
+    one = client("a", np.arange(1), times=[3.0])
+    assert [len(fold) for fold in Splitting(0, "row").folds(one, 1)] == [1]
 
 
 def test_settings_of_an_earlier_version_have_their_digest() -> None:

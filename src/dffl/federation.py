@@ -16,7 +16,7 @@ from dffl.forecasts import appended, named_columns, placed_last, table_in_order
 from dffl.sets import FeasibleSet
 from dffl.sets._calls import Limits
 from dffl.sets._errors import host_errors
-from dffl.splitting import Splitting, keys_of, row_digests
+from dffl.splitting import Splitting, about, chained, cost_digests, keys_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,12 +156,18 @@ class Client:
     @cached_property
     def row_keys(self) -> np.ndarray:
         """A number for each row, the same for equal rows of any client: from its key, or from its features and costs."""
-        return row_digests(self.x, self.c) if self.keys is None else self.keys
+        return self.content_keys if self.keys is None else self.keys
+
+    @cached_property
+    def content_keys(self) -> np.ndarray:
+        """A number for each row, the same for rows of equal features and costs, also in another currency or precision."""
+        features = self.x if self.forecast is None else self.x[:, : -self.c.shape[1]]
+        return chained(np.column_stack([about(features), self.cost_keys]))
 
     @cached_property
     def cost_keys(self) -> np.ndarray:
-        """A number for each row, the same for rows of equal costs of any client."""
-        return row_digests(self.c)
+        """A number for each row, the same for rows of equal costs of any client, also in another currency or precision."""
+        return cost_digests(self.c)
 
     def with_set(self, s: FeasibleSet) -> Client:
         """The same client with another set."""
@@ -184,7 +190,7 @@ class Client:
         return part
 
 
-DERIVED = ("expected", "row_keys", "cost_keys")
+DERIVED = ("expected", "row_keys", "content_keys", "cost_keys")
 """What a client has computed from its samples, and some of its samples must compute anew."""
 
 
@@ -206,6 +212,8 @@ class Federation(Sequence[Client]):
                 raise ValueError(f"client {client.name!r}: name must be unique, found it twice")
             self._by_name[client.name] = client
             who = f"client {client.name!r}"
+            if (client.keys is None) != (first.keys is None):
+                raise ValueError(f"{who}: keys must be given for all clients of a federation or for none")
             if (client.forecast is None) != (first.forecast is None):
                 one, other = ("no forecast", "one") if client.forecast is None else ("a forecast", "none")
                 fix = "all clients of a federation bring a forecast, or none"

@@ -207,7 +207,8 @@ class Fit:
             shared, self._unit_prior() if prior is None else prior, self.settings, folds=folds, epochs=epochs, judge=judge
         )
         # The units of a newcomer follow from its own samples and those of the shared model.
-        settings = replace(self.settings, seed=self.settings.seed if seed is None else seed, pooled_units=False)
+        # Its days may all be later than those of training: its stretches are of its own time.
+        settings = replace(self.settings, seed=self.settings.seed if seed is None else seed, pooled_units=False, period=None)
         with running(federation, [Plan(settings, [asked])], progress=progress) as [run]:
             alone = perform(run, asked)
         if client.n == 1:

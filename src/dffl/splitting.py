@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 
 from dffl.randomness import Purpose, checked_seed, stream
 
 DRAW, ROW, COST, TIME = RULES = ("draw", "row", "cost", "time")
 """Each client draws; by the row (its key, or its features and costs); by its costs alone; by stretches of time."""
+FEWEST_COSTS = 4
+"""Costs of fewer columns are compared as they are."""
 
 
 class Samples(Protocol):
@@ -53,7 +56,7 @@ class Splitting:
             return [np.sort(part) for part in np.array_split(order, count)]
         number = np.minimum((self._places(client, Purpose.FOLD) * count).astype(int), count - 1)
         folds = [np.flatnonzero(number == fold) for fold in range(count)]
-        if max(map(len, folds)) == client.n:
+        if count > 1 and max(map(len, folds)) == client.n:
             raise ValueError(f"client {client.name!r}: {self._crowded(client, f'one of {count} folds')}")
         return folds
 
@@ -97,7 +100,8 @@ class Splitting:
 
     def _crowded(self, client: Samples, where: str) -> str:
         if self.rule == TIME:
-            why = "its times lie in one stretch"
+            first, last = self.period or (0.0, 0.0)
+            why = f"the stretches divide the time from {first:g} to {last:g}, and its times lie in one of them"
         else:
             keys = client.cost_keys if self.rule == COST else client.row_keys
             why = f"{len(np.unique(keys))} of its {client.n} rows differ, and equal rows stay together"
@@ -122,22 +126,71 @@ def places_of(keys: np.ndarray, seed: int, purpose: Purpose) -> np.ndarray:
 
 
 def keys_of(values: Any, who: str = "") -> np.ndarray:
-    """Keys of rows that a user names by dates, numbers or texts; equal values have equal keys."""
+    """Keys of rows that a user names by dates, numbers or texts. Equal values have equal keys, in any type and time zone.
+
+    5, 5.0 and "5" are equal, and so are a date, its text (2024-01-31) and a moment of that day at midnight, UTC.
+    """
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{who}keys must have one value for each row, found {array.ndim} axes")
-    if array.dtype.kind in "iu" or array.dtype.kind in "mM":
-        return array.astype("M8[ns]").view(np.uint64) if array.dtype.kind == "M" else array.astype(np.int64).view(np.uint64)
+    if array.dtype == np.uint64:  # they are keys already
+        return array
+    if array.dtype.kind not in "iufM":
+        index = pd.Index(array)
+        if index.isna().any():
+            raise ValueError(f"{who}keys must not be empty, found none in row {int(np.argmax(index.isna()))}")
+        array = _plainest(index.astype(str).str.strip())
+    if array.dtype.kind == "M":
+        if np.isnat(array).any():
+            raise ValueError(f"{who}keys must not be empty, found none in row {int(np.argmax(np.isnat(array)))}")
+        return array.astype("M8[ns]").astype(np.int64).view(np.uint64)
     if array.dtype.kind == "f":
-        return row_digests(array[:, None].astype(np.float64))
-    texts = [hashlib.blake2b(str(value).encode(), digest_size=8).digest() for value in array.tolist()]
-    return np.frombuffer(b"".join(texts), "<u8").copy()
+        whole = np.isfinite(array) & (array == np.round(array)) & (np.abs(array) < 2**53)
+        if not whole.all():
+            return row_digests(array[:, None].astype(np.float64))
+    if array.dtype.kind in "iuf":
+        return array.astype(np.int64).view(np.uint64)
+    return text_digests(array)
+
+
+def _plainest(texts: pd.Index) -> np.ndarray:
+    """Texts as moments, or as numbers, if all of them are; else as they are."""
+    if texts.str.match(r"\d{4}-\d\d-\d\d").all():
+        try:
+            return pd.to_datetime(texts, utc=True, format="ISO8601").tz_localize(None).to_numpy()
+        except ValueError:
+            return texts.to_numpy()
+    numbers = pd.to_numeric(pd.Series(texts.to_numpy()), errors="coerce")
+    return texts.to_numpy() if numbers.isna().any() else numbers.to_numpy()
+
+
+def text_digests(texts: np.ndarray) -> np.ndarray:
+    """A digest of 64 bits of each text."""
+    unique, place = np.unique(texts.astype(str), return_inverse=True)
+    each = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in unique.tolist()]
+    return np.frombuffer(b"".join(each), "<u8")[place]
 
 
 def row_digests(*tables: np.ndarray) -> np.ndarray:
     """A digest of 64 bits of each row of some float tables (n, columns); rows of equal numbers have equal digests."""
     bits = [np.ascontiguousarray(table + 0.0).view(np.uint64) for table in tables]  # 0.0 and -0.0 are equal
     return chained(np.concatenate(bits, axis=1) if len(bits) > 1 else bits[0])
+
+
+def about(numbers: np.ndarray) -> np.ndarray:
+    """A word for each number, the same for nearly all pairs that agree to six digits, as a copy in single precision does."""
+    part, power = np.frexp(numbers)
+    with np.errstate(invalid="ignore"):
+        return (np.round(part * 2**17).astype(np.int64) + (power.astype(np.int64) << 24)).view(np.uint64)
+
+
+def cost_digests(costs: np.ndarray) -> np.ndarray:
+    """A digest of each row of costs (n, d), the same for nearly all copies in another currency, rounding or sign."""
+    if costs.shape[1] < FEWEST_COSTS:  # without their size, too little would be left of them
+        return row_digests(costs)
+    size = np.abs(costs).mean(axis=1, keepdims=True)
+    sign = np.where(costs.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
+    return row_digests(np.round(sign * costs / np.where(size > 0, size, 1.0), 4))
 
 
 def chained(words: np.ndarray) -> np.ndarray:

@@ -119,13 +119,13 @@ def test_a_plain_draw_of_each_client_is_a_choice(tmp_path: Path) -> None:
 
 
 def test_without_an_order_the_test_rows_follow_from_the_seed_and_the_row(tmp_path: Path) -> None:
-    first = changed(tmp_path, 'order = "date"', "seed = 4")
+    first = changed(tmp_path, 'order = "date"', "seed = 3")
     assert first.settings["split"] == "row"
-    assert first.settings["seed"] == 4
+    assert first.settings["seed"] == 3
     assert "validation_blocks" not in first.settings
     assert first.notes == []
-    assert first.test.counts == [2, 4, 3]
-    same(first.test, changed(tmp_path, 'order = "date"', "seed = 4").test)
+    assert first.test.counts == [3, 4, 2]
+    same(first.test, changed(tmp_path, 'order = "date"', "seed = 3").test)
     others = [changed(tmp_path, 'order = "date"', f"seed = {seed}").test["north"].c.tobytes() for seed in (6, 7)]
     assert any(other != first.test["north"].c.tobytes() for other in others)
     whole = np.concatenate([first.train["north"].c, first.test["north"].c])
@@ -482,3 +482,62 @@ def test_a_damaged_parquet_file_is_a_value_error_or_read(tmp_path: Path, noise: 
     place %= len(whole)
     (tmp_path / "north.parquet").write_bytes(whole[:place] + noise + (b"" if cut else whole[place + len(noise) :]))
     assert description_or_refusal(path)
+
+
+KEYED = "day,temp,price_1,price_2,price_3\n" + "".join(
+    f"2024-01-{day:02},{day % 7}.5,{day},{day * day % 17},3\n" for day in range(1, 29)
+)
+KEYS = """\
+[federation]
+features = "temp"
+costs = "price_*"
+key = "day"
+[[client]]
+name = "a"
+table = "a.csv"
+set = { type = "top-k", k = 1 }
+[[client]]
+name = "b"
+table = "b.csv"
+set = { type = "top-k", k = 1 }
+"""
+
+
+def keyed(folder: Path, other: str) -> Description:
+    for name, text in (("a.csv", KEYED), ("b.csv", other), ("federation.toml", KEYS)):
+        (folder / name).write_text(text)
+    return read(folder / "federation.toml")
+
+
+def test_keys_are_compared_by_what_they_mean(tmp_path: Path) -> None:
+    other = KEYED.replace("2024-01-", "2024/01/").replace(".5,", ".25,")  # other features, the days in another form
+    found = keyed(tmp_path, other)
+    np.testing.assert_array_equal(found.test["a"].keys, found.test["b"].keys)
+    assert len(found.test["a"].keys) > 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("2024-01-05,", "05.01.2024,", r"b\.csv, line 6, column 'day': must be a date"),
+        ("2024-01-05,", ",", r"b\.csv, line 6, column 'day': is empty; every row needs its key"),
+        ("2024-01-", "202401", r"column 'day', federation\.key: holds dates at 'a' \(.*and numbers at 'b' \("),
+    ],
+)
+def test_keys_that_cannot_be_compared_are_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        keyed(tmp_path, KEYED.replace(old, new))
+
+
+def test_features_with_and_without_an_offset_are_not_mixed(tmp_path: Path) -> None:
+    toml = KEYS.replace('"temp"', '["hour", "temp"]')
+    rows = [line.split(",", 1) for line in KEYED.strip().split("\n")]
+    text = {}
+    for zone in ("", "+02:00"):
+        lines = (f"{day},2024-01-01T05:00{zone},{rest}" for day, rest in rows[1:])
+        text[zone] = "\n".join([f"day,hour,{rows[0][1]}", *lines])
+    for name, content in (("a.csv", text[""]), ("b.csv", text["+02:00"]), ("federation.toml", toml)):
+        (tmp_path / name).write_text(content + "\n")
+    what = r"column 'hour': holds dates at 'a' .* and dates with an offset from UTC at 'b' .*; write all clocks"
+    with pytest.raises(ValueError, match=what):
+        read(tmp_path / "federation.toml")

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.data.cells import dates_of, texts_of
-from dffl.data.dividing import cell_keys, divided, require_moments, set_period
+from dffl.data.dividing import content_keys, divided, named_keys, require_moments, set_period
 from dffl.data.duckdb_source import DuckdbSource
 from dffl.data.encoding import Column, Encoding, agreed, require_kind, summary
 from dffl.data.matching import matching
@@ -19,7 +19,7 @@ from dffl.data.plan import ClientPlan, Plan
 from dffl.data.problems import Problems, named_at
 from dffl.data.rows import Rows, checked_rows, order_kind, unit_of
 from dffl.data.same_columns import SameColumns, shown
-from dffl.data.same_kinds import WORDS, SameKind
+from dffl.data.same_kinds import ALIKE, WORDS, SameKind, with_offset
 from dffl.data.sets_by_name import check_set, make_set
 from dffl.data.shared_rows import shared_notes
 from dffl.data.sources import Source, Table, load, open_source, require_columns, require_file
@@ -77,7 +77,8 @@ class Assembly:
         self.features = SameColumns("features", plan.features)
         self.forecast: list[str] = []
         """The columns of the forecast, in the order of the costs."""
-        self.order = SameKind(plan.order or "", "write it in the same way at all sites")
+        self.order = SameKind(plan.order or "", ALIKE)
+        self.keys = {name: SameKind(name, ALIKE) for name in plan.key}
 
     def sites(self) -> list[Site]:
         """The clients with their rows, divided into training and test."""
@@ -241,9 +242,11 @@ class Assembly:
                     raise ValueError(f"{table.at(0, plan.unit_column)}: {what}")
                 site.unit = unit
         features, costs = self.features.names, self.costs.names
-        rows, dropped = checked_rows(
-            table, features, costs, plan, self.problems, cell_keys(table, plan.key or [*features, *costs]), self.forecast
-        )
+        keys = content_keys(table, features, costs)
+        if plan.key:
+            with self.problems.catching():
+                keys = named_keys(table, self.keys, site.plan.name)
+        rows, dropped = checked_rows(table, features, costs, plan, self.problems, keys, self.forecast)
         if rows is not None and plan.order is not None:
             with self.problems.catching(f"{plan.path}: federation.order: column {plan.order!r}"):
                 self.order.require(site.plan.name, table, order_kind(table, plan.order))
@@ -308,16 +311,21 @@ class Assembly:
         """Refuse a column that is one thing at one site and another at another, also in tables that are for tests alone."""
         same = SameKind(name)
         for site, one in zip(trained, told, strict=True):
-            same.require(site.plan.name, _training(site), one["kind"])
+            same.require(site.plan.name, _training(site), self._kind(_training(site), name, one["kind"]))
         for site in trained:
             if site.test is not None and site.train is site.rows:
-                same.require(site.plan.name, site.test.table, summary(site.test.table.frame[name])["kind"])
+                table = site.test.table
+                same.require(site.plan.name, table, self._kind(table, name, summary(table.frame[name])["kind"]))
         known = [(site.plan.name, one["categories"]) for site, one in zip(trained, told, strict=True) if one["categories"]]
         for client, texts in known[1:]:
             if not set(texts) & set(known[0][1]):
                 what = f"{known[0][0]!r} ({known[0][1][0]!r:.60}) and {client!r} ({texts[0]!r:.60}) have no text in common"
                 self.notes.append(f"{self.plan.path}: column {name!r}: {what}; if they mean the same, write them alike")
                 break
+
+    def _kind(self, table: Table, name: str, kind: str | None) -> str | None:
+        """The kind of a column; clocks of the column under order are compared elsewhere."""
+        return kind if name == self.plan.order else with_offset(table, name, kind)
 
     def _require_lists(self, column: Column) -> None:
         """Refuse what a site cannot know of the others, unless the file lists it."""

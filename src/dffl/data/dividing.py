@@ -9,30 +9,59 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 
-from dffl.data.cells import numbers_of, texts_of
+from dffl.data.cells import dates_of, instants_of, missing_in, numbers_of, offsets_of, texts_of
+from dffl.data.encoding import require_kind
 from dffl.data.moments import moment_of, shown_moment
 from dffl.data.plan import Plan
-from dffl.data.problems import Problems
+from dffl.data.problems import Problems, named_at
 from dffl.data.rows import Rows
+from dffl.data.same_kinds import SameKind
 from dffl.data.sources import Table
+from dffl.data.tables import first_true
 from dffl.randomness import Purpose, stream
-from dffl.splitting import COST, DRAW, TIME, chained, held_out, keys_of, places_of, row_digests
+from dffl.splitting import COST, DRAW, TIME, about, chained, cost_digests, held_out, keys_of, places_of, text_digests
 
 
-def cell_keys(table: Table, columns: Sequence[str]) -> np.ndarray:
-    """A number for each row, the same for rows whose cells in these columns are equal: as numbers, else as texts."""
+def content_keys(table: Table, features: Sequence[str], costs: Sequence[str]) -> np.ndarray:
+    """A number for each row, the same for rows of equal features and costs, also in another currency or precision."""
     words = []
-    for name in columns:
+    for name in features:
         cells = table.frame[name]
-        numbers = numbers_of(cells)
-        other = np.flatnonzero(np.isnan(numbers))
-        bits = np.ascontiguousarray(numbers + 0.0).view(np.uint64).copy()
-        if len(other):
-            texts, place = np.unique(texts_of(cells)[other].astype(str), return_inverse=True)
-            bits[other] = keys_of(texts)[place]
-        words.append(bits)
+        numbers, moments = numbers_of(cells), instants_of(cells)
+        word = np.where(np.isnan(numbers), moments.astype(np.int64).view(np.uint64), about(numbers))
+        if (texts := np.isnan(numbers) & np.isnat(moments)).any():
+            word[texts] = text_digests(texts_of(cells)[texts])
+        words.append(word)
+    words.append(cost_digests(np.stack([np.nan_to_num(numbers_of(table.frame[name])) for name in costs], axis=1)))
     return chained(np.stack(words, axis=1))
+
+
+def named_keys(table: Table, same: Mapping[str, SameKind], client: str) -> np.ndarray:
+    """A number for each row, the same for rows whose cells in the columns of ``key`` are equal. Each has one kind of cells."""
+    words = []
+    for name, column in same.items():
+        cells = table.frame[name]
+        empty = missing_in(cells)
+        if (row := first_true(empty)) is not None:
+            raise ValueError(f"{table.at(row, name)}: is empty; every row needs its key")
+        kind = _key_kind(cells)
+        with named_at(f"column {name!r}, federation.key"):
+            column.require(client, table, kind)
+        if kind == "category":
+            words.append(text_digests(texts_of(cells)))
+            continue
+        require_kind(table, name, "number" if kind == "number" else "date", empty)
+        words.append(keys_of(numbers_of(cells) if kind == "number" else instants_of(cells)))
+    return chained(np.stack(words, axis=1))
+
+
+def _key_kind(cells: pd.Series) -> str:
+    """What most cells of a column are: number, date, offset (dates that are instants) or category."""
+    if 2 * (~np.isnat(dates_of(cells))).sum() > len(cells):
+        return "date" if np.isnan(offsets_of(cells)).any() else "offset"
+    return "number" if 2 * (~np.isnan(numbers_of(cells))).sum() > len(cells) else "category"
 
 
 def shared_cut(rows: Sequence[Rows], fraction: float) -> float:
@@ -56,7 +85,7 @@ def by_time(rows: Rows, name: str, cut: float) -> tuple[Rows, Rows]:
 
 def by_row(rows: Rows, name: str, fraction: float, seed: int, rule: str) -> tuple[Rows, Rows]:
     """Training and test rows, by what each row holds: about this fraction is the test."""
-    keys = row_digests(rows.costs) if rule == COST else rows.keys
+    keys = cost_digests(rows.costs) if rule == COST else rows.keys
     held = places_of(keys, seed, Purpose.TEST_ROWS) < fraction
     if held.all() or not held.any():
         side = "training" if held.all() else "the test"

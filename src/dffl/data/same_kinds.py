@@ -13,6 +13,7 @@ from dffl.data.tables import first_true
 
 WORDS = {"number": "numbers", "date": "dates", "category": "texts", "offset": "dates with an offset from UTC"}
 LISTED = "write it in the same way at all sites, or list all of its texts, the numbers too, under federation.categories"
+ALIKE = "write it in the same way at all sites"
 SERIALS = (10_000, 100_000)
 """How spreadsheets number the days of the years 1927 to 2173."""
 
@@ -52,8 +53,15 @@ class SameKind:
             serial = SERIALS[0] < float(numbers_of(pd.Series([texts["number"]]))[0]) < SERIALS[1]
             why = "; a spreadsheet numbers days so, unless the column has the format of a date" if serial else ""
             return f"write all dates as 2021-01-31{why}"
+        if set(texts) == {"date", "offset"}:
+            return "write all clocks with an offset from UTC, or none"
         form = odd_form(texts.get("category", ""))
         return f"{ODD[form]}, at all sites" if form else self.fix
+
+
+def with_offset(table: Table, column: str, kind: str | None) -> str | None:
+    """The kind of a column, where dates with an offset from UTC are another kind than clocks without one."""
+    return "offset" if kind == "date" and not np.isnan(offsets_of(table.frame[column])).all() else kind
 
 
 def _example(held: Held, column: str) -> int:

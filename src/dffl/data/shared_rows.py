@@ -18,9 +18,11 @@ def shared_notes(train: Federation, test: Federation, plan: Plan) -> list[str]:
     found = sharing_of(train)
     if said := found.words(len(train)):
         notes.append(f"{said}; {_meaning(plan, found.by_costs)}")
-    if plan.split != DRAW and (seen := seen_in_training(test, train)):
+    if seen := seen_in_training(test, train):
         most = max(seen, key=lambda one: one.rows / one.of)
-        what = f"{most.rows} of the {most.of} test rows of client {most.client!r} are training rows of {most.others[0]!r}"
+        what = (
+            f"{most.rows} of the {most.of} test rows of client {most.client!r} have costs of rows that train {most.others[0]!r}"
+        )
         notes.append(f"{what}, {TOO_GOOD}; leave them out of one of the tables")
     if plan.split == TIME and (late := _late(train, test)):
         notes.append(late)
@@ -34,7 +36,7 @@ def _meaning(plan: Plan, by_costs: bool) -> str:
         return f'each client draws its own test rows, {TOO_GOOD}; remove split = "draw"'
     if plan.split == ROW and by_costs and not plan.key:
         fix = 'write split = "cost", or key = "COLUMN" with a column that tells rows apart, such as the date'
-        return f"their features differ, {TOO_GOOD}; {fix}"
+        return f"other parts of them differ, {TOO_GOOD}; {fix}"
     what = "rows of equal costs" if plan.split == COST else "rows with equal keys" if plan.key else "equal rows"
     return f"{what} are held out together, and {MEANS}"
 

@@ -43,7 +43,13 @@ class Comparison:
         rows = self.table.astype({"harmed": object}).to_dict("records")
         plain = [{str(name): None if value is pd.NA else value for name, value in row.items()} for row in rows]
         page = None if self.report is None else str(self.report)
-        return {"method": self.method, "starts": self.starts, "clients": jsonable(plain), "report": page}
+        return {
+            "method": self.method,
+            "starts": self.starts,
+            "clients": jsonable(plain),
+            "notes": list(self.notes),
+            "report": page,
+        }
 
 
 def compare(

@@ -6,7 +6,7 @@ Only a process that holds all tables can see them. A deployed site sees its own 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -21,8 +21,10 @@ SHOWN = 3
 """Names in a message."""
 SAME_COSTS = 0.01
 """The share of a client's rows whose costs others have too, above which costs tell rows apart; fewer may be chance."""
-TELLING = 0.9
-"""The share of different cost rows at every client below which equal costs say little, as with a few tariffs."""
+FEWEST_DIFFERENT = 10
+"""Different rows that a client needs to be divided by row without being asked to."""
+TELLING = 0.5
+"""The share of different cost rows at a client below which equal costs say little, as with a few tariffs."""
 
 
 class Shared(NamedTuple):
@@ -80,11 +82,15 @@ MEANS = "rows that others hold too teach little that is new, so expect less of f
 
 def sharing(clients: Sequence[Client]) -> Sharing:
     """What the clients share."""
-    rows = shared_by([client.row_keys for client in clients], clients)
-    costs = [client.cost_keys for client in clients]
-    telling = all(len(np.unique(keys)) >= TELLING * len(keys) for keys in costs)
-    found = shared_by(costs, clients) if telling else []
+    rows = shared_by([client.content_keys for client in clients], clients)
+    telling = [client for client in clients if tells(client.cost_keys)]
+    found = shared_by([client.cost_keys for client in telling], telling) if telling else []
     return Sharing(rows, [one for one in found if one.rows >= SAME_COSTS * one.of])
+
+
+def tells(keys: np.ndarray) -> bool:
+    """Whether costs tell rows apart; a few tariffs, which many rows have, do not."""
+    return len(np.unique(keys)) >= TELLING * len(keys)
 
 
 def shared_by(keys: Sequence[np.ndarray], clients: Sequence[Client]) -> list[Shared]:
@@ -120,12 +126,32 @@ def settled(federation: Federation, settings: Settings) -> Settings:
         return replace(settings, period=whole_period(federation))
     if settings.split is not None:
         return settings
+    if all(client.keys is not None for client in federation):
+        return replace(settings, split=ROW)
     found = sharing_of(federation) if len(federation) > 1 else Sharing([], [])
+    if found.rule == DRAW and (twice := repeated(federation)):
+        warnings.warn(f"{twice}; equal rows are held out together (split='row')", stacklevel=3)
+        return replace(settings, split=ROW)
     if found.rule != DRAW:
         what = "rows of equal costs" if found.rule == COST else "equal rows"
         said = f"{found.words(len(federation))}; {what} are held out together (split={found.rule!r}), and {MEANS}"
         warnings.warn(said, stacklevel=3)
     return replace(settings, split=found.rule)
+
+
+def repeated(federation: Federation) -> str:
+    """The client that repeats most of its rows, in words; nothing where rows are hardly repeated, or nearly all are equal."""
+    most, said = SAME_COSTS, ""
+    for client in federation:
+        different = len(np.unique(client.content_keys))
+        if different < FEWEST_DIFFERENT:
+            return ""  # too few to divide by
+        if 1 - different / client.n > most:
+            most, said = (
+                1 - different / client.n,
+                f"{different} of the {client.n} rows of client {client.name!r} are different ones",
+            )
+    return said
 
 
 def whole_period(federation: Federation) -> tuple[float, float]:
@@ -139,15 +165,21 @@ def whole_period(federation: Federation) -> tuple[float, float]:
 
 
 def seen_in_training(test: Federation, train: Federation) -> list[Shared]:
-    """The test clients some of whose rows are training rows, of the same or of another client."""
-    holders = {client.name: np.unique(client.row_keys) for client in train}
-    whole = np.unique(np.concatenate(list(holders.values())))
+    """The test clients some of whose rows, or the costs of some of whose rows, train the same or another client."""
+    by_rows = _seen({client.name: client.content_keys for client in test}, {c.name: c.content_keys for c in train})
+    asked, known = ({c.name: c.cost_keys for c in part if tells(c.cost_keys)} for part in (test, train))
+    by_costs = [one for one in _seen(asked, known) if one.rows >= SAME_COSTS * one.of]
+    return max(by_rows, by_costs, key=lambda found: sum(one.rows for one in found))
+
+
+def _seen(asked: Mapping[str, np.ndarray], known: Mapping[str, np.ndarray]) -> list[Shared]:
+    whole = np.unique(np.concatenate([np.empty(0, np.uint64), *known.values()]))
     found = []
-    for client in test:
-        common = client.row_keys[np.isin(client.row_keys, whole)]
+    for name, keys in asked.items():
+        common = keys[np.isin(keys, whole)]
         if len(common):
-            others = tuple(name for name, keys in holders.items() if np.isin(common, keys).any())
-            found.append(Shared(client.name, len(common), client.n, others))
+            others = tuple(other for other, theirs in known.items() if np.isin(common, theirs).any())
+            found.append(Shared(name, len(common), len(keys), others))
     return found
 
 
@@ -156,7 +188,7 @@ def warn_of_seen(test: Federation, train: Federation) -> None:
     found = seen_in_training(test, train)
     if found:
         most = max(found, key=lambda one: one.rows / one.of)
-        what = f"{most.rows} of the {most.of} test rows of {most.client!r} are training rows of {_listed(most.others)}"
+        what = f"{most.rows} of the {most.of} test rows of {most.client!r} have costs of rows that train {_listed(most.others)}"
         more = f" (and so for {len(found) - 1} more clients)" if len(found) > 1 else ""
         warnings.warn(f"{what}{more}: regrets on them are too low, also in comparisons; leave these rows out", stacklevel=3)
 
