@@ -402,7 +402,8 @@ def test_every_named_value_among_the_settings_is_saved(loss: Any, tmp_path: Any)
     fit = dffl.fit(FEDERATION, "mean-cost", **SMALL | more)
     fit.save(tmp_path / "fit.dffl")
     again = dffl.load(tmp_path / "fit.dffl").settings
-    assert again == fit.settings == Settings(**SMALL | more)
+    settled = {"tau": Settings().clip(FEDERATION.dim), "split": "draw"}
+    assert again == fit.settings == Settings(**SMALL | more | settled)
     assert (again.loss, again.aggregate, again.optimiser) == (Loss.of(loss), aggregate, SGD(0.5))
     assert again != Settings(**SMALL | more | {"loss": SPOPlusMSE(0.3)})
 

@@ -387,8 +387,8 @@ BAD: dict[str, tuple[Change, list[str]]] = {
         ["south_test.csv, line 3, column 'temp_1': must be a finite number, found 'warm'"],
     ),
     "a cost whose square overflows": (
-        at("south.csv", 5, "price_2", "-1e308"),
-        ["south.csv, line 5, column 'price_2': must be at most 1e+100 in size, found '-1e308'"],
+        at("south.csv", 6, "price_3", "-1e308"),
+        ["south.csv, line 6, column 'price_3': must be at most 1e+100 in size, found '-1e308'"],
     ),
     "a text in a cost": (
         at("south.csv", 5, "price_2", "free"),

@@ -109,6 +109,14 @@ def test_costs_are_in_their_natural_order_or_in_that_of_a_list(tmp_path: Path) -
     assert read(write(tmp_path, contents)).costs == ("price_2", "price_1", "price_10")
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_few_rows_are_divided_too(tmp_path: Path, seed: int) -> None:
+    contents = files() | {"north.csv": rows(1, n=3)}
+    contents["federation.toml"] = contents["federation.toml"].replace('order = "date"', f"seed = {seed}")
+    found = read(write(tmp_path, contents))
+    assert min(found.train["north"].n, found.test["north"].n) >= 1
+
+
 def test_a_plain_draw_of_each_client_is_a_choice(tmp_path: Path) -> None:
     """As 0.2.0 divided: the last rows of each client, and stretches by position."""
     found = changed(tmp_path, 'order = "date"', 'order = "date"\nsplit = "draw"')

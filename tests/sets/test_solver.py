@@ -239,6 +239,7 @@ def test_row_7_of_a_batch_is_named_inside_a_training_program(engine: str, monkey
     assert len(sizes) == 6
 
 
+@pytest.mark.filterwarnings("ignore:.*clients share rows")
 def test_the_client_and_the_sample_are_named_also_where_clients_share_a_set() -> None:
     s = dffl.Solver(solvers.raises, D)
     fit = dffl.fit(federation(s, s), "fedavg", rounds=1)
@@ -366,6 +367,7 @@ def test_the_sample_is_named_whatever_was_asked_with_it() -> None:
         s.solve(c[50:].astype(np.float32))
 
 
+@pytest.mark.filterwarnings("ignore:.*clients share rows")
 def test_an_error_beside_a_knapsack_that_is_asked_on_the_host() -> None:
     rng, asked = np.random.default_rng(0), itertools.count()
 

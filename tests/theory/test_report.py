@@ -142,7 +142,9 @@ def test_the_discrepancy_found_is_attained_on_the_samples(federation):
     more = ascent.discrepancies(clients, settings, steps=4 * STEPS)
     assert (found.size > 0).all()
     assert more.size.sum() > 0.9 * found.size.sum()
-    largest = np.array([risk.loss_bound(one.diameter, one.norms(one.c).max(), settings.tau) for one in clients])
+    largest = np.array(
+        [risk.loss_bound(one.diameter, one.norms(one.c).max(), settings.clip(federation.dim)) for one in clients]
+    )
     assert (found.size <= discrepancy.by_largest_losses(largest, clients.shares)).all()
 
 
@@ -155,7 +157,7 @@ def test_complexity_falls_with_samples_but_never_exceeds_its_ceiling():
     settings = Settings(hidden=8)
     rng = np.random.default_rng(0)
     few, many = (ascent.rademacher_lower(rng.normal(size=(n, 3)), 4, settings, steps=200) for n in (8, 512))
-    assert many < few <= risk.rademacher_upper(settings.tau, 4) + 1e-6
+    assert many < few <= risk.rademacher_upper(settings.clip(4), 4) + 1e-6
 
 
 def test_the_distance_to_the_mixture_leaves_the_client_itself_out():

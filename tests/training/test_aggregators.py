@@ -28,6 +28,8 @@ from tests.federations import client
 from tests.training.numpy_update import Site, weighted_mean
 from tests.training.test_proof_methods import EPOCHS, FEDERATION, D, chosen, shared
 
+pytestmark = pytest.mark.filterwarnings("ignore:training predictions are clipped")  # a small tau, to test the clip too
+
 ZERO = np.zeros(4)
 
 

@@ -20,6 +20,8 @@ from dffl.training.privacy.server import protected
 from dffl.training.privacy.spending import most_uses
 from tests.federations import client
 
+pytestmark = pytest.mark.filterwarnings("ignore:training predictions are clipped")  # a small tau, to test the clip too
+
 FEDERATION = dffl.Federation([client(name, dffl.TopK(5, 2), n) for name, n in zip("abcde", (12, 20, 9, 15, 12), strict=True)])
 SETTINGS: dict[str, Any] = {"rounds": 2, "local_epochs": 2, "batch_size": 8, "hidden": 6, "dtype": "float64"}
 SOURCE = NoiseSource(b"0123456789abcdef")

@@ -402,5 +402,5 @@ def test_a_checkpoint_of_another_run_or_a_damaged_one_is_refused(tmp_path: Any) 
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(ValueError, match=r"checkpoint: .* cannot be read as a checkpoint .*; name another file"):
         dffl.fit(fed, "fedavg", checkpoint=path, **SMALL)
-    with pytest.raises(ValueError, match=r"checkpoint: .* must name a file in a folder that exists"):
+    with pytest.raises(ValueError, match="checkpoint must name a file in a folder that exists"):
         dffl.fit(fed, "fedavg", checkpoint=tmp_path / "no" / "file", **SMALL)

@@ -135,12 +135,13 @@ def test_a_method_has_settings_of_its_own_and_a_user_may_change_them(federation:
     own = dffl.fit(federation, "crossfit-turned", **SMALL)
     assert own.settings.aggregate == Momentum(rate=0.7, momentum=0.5)
     given = dffl.fit(federation, "crossfit-turned", aggregate="mean", learning_rate=1e-3, schedule="constant", **SMALL)
-    assert given.settings == dffl.Settings(rounds=2, local_epochs=2, hidden=6)
+    assert given.settings == dffl.Settings(rounds=2, local_epochs=2, hidden=6, tau=20.0, split="draw")
 
 
 def test_crossfit_is_the_default_with_the_usual_settings(federation: dffl.Federation) -> None:
     fit = dffl.fit(federation, **SMALL)
-    assert (fit.method, fit.settings) == ("crossfit", dffl.Settings(rounds=2, local_epochs=2, hidden=6))
+    usual = dffl.Settings(rounds=2, local_epochs=2, hidden=6, tau=20.0, split="draw")
+    assert (fit.method, fit.settings) == ("crossfit", usual)
 
 
 def test_methods_with_other_settings_train_in_runs_of_their_own(federation: dffl.Federation) -> None:

@@ -86,12 +86,13 @@ def by_time(rows: Rows, name: str, cut: float) -> tuple[Rows, Rows]:
 def by_row(rows: Rows, name: str, fraction: float, seed: int, rule: str) -> tuple[Rows, Rows]:
     """Training and test rows, by what each row holds: about this fraction is the test."""
     keys = cost_digests(rows.costs) if rule == COST else rows.keys
-    held = places_of(keys, seed, Purpose.TEST_ROWS) < fraction
-    if held.all() or not held.any():
-        side = "training" if held.all() else "the test"
-        what = f"client {name!r} has {_rows(len(rows))}, and what they hold puts none of them into {side}"
-        fix = "give more rows, a table under test, or another seed"
-        raise ValueError(f"{rows.table.source.name}: {what}; {fix}")
+    places = places_of(keys, seed, Purpose.TEST_ROWS)
+    if len(np.unique(keys)) < 2:
+        what = f"client {name!r} has {_rows(len(rows))} and no two that differ, too few to hold some out for a test"
+        raise ValueError(f"{rows.table.source.name}: {what}; give more rows, or a table under test")
+    # Of a few rows none, or all, may fall into the test: then the first, or the last, of their places decides.
+    held = places < fraction
+    held = places == places.min() if not held.any() else places < places.max() if held.all() else held
     return rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
 
 
