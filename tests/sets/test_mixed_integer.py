@@ -252,6 +252,25 @@ def test_unbounded_helpers_are_fine_in_the_sense_in_which_they_cost() -> None:
     assert free.lifted.diameter().upper == np.inf
 
 
+def test_unbounded_helpers_of_a_client_that_maximises() -> None:
+    given = {"A_ub": [[-1.0, -1, -1]], "b_ub": [-3.0], "lower": 0, "upper": [2, 2, np.inf], "helpers": 1}
+    s = MixedInteger(**given, integer=False, known_cost=[-100.0])
+    np.testing.assert_array_equal(s.decide([-1.0, -2.0], maximize=True), [2, 1, 0])
+    x, c = np.zeros((1, 1)), np.ones((1, 2))
+    dffl.Client("sells", x, c, s, maximize=True)
+    with pytest.raises(ValueError, match="for a client that minimises, its known costs have no end"):
+        dffl.Client("buys", x, c, s)
+    text = "max\n - 100 short\nst\n x_1 + x_2 + short >= 3\nbounds\n x_1 <= 2\n x_2 <= 2\nend\n"
+    file = dffl.ModelFile(text=text, format="lp", predicted="x_*")
+    np.testing.assert_array_equal(file.decide([-1.0, -2.0], maximize=True), [2, 1, 0])
+    for wrong in (text.replace("max", "min"), text.replace("- 100", "100")):
+        with pytest.raises(ValueError, match="its objective has no end"):
+            dffl.ModelFile(text=wrong, format="lp", predicted="x_*")
+    both = [[1.0, 0, 0, 0]]  # one helper without an end costs, and one earns: there is no end in either sense
+    with pytest.raises(ValueError, match="its objective has no end"):
+        MixedInteger(both, [3.0], lower=0, upper=[2, 2, np.inf, np.inf], integer=False, helpers=2, known_cost=[1.0, -2.0])
+
+
 @pytest.mark.parametrize(
     ("given", "cost", "best"),
     [

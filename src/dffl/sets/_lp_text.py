@@ -25,8 +25,8 @@ _SECTIONS = {
 }
 _HEADING = re.compile("|".join(f"(?P<{name}>(?:{words})(?=\\s|:|$))" for name, words in _SECTIONS.items()), re.IGNORECASE)
 _TOKEN = re.compile(
-    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<sense><=|>=|=<|=>|<|>|=)|(?P<sign>[+-])"
-    r"|(?P<name>[^\W\d][\w.,!\"#$%&()/?@'`{}~|]*|[!\"#$%&?@'`{}~/][\w.,!\"#$%&()/?@'`{}~|]*)(?P<label>\s*:)?",
+    r"(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<sense><=|>=|=<|=>|<|>|=)|(?P<sign>[+-])"
+    r"|(?P<name>[^\W\d][\w.,!\"#$%&()/?@'`{}~|]*|[!\"#$%&?@'`{}~/][\w.,!\"#$%&()/?@'`{}~|]*)(?P<label>\s*:)?)\s*",
 )
 _NOT_LINEAR = {
     "SOS": "special ordered sets", "SOS1": "special ordered sets", "SOS2": "special ordered sets",
@@ -54,7 +54,11 @@ def _tokens(draft: Draft, text: str) -> Iterator[_Token]:
         _require_linear(draft, words)
         heading = _HEADING.match(words)
         # A row may be named like a heading: "st: x >= 1" is a row of the section that is under way.
-        if heading and not words[heading.end() :].lstrip().startswith(":"):
+        label = heading is not None and words[heading.end() :].lstrip().startswith(":")
+        if heading and label and words.endswith(":"):
+            fix = "remove the colon, or, for a row of this name, write the row behind it on its line"
+            raise draft.refused(f"a section begins without a colon, found {words!r:.40}; {fix}")
+        if heading and not label:
             yield _Token(draft.line, "heading", str(heading.lastgroup))
             words = words[heading.end() :].strip()
         at = 0
@@ -68,11 +72,10 @@ def _tokens(draft: Draft, text: str) -> Iterator[_Token]:
                 _require_name(draft, found)
             yield _Token(draft.line, kind, found)
             at = token.end()
-            at += len(words[at:]) - len(words[at:].lstrip())
 
 
 def _require_linear(draft: Draft, words: str) -> None:
-    if re.search(r"\w\[[^\]\s]*\]", words):
+    if re.search(r"\w\[[^\[\]\s]*\]", words):
         raise draft.refused("it has names with square brackets, which an LP file cannot have: write it as MPS")
     if re.search(r"\^\s*2|\[|\]", words):
         raise draft.not_linear("quadratic terms")

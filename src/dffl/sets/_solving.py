@@ -145,8 +145,16 @@ class ProgramModel:
         self._proofs = Instances(lambda: Proof(program, self.extent))
         if program.integer:
             self._integer(np.zeros(program.lower.size))  # one without a feasible point is refused here
+        senses = (1.0, -1.0) if program.maximize is None else (-1.0,) if program.maximize else (1.0,)
+        if not any(map(self.bounded_below, senses)):
+            raise ValueError(self._endless)
 
     # What a set asks.
+
+    @property
+    def minimised(self) -> bool:
+        """Whether the known costs can be minimised: those of a helper without a bound may be meant for maximising alone."""
+        return self.bounded_below(1.0)
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         return self.complete(costs, 1.0)[:, self.program.predicted]
@@ -286,8 +294,12 @@ class ProgramModel:
         if status == kinds.kInfeasible:
             return f"{owner}: it has no feasible point{self._clash()}"
         if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
-            return f"{owner}: its objective has no end: add bounds, or a known cost that keeps the helpers in bounds"
+            return self._endless
         return f"{owner}: HiGHS stopped with status {status.name}"
+
+    @property
+    def _endless(self) -> str:
+        return f"{self.program.owner}: its objective has no end: add bounds, or a known cost that keeps the helpers in bounds"
 
     def _clash(self) -> str:
         """The rows and columns that cannot hold together, where HiGHS can tell."""
