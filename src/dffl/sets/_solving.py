@@ -24,6 +24,7 @@ from dffl.sets._highspy import set_options
 from dffl.sets._program import CONTINUOUS, Program
 from dffl.sets._proof import WIDE, Proof, ranges
 from dffl.sets._rounding import rounded_for_free
+from dffl.sets._switches import with_small_factors
 from dffl.sets._within import limit, run
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class ProgramModel:
     """The host model of a program: costs (n, d) to decisions (n, d)."""
 
     def __init__(self, program: Program, nodes: int, seconds: float):
+        program = with_small_factors(program)
         self.program, self._nodes, self._seconds = program, nodes, seconds
         self.calls = Calls()
         self._bounded: dict[float, bool] = {}
