@@ -273,6 +273,20 @@ def test_long_words_and_lines_are_read_in_time(kind: str, text: str, message: st
     assert time.process_time() - start < 3  # it grows with the length, not with its square
 
 
+def test_rows_without_a_name_take_none_that_another_row_has() -> None:
+    text = "min\n x\nst\n x + y >= 1\n x >= 2\n R1: x - y <= 2\n R0: y >= 1\nend\n"
+    assert parse(ModelText(text, "lp", "model.lp")).rows == ("R0_", "R1_", "R1", "R0")
+    with pytest.raises(ValueError, match="line 7: row 'R1' is there twice"):
+        ours(text.replace("R0:", "R1:"), "lp")
+
+
+def test_lists_of_variables_may_have_parts() -> None:
+    text = "min\n x\nst\n x + y >= 1\nGenerals\n x\nGenerals\n y\nend\n"
+    assert ours(text, "lp") == ours(text.replace("Generals\n y", " y"), "lp")
+    with pytest.raises(ValueError, match="line 7: the section 'rows' is there twice"):
+        ours(text.replace("Generals\n y", "st\n y >= 1"), "lp")
+
+
 def test_rows_may_begin_with_a_number() -> None:
     text = "min\n x + y\nst\n -2 <= x + y <= 5\n q: 5 >= x - y >= 1\n 3 <= x\nend\n"
     assert ours(text, "lp")["rows"] == [[-2.0, 1.0, 3.0], [5.0, 5.0, np.inf]]

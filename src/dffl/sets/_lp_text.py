@@ -100,6 +100,7 @@ def _require_name(draft: Draft, name: str) -> None:
 class _Reader:
     def __init__(self, draft: Draft, tokens: list[_Token]):
         self._draft, self._tokens, self._at = draft, tokens, 0
+        self._labels = {token.text for token in tokens if token.kind == "label"}
         self._binaries: list[_Token] = []
         self._ended = 0
         """The line on which the last row or bound ended."""
@@ -121,7 +122,8 @@ class _Reader:
             if token.kind == "heading":
                 section = self._next().text
                 draft.line = token.line
-                if section in done or section in ("minimise", "maximise"):
+                again = section in done and section not in ("integers", "binaries", "semis")  # lists may have parts
+                if again or section in ("minimise", "maximise"):
                     raise draft.refused(f"the section {section!r} is there twice")
                 if "rows" not in done and section != "rows":
                     raise draft.refused("after the objective, the rows must follow: Subject To")
@@ -171,7 +173,7 @@ class _Reader:
 
     def _row(self) -> None:
         draft = self._draft
-        name = self._next().text if self._is("label") else f"R{len(draft.rows)}"
+        name = self._next().text if self._is("label") else self._unused_name()
         if name in draft.rows:
             raise draft.refused(f"row {name!r:.60} is there twice")
         low, high = -math.inf, math.inf
@@ -206,6 +208,13 @@ class _Reader:
         draft.rows[name] = [low, high]
         for column, value in terms.items():
             draft.add_entry(column, name, value)
+
+    def _unused_name(self) -> str:
+        """The name of a row without one."""
+        name = f"R{len(self._draft.rows)}"
+        while name in self._labels:
+            name += "_"
+        return name
 
     def _terms(self, where: str) -> tuple[dict[str, float], list[float]]:
         """Coefficients and constants, up to what is neither."""
