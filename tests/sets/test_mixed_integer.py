@@ -252,6 +252,57 @@ def test_unbounded_helpers_are_fine_in_the_sense_in_which_they_cost() -> None:
     assert free.lifted.diameter().upper == np.inf
 
 
+@pytest.mark.parametrize("factor", [1e5, 1e9, 1e10, 1e12])
+@pytest.mark.parametrize("earns", [1.0, 8.0])
+def test_a_switch_with_a_large_factor_is_paid_for(factor: float, earns: float) -> None:
+    # x <= factor * b, where b costs 5: x is worth it if it earns more. The same with b' = 1 - b, which earns 5.
+    best = [1.0, 1.0] if earns > 5 else [0.0, 0.0]
+    given = {"lower": 0, "upper": [1.0, 1], "integer": [1], "helpers": 1}
+    s = MixedInteger([[1.0, -factor]], [0.0], **given, known_cost=[5.0])
+    np.testing.assert_array_equal(s.decide([-earns]), best)
+    s = MixedInteger([[1.0, factor]], [factor], **given, known_cost=[-5.0])
+    np.testing.assert_array_equal(s.decide([-earns]), [best[0], 1 - best[1]])
+    # The switch has more than two values.
+    s = MixedInteger([[1.0, -factor]], [0.0], **(given | {"upper": [1.0, 3]}), known_cost=[5.0])
+    np.testing.assert_array_equal(s.decide([-earns]), best)
+    # The end of x is a row, not a bound.
+    s = MixedInteger([[1.0, -factor], [1.0, 0]], [0.0, 1], **(given | {"upper": [np.inf, 1]}), known_cost=[5.0])
+    np.testing.assert_array_equal(s.decide([-earns]), best)
+
+
+def test_large_factors_are_made_smaller_and_others_are_left() -> None:
+    given = {"lower": [0, -2, 0, 0], "upper": [3, 4, 1, 1], "integer": [2, 3]}
+    rows = [[1.0, 1, -1e8, 0], [1, -1, 1e8, 0], [1, 1, -1e8, -1e8], [1, 1, -70, 0], [1, 1, -2e4, 0], [0, 0, 1e8, 1e8]]
+    s = MixedInteger(rows, [2.0, 1e8, 0, 0, 0, 1e8], **given)
+    changed = s.program
+    assert changed is not None
+    small = [[1.0, 1, -5, 0], [1, -1, 5, 0], [1, 1, -7, -7], [1, 1, -70, 0], [1, 1, -2e4, 0], [0, 0, 1e8, 1e8]]
+    np.testing.assert_array_equal(changed.matrix.toarray(), small)
+    np.testing.assert_array_equal(changed.row_upper, [2, 5, 0, 0, 0, 1e8])
+    turned = MixedInteger(-np.array(rows), np.full(6, 1e9), **given).program  # rows that say nothing at all
+    assert turned is not None
+    assert (np.abs(turned.matrix.toarray()[:, :2]) == np.abs(np.array(rows)[:, :2])).all()
+
+
+def test_unbounded_helpers_of_a_client_that_maximises() -> None:
+    given = {"A_ub": [[-1.0, -1, -1]], "b_ub": [-3.0], "lower": 0, "upper": [2, 2, np.inf], "helpers": 1}
+    s = MixedInteger(**given, integer=False, known_cost=[-100.0])
+    np.testing.assert_array_equal(s.decide([-1.0, -2.0], maximize=True), [2, 1, 0])
+    x, c = np.zeros((1, 1)), np.ones((1, 2))
+    dffl.Client("sells", x, c, s, maximize=True)
+    with pytest.raises(ValueError, match="for a client that minimises, its known costs have no end"):
+        dffl.Client("buys", x, c, s)
+    text = "max\n - 100 short\nst\n x_1 + x_2 + short >= 3\nbounds\n x_1 <= 2\n x_2 <= 2\nend\n"
+    file = dffl.ModelFile(text=text, format="lp", predicted="x_*")
+    np.testing.assert_array_equal(file.decide([-1.0, -2.0], maximize=True), [2, 1, 0])
+    for wrong in (text.replace("max", "min"), text.replace("- 100", "100")):
+        with pytest.raises(ValueError, match="its objective has no end"):
+            dffl.ModelFile(text=wrong, format="lp", predicted="x_*")
+    both = [[1.0, 0, 0, 0]]  # one helper without an end costs, and one earns: there is no end in either sense
+    with pytest.raises(ValueError, match="its objective has no end"):
+        MixedInteger(both, [3.0], lower=0, upper=[2, 2, np.inf, np.inf], integer=False, helpers=2, known_cost=[1.0, -2.0])
+
+
 @pytest.mark.parametrize(
     ("given", "cost", "best"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -243,6 +244,47 @@ def test_mistakes_in_lp_are_refused_with_their_line(before: str, after: str, mes
     assert before in LP
     with pytest.raises(ValueError, match=f"^model.lp, {message}"):
         ours(LP.replace(before, after, 1), "lp")
+
+
+@pytest.mark.parametrize("heading", ["Minimize", "Subject To", "Bounds", "Generals", "End"])
+def test_a_colon_behind_a_heading_is_refused_with_its_line(heading: str) -> None:
+    text = "Minimize\n x\nSubject To\n c: x + y >= -9\nBounds\n -5 <= x <= 5\nGenerals\n y\nEnd\n"
+    line = text.splitlines().index(heading) + 1
+    for colon in (":", " : \\ a comment"):
+        with pytest.raises(ValueError, match=f"^model.lp, line {line}: a section begins without a colon, found '{heading}"):
+            ours(text.replace(heading, heading + colon), "lp")
+    assert ours(text.replace(" c: ", " bounds: "), "lp") == ours(text, "lp")  # a row may have this name
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        ("mps", MPS.replace("room 3.25", f"room {'1' * 100_000}x"), "line 14: .* must be a number, found '1111"),
+        ("mps", MPS.replace("room 3.25", f"room {'0' * 400}1"), "line 14: .* must be a number, found '0000"),
+        ("lp", LP.replace("3.25 x_10", "a[" * 100_000), "line 5: it has quadratic terms"),
+        ("lp", LP.replace("3.25 x_10", "x_10" + " + 1 " * 100_000), "line 6: a constant on the left side"),
+    ],
+    ids=range(4),
+)
+def test_long_words_and_lines_are_read_in_time(kind: str, text: str, message: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ValueError, match=f"^model.{kind}, {message}"):
+        ours(text, kind)
+    assert time.process_time() - start < 3  # it grows with the length, not with its square
+
+
+def test_rows_without_a_name_take_none_that_another_row_has() -> None:
+    text = "min\n x\nst\n x + y >= 1\n x >= 2\n R1: x - y <= 2\n R0: y >= 1\nend\n"
+    assert parse(ModelText(text, "lp", "model.lp")).rows == ("R0_", "R1_", "R1", "R0")
+    with pytest.raises(ValueError, match="line 7: row 'R1' is there twice"):
+        ours(text.replace("R0:", "R1:"), "lp")
+
+
+def test_lists_of_variables_may_have_parts() -> None:
+    text = "min\n x\nst\n x + y >= 1\nGenerals\n x\nGenerals\n y\nend\n"
+    assert ours(text, "lp") == ours(text.replace("Generals\n y", " y"), "lp")
+    with pytest.raises(ValueError, match="line 7: the section 'rows' is there twice"):
+        ours(text.replace("Generals\n y", "st\n y >= 1"), "lp")
 
 
 def test_rows_may_begin_with_a_number() -> None:

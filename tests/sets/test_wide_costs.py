@@ -87,6 +87,20 @@ def test_the_penalty_of_unserved_load_does_not_hide_the_prices() -> None:
         np.testing.assert_allclose(cost[penalty], cost[1e4], rtol=1e-9)
 
 
+def test_a_penalty_of_less_than_a_million_prices_does_not_hide_them() -> None:
+    # Five units with switches, two trades and a surplus; the costs of a solve range over 7.2e5.
+    most, least = np.array([6.0, 36, 10, 45, 41]), np.array([1.0, 0, 5, 13, 0])
+    eye, none = np.eye(5), np.zeros((5, 3))
+    rows = np.vstack([np.hstack([eye, -np.diag(most), none]), np.hstack([-eye, np.diag(least), none])])
+    balance = np.array([1.0] * 5 + [0] * 5 + [1, 1, -1])
+    prices, known = [59.34, 26.29, 38.54, 47.15, 26.81], [52.0, 20, 42, 93, 95, 570241, 14372667, 708175]
+    upper, whole = np.concatenate([most, np.ones(5), [11, 118, 1000]]), range(5, 10)
+    s = MixedInteger(rows, np.zeros(10), balance[None], [59.0], np.zeros(13), upper, whole, known, helpers=8)
+    # The second and the fifth unit serve 36 and 23, and being on costs 20 and 95.
+    assert s.decide(prices) @ np.array(prices + known) == pytest.approx(26.29 * 36 + 26.81 * 23 + 20 + 95, rel=1e-9)
+    assert s.calls.unproven == 0
+
+
 def test_semi_continuous_variables_are_proven_as_well() -> None:
     # Each of two plants makes 0, or 2 to 5; the first is dearer, and 3 must be made. Not making 1 costs the penalty.
     text = "min\n {} short\nst\n a + b + short >= 3\nbounds\n 2 <= a <= 5\n 2 <= b <= 5\n short <= 9\nsemi\n a b\nend\n"
@@ -109,9 +123,9 @@ def test_nothing_is_checked_where_costs_range_over_less(monkeypatch: pytest.Monk
         Polytope([[1.0, 2]], [2.5], lower=0, upper=np.ones(2)),
     ]
     for s in sets:
-        solved(s, np.array([[9.9e5, 1.0], [-1.0, 0.0], [0.0, 0.0]]))
+        solved(s, np.array([[9.9e4, 1.0], [-1.0, 0.0], [0.0, 0.0]]))
         with pytest.raises(AssertionError):
-            solved(s, np.array([[1.1e6, 1.0]]))
+            solved(s, np.array([[1.1e5, 1.0]]))
 
 
 def test_a_cost_of_a_fixed_column_does_not_count() -> None:

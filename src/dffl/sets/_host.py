@@ -37,7 +37,8 @@ class HostModel(Protocol):
     def solve(self, costs: np.ndarray) -> np.ndarray:
         """A minimiser for each row of finite float64 costs, (n, d) to (n, d); it depends on that row alone.
 
-        A model that is slow says ``remembered = True``: its answers are then kept (see `Remembered`).
+        A model that is slow says ``remembered = True``: its answers are then kept (see `Remembered`). It is asked once at
+        costs of zero when it is made, unless it says ``minimised = False``: what it adds to the costs has no least value.
         """
 
     def excess(self, w: np.ndarray) -> np.ndarray:
@@ -143,8 +144,9 @@ def load_model(family: type, key: bytes, dim: int, spec: dict[str, Any], build: 
         built = Loaded(family.__name__, build if later is None else partial(_built_within, later, build), spec)
         if later is None:
             with noticed():
-                _ = built.model
-            built.excess(built.solve(np.zeros((1, dim))))
+                asked = getattr(built.model, "minimised", True)
+            if asked:
+                built.excess(built.solve(np.zeros((1, dim))))
         with _loading:  # two threads may have built it: both get the first one's
             found = _registry.setdefault((family, key), built)
     if later is None:

@@ -25,8 +25,8 @@ _SECTIONS = {
 }
 _HEADING = re.compile("|".join(f"(?P<{name}>(?:{words})(?=\\s|:|$))" for name, words in _SECTIONS.items()), re.IGNORECASE)
 _TOKEN = re.compile(
-    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<sense><=|>=|=<|=>|<|>|=)|(?P<sign>[+-])"
-    r"|(?P<name>[^\W\d][\w.,!\"#$%&()/?@'`{}~|]*|[!\"#$%&?@'`{}~/][\w.,!\"#$%&()/?@'`{}~|]*)(?P<label>\s*:)?",
+    r"(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<sense><=|>=|=<|=>|<|>|=)|(?P<sign>[+-])"
+    r"|(?P<name>[^\W\d][\w.,!\"#$%&()/?@'`{}~|]*|[!\"#$%&?@'`{}~/][\w.,!\"#$%&()/?@'`{}~|]*)(?P<label>\s*:)?)\s*",
 )
 _NOT_LINEAR = {
     "SOS": "special ordered sets", "SOS1": "special ordered sets", "SOS2": "special ordered sets",
@@ -54,7 +54,11 @@ def _tokens(draft: Draft, text: str) -> Iterator[_Token]:
         _require_linear(draft, words)
         heading = _HEADING.match(words)
         # A row may be named like a heading: "st: x >= 1" is a row of the section that is under way.
-        if heading and not words[heading.end() :].lstrip().startswith(":"):
+        label = heading is not None and words[heading.end() :].lstrip().startswith(":")
+        if heading and label and words.endswith(":"):
+            fix = "remove the colon, or, for a row of this name, write the row behind it on its line"
+            raise draft.refused(f"a section begins without a colon, found {words!r:.40}; {fix}")
+        if heading and not label:
             yield _Token(draft.line, "heading", str(heading.lastgroup))
             words = words[heading.end() :].strip()
         at = 0
@@ -68,11 +72,10 @@ def _tokens(draft: Draft, text: str) -> Iterator[_Token]:
                 _require_name(draft, found)
             yield _Token(draft.line, kind, found)
             at = token.end()
-            at += len(words[at:]) - len(words[at:].lstrip())
 
 
 def _require_linear(draft: Draft, words: str) -> None:
-    if re.search(r"\w\[[^\]\s]*\]", words):
+    if re.search(r"\w\[[^\[\]\s]*\]", words):
         raise draft.refused("it has names with square brackets, which an LP file cannot have: write it as MPS")
     if re.search(r"\^\s*2|\[|\]", words):
         raise draft.not_linear("quadratic terms")
@@ -97,6 +100,7 @@ def _require_name(draft: Draft, name: str) -> None:
 class _Reader:
     def __init__(self, draft: Draft, tokens: list[_Token]):
         self._draft, self._tokens, self._at = draft, tokens, 0
+        self._labels = {token.text for token in tokens if token.kind == "label"}
         self._binaries: list[_Token] = []
         self._ended = 0
         """The line on which the last row or bound ended."""
@@ -118,7 +122,8 @@ class _Reader:
             if token.kind == "heading":
                 section = self._next().text
                 draft.line = token.line
-                if section in done or section in ("minimise", "maximise"):
+                again = section in done and section not in ("integers", "binaries", "semis")  # lists may have parts
+                if again or section in ("minimise", "maximise"):
                     raise draft.refused(f"the section {section!r} is there twice")
                 if "rows" not in done and section != "rows":
                     raise draft.refused("after the objective, the rows must follow: Subject To")
@@ -168,7 +173,7 @@ class _Reader:
 
     def _row(self) -> None:
         draft = self._draft
-        name = self._next().text if self._is("label") else f"R{len(draft.rows)}"
+        name = self._next().text if self._is("label") else self._unused_name()
         if name in draft.rows:
             raise draft.refused(f"row {name!r:.60} is there twice")
         low, high = -math.inf, math.inf
@@ -203,6 +208,13 @@ class _Reader:
         draft.rows[name] = [low, high]
         for column, value in terms.items():
             draft.add_entry(column, name, value)
+
+    def _unused_name(self) -> str:
+        """The name of a row without one."""
+        name = f"R{len(self._draft.rows)}"
+        while name in self._labels:
+            name += "_"
+        return name
 
     def _terms(self, where: str) -> tuple[dict[str, float], list[float]]:
         """Coefficients and constants, up to what is neither."""

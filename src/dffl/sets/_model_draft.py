@@ -15,7 +15,9 @@ INFINITE = 1e20
 """A bound of this size is none, as in HiGHS."""
 SMALLEST, LARGEST = 1e-9, 1e15
 """Coefficients of rows that HiGHS takes: smaller ones it would leave out, larger ones it refuses."""
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+MOST_DIGITS = 400
+"""The longest word that is read as a number: any number has a shorter form."""
 ENDLESS = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
 
 
@@ -63,6 +65,10 @@ class Column:
         return INTEGER if self.whole else CONTINUOUS
 
 
+def _is_number(word: str) -> bool:
+    return len(word) <= MOST_DIGITS and NUMBER.fullmatch(word) is not None
+
+
 class Draft:
     """The parts of a model that have been read. ``line`` is the number of the line that is being read."""
 
@@ -87,7 +93,7 @@ class Draft:
 
     def number(self, word: str, what: str) -> float:
         """A number that is finite."""
-        if not NUMBER.fullmatch(word):
+        if not _is_number(word):
             fix = "; write decimals with a point" if "," in word else ""
             raise self.refused(f"{what} must be a number, found {word!r:.40}{fix}")
         value = float(word)
@@ -100,7 +106,7 @@ class Draft:
         endless = ENDLESS.fullmatch(word)
         if endless:
             return -math.inf if endless[1] == "-" else math.inf
-        if NUMBER.fullmatch(word) and abs(float(word)) >= INFINITE:
+        if _is_number(word) and abs(float(word)) >= INFINITE:
             return math.copysign(math.inf, float(word))
         return self.number(word, what)
 

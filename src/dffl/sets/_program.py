@@ -41,8 +41,8 @@ class Program:
     """The known cost of each column."""
     offset: float = 0.0
     """A constant of the objective."""
-    maximize: bool = False
-    """Whether the known costs are meant to be maximised: of a model file alone."""
+    maximize: bool | None = None
+    """Whether the known costs are meant to be maximised; None where that is as the client says."""
     columns: tuple[str, ...] | None = None
     rows: tuple[str, ...] | None = None
 

@@ -24,6 +24,7 @@ from dffl.sets._highspy import set_options
 from dffl.sets._program import CONTINUOUS, Program
 from dffl.sets._proof import WIDE, Proof, ranges
 from dffl.sets._rounding import rounded_for_free
+from dffl.sets._switches import with_small_factors
 from dffl.sets._within import limit, run
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ class ProgramModel:
     """The host model of a program: costs (n, d) to decisions (n, d)."""
 
     def __init__(self, program: Program, nodes: int, seconds: float):
+        program = with_small_factors(program)
         self.program, self._nodes, self._seconds = program, nodes, seconds
         self.calls = Calls()
         self._bounded: dict[float, bool] = {}
@@ -145,8 +147,16 @@ class ProgramModel:
         self._proofs = Instances(lambda: Proof(program, self.extent))
         if program.integer:
             self._integer(np.zeros(program.lower.size))  # one without a feasible point is refused here
+        senses = (1.0, -1.0) if program.maximize is None else (-1.0,) if program.maximize else (1.0,)
+        if not any(map(self.bounded_below, senses)):
+            raise ValueError(self._endless)
 
     # What a set asks.
+
+    @property
+    def minimised(self) -> bool:
+        """Whether the known costs can be minimised: those of a helper without a bound may be meant for maximising alone."""
+        return self.bounded_below(1.0)
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         return self.complete(costs, 1.0)[:, self.program.predicted]
@@ -286,8 +296,12 @@ class ProgramModel:
         if status == kinds.kInfeasible:
             return f"{owner}: it has no feasible point{self._clash()}"
         if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
-            return f"{owner}: its objective has no end: add bounds, or a known cost that keeps the helpers in bounds"
+            return self._endless
         return f"{owner}: HiGHS stopped with status {status.name}"
+
+    @property
+    def _endless(self) -> str:
+        return f"{self.program.owner}: its objective has no end: add bounds, or a known cost that keeps the helpers in bounds"
 
     def _clash(self) -> str:
         """The rows and columns that cannot hold together, where HiGHS can tell."""
