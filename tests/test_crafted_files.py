@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import io
 import json
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -235,6 +237,9 @@ CRAFTED: dict[str, Craft] = {
     },
     "a page that lies": with_part("history.parquet", lying_page),
     "a history cut short": with_part("history.parquet", lambda: parquet(column(1, 1000))[:-30] + b"PAR1"),
+    "a feature without a name": with_manifest(feature_names=[None, 1, 2.5]),
+    "a part with a path": with_part("../../x", lambda: b""),
+    "a part of an unknown name": with_part("pad", lambda: b""),
     "a history that is none": with_part("history.parquet", lambda: b"PAR1" * 1000),
 }  # fmt: skip
 
@@ -323,6 +328,79 @@ def test_each_takes_no_memory_in_a_process_of_its_own(honest: Path, tmp_path: Pa
         ((seconds, megabytes),) = measured(honest, [written(honest, craft, tmp_path / f"{number}.dffl")])
         assert seconds < SECONDS, name
         assert megabytes < MEGABYTES, name
+
+
+WEIGHTS = np.zeros(3 * 64 + 64 + 64 * 5 + 5)
+
+
+def with_network(weights: np.ndarray = WEIGHTS, tau: Any = 10.0, **units: np.ndarray) -> Craft:
+    def craft(parts: Parts, manifest: dict[str, Any]) -> None:
+        made = {name: added(parts, value) for name, value in units.items()}
+        fields = {"network": {"network": added(parts, weights)["array"]}, "tau": added(parts, np.asarray(tau))}
+        fields |= {"normaliser": {"kind": "Normaliser", "fields": UNITS["fields"] | made}}  # type: ignore[operator]
+        manifest["members"][0]["predictor"] = {"kind": "NetworkPredictor", "fields": fields}
+
+    return craft
+
+
+NAN, INF = float("nan"), float("inf")
+MEANINGLESS: dict[str, tuple[Craft, str]] = {
+    **{
+        f"{value} among the weights": (with_network(np.append(WEIGHTS[1:], value)), f"a network must be finite, found {value}")
+        for value in (NAN, INF)
+    },
+    **{
+        f"{name} {value}": (
+            with_network(**{name: np.full(3 if name == "x_scale" else (), value)}),
+            f"{name} of a {kind} must be finite and above 0, found {value:g}",
+        )
+        for name, kind in (("x_scale", "Normaliser"), ("c_scale", "Normaliser"), ("tau", "NetworkPredictor"))
+        for value in (NAN, INF, 0.0, -1.0)
+    },
+    "a mean of NaN": (with_network(x_mean=np.full(3, NAN)), "x_mean of a Normaliser must be finite, found nan"),
+    "a cost of NaN": (
+        with_predictor("ConstantPredictor", costs=np.full(5, NAN)),
+        "costs of a ConstantPredictor must be finite",
+    ),
+    "a number that is none": (with_predictor("ConstantPredictor", costs=NAN), "costs of a ConstantPredictor must be finite"),
+    **{
+        f"a mean of the type {kind}": (with_network(x_mean=np.zeros(3, kind)), f"must be numbers .*, found the type {kind}$")
+        for kind in ("<U1", ">f8", "complex128")
+    },
+    "more samples than there are": (with_member(n=10**30), "n must be a whole number from 1 to 1,000,000,000,000, found"),
+    "a mean of dates": (with_network(x_mean=np.zeros(3, "M8[s]")), r"found the type datetime64\[s\]"),
+}
+
+
+@pytest.mark.parametrize("name", MEANINGLESS)
+def test_a_model_whose_predictions_mean_nothing_is_refused_with_its_client(name: str, honest: Path, tmp_path: Path) -> None:
+    craft, words = MEANINGLESS[name]
+    path = written(honest, craft, tmp_path / "crafted.dffl")
+    with pytest.raises(ValueError, match=rf"^[^\n]*crafted\.dffl: client 'a': [^\n]*{words}[^\n]*$"):
+        dffl.load(path)
+
+
+def test_a_network_of_usable_numbers_is_read(honest: Path, tmp_path: Path) -> None:
+    fit = dffl.load(written(honest, with_network(), tmp_path / "model.dffl"))
+    np.testing.assert_array_equal(fit.predict("a", np.zeros((2, 3))), np.zeros((2, 5)))
+
+
+def test_no_decision_follows_from_costs_that_are_not_finite(honest: Path) -> None:
+    fit = dffl.load(honest)
+    costs = np.ones((4, 5))
+    costs[2, 1] = NAN
+    with pytest.raises(ValueError, match=r"^client 'a': expected costs must be finite, found nan in row 2$"):
+        fit.decide_at("a", costs)
+
+    class Breaks(dffl.predictor.Predictor):
+        def __call__(self, x: Any) -> Any:
+            return jnp.log(x[..., :1]) * jnp.ones(5)
+
+    fit.members["a"] = dataclasses.replace(fit.members["a"], predictor=Breaks())
+    for ask in (fit.predict, fit.decide):
+        assert np.isfinite(ask("a", np.ones((2, 3)))).all()
+        with pytest.raises(ValueError, match=r"^client 'a': expected costs must be finite, found -inf in row 1$"):
+            ask("a", np.array([[1.0] * 3, [0.0] * 3]))
 
 
 def test_a_hard_search_does_not_begin_before_a_decision_and_ends(honest: Path, tmp_path: Path) -> None:
