@@ -27,6 +27,7 @@ import dffl
 from dffl import archive
 from dffl.own.model import OwnModel
 from dffl.parquet_pages import extent, text_bytes
+from dffl.sets import battery
 from tests.federations import client
 
 FILES = Path(__file__).with_name("files-0.2.0")
@@ -117,6 +118,17 @@ def many_products(parts: Parts, manifest: dict[str, Any]) -> None:
     manifest["features"] = 20_000
 
 
+def many_sets(family: str, count: int, each: Callable[[int], dict[str, Any]]) -> Craft:
+    """Clients whose sets are each within the limits, and all different."""
+
+    def craft(parts: Parts, manifest: dict[str, Any]) -> None:
+        first = manifest["members"][0]
+        sets = [{"set": family, "spec": {name: added(parts, value) for name, value in each(k).items()}} for k in range(count)]
+        manifest["members"] = [first | {"name": f"c{k}", "set": one} for k, one in enumerate(sets)]
+
+    return craft
+
+
 UNITS = {"kind": "Normaliser", "fields": {"x_mean": {"array": 900}, "x_scale": {"array": 900}, "c_scale": {"array": 901}}}
 HARD = np.random.default_rng(0).integers(1, 10**5, (4, 40)).astype(float)
 """Equations whose 0/1 solutions nobody finds in a day."""
@@ -161,6 +173,16 @@ CRAFTED: dict[str, Craft] = {
     ),
     "a set in lists": with_set("Ball", center=[0.0] * 5, radius=1.0),
     "a set in tuples": with_set("Ball", center={"tuple": [{"tuple": [0.0] * 5}]}, radius=np.ones((1000, 4000))),
+    "many long batteries": many_sets("Battery", 300, lambda k: {"hours": 19_999, "capacity": 1.0 + k, "charge": 1.0}),
+    "boxes that are broadcast at many clients": many_sets(
+        "Box", 20, lambda k: {"lower": np.zeros((600, 1, 5)), "upper": np.ones((600, 5)) + k}
+    ),
+    "empty lines at two clients": many_sets(
+        "ModelFile", 2, lambda k: PROGRAMS["ModelFile"] | {"text": "\n" * 3_000_000 + MODEL, "nodes": 1 + k}
+    ),
+    "model files of many clients": many_sets(
+        "ModelFile", 400, lambda k: PROGRAMS["ModelFile"] | {"text": MODEL + "\\ " + "x" * 12_000, "nodes": 1 + k}
+    ),
     "a path": with_set("ModelFile", path="/etc/hostname", predicted="x_*"),
     "a path and a text": with_set("ModelFile", path="/etc/hostname", **PROGRAMS["ModelFile"]),
     "an internal set": with_set("Lifted", base={"set": "Simplex", "spec": {"dim": 4}}),
@@ -401,6 +423,27 @@ def test_no_decision_follows_from_costs_that_are_not_finite(honest: Path) -> Non
         assert np.isfinite(ask("a", np.ones((2, 3)))).all()
         with pytest.raises(ValueError, match=r"^client 'a': expected costs must be finite, found -inf in row 1$"):
             ask("a", np.array([[1.0] * 3, [0.0] * 3]))
+
+
+def test_a_battery_is_not_built_before_a_decision(honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program takes fifty times the room of what describes it, and a file may describe many."""
+    path = written(honest, with_set("Battery", hours=5, capacity=1.25, charge=1.0, wear=0.5), tmp_path / "model.dffl")
+    monkeypatch.setattr(battery, "_program", lambda *spec: pytest.fail("built"))
+    fit = dffl.load(path)
+    monkeypatch.undo()
+    fresh = dffl.Battery(5, 1.25, 1.0, wear=0.5)
+    np.testing.assert_array_equal(fit.members["a"].set.solve(np.arange(5.0)), fresh.solve(np.arange(5.0)))
+
+
+def test_equal_sets_of_clients_are_one_and_count_once(honest: Path, tmp_path: Path) -> None:
+    same = many_sets("ModelFile", 3, lambda k: PROGRAMS["ModelFile"])
+    fit = dffl.load(written(honest, same, tmp_path / "same.dffl"), limits={"texts": len(MODEL)})
+    assert len({id(member.set) for member in fit.members.values()}) == 1
+    other = many_sets("ModelFile", 2, lambda k: PROGRAMS["ModelFile"] | {"nodes": 1 + k})
+    path = written(honest, other, tmp_path / "other.dffl")
+    with pytest.raises(ValueError, match=rf"other.dffl: it asks for {2 * len(MODEL)} characters .*'texts': {2 * len(MODEL)}"):
+        dffl.load(path, limits={"texts": len(MODEL)})
+    assert len(dffl.load(path, limits={"texts": 2 * len(MODEL)}).members) == 2
 
 
 def test_a_hard_search_does_not_begin_before_a_decision_and_ends(honest: Path, tmp_path: Path) -> None:

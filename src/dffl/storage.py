@@ -8,6 +8,7 @@ its name, and handed in again: ``load(path, solvers={name: function})``.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import json
 import math
@@ -51,7 +52,13 @@ PARTS = re.compile(r"manifest\.json|history\.parquet|arrays/[0-9]{1,9}\.npy")
 """The names of a file's members."""
 POSITIVE: dict[type, tuple[str, ...]] = {Normaliser: ("x_scale", "c_scale"), NetworkPredictor: ("tau",)}
 """What predictions are divided by or clipped at."""
-ASKED = {"dim": "decisions", "cells": "numbers", "nodes": "nodes of branch and bound", "seconds": "seconds of search"}
+ASKED = {
+    "dim": "decisions",
+    "cells": "numbers",
+    "texts": "characters",
+    "nodes": "nodes of branch and bound",
+    "seconds": "seconds of search",
+}
 """How messages name what a set asks for."""
 
 
@@ -143,6 +150,7 @@ def _rebuild(
     limits.check("dim", features, "features")
     limits.check("dim", dim, "decisions")
     limits.check("clients", len(manifest["members"]), "clients")
+    limits.check("texts", _text_size(manifest["members"]), "characters of all model files")  # before the first is parsed
     values, options = dict(manifest["settings"]), {name: rebuilt(value) for name, value in options.items()}
     for old, (option, _) in MOVED.items():  # version 0.1.0 had these options among the settings
         if old in values:
@@ -300,6 +308,8 @@ class _Reader:
         self._sets_left, self._models, self._deep = clients, 0, 0
         self._template: Template | None = None
         self._networks: dict[int, Any] = {}
+        self._sets: dict[tuple[type, bytes], FeasibleSet] = {}
+        self._numbers, self._texts = 0.0, 0.0
         self._who = ""
 
     def member(self, row: dict[str, Any]) -> Member:
@@ -334,11 +344,21 @@ class _Reader:
             raise ValueError("it holds more sets than clients")
         if family.internal or any(name in fields for name in family.local):
             raise ValueError(f"it holds a set {family.__name__} of {', '.join(fields):.80}, which no fit does")
-        spec = self._fields(fields)
+        key = family, hashlib.blake2b(json.dumps(fields).encode(), digest_size=32).digest()
+        if key not in self._sets:  # equal sets of many clients are one; arrays are numbers by which equal ones are told
+            self._sets[key] = self._new_set(family, self._fields(fields))
+        return self._sets[key]
+
+    def _new_set(self, family: type[FeasibleSet], spec: dict[str, Any]) -> FeasibleSet:
         if family is Solver:
             return self._solver(**spec)
-        for name, asked in family.asked(spec).items():
-            self._limits.check(name, asked, f"{ASKED[name]} of a set {family.__name__}")
+        asked = family.asked(spec)
+        for name, value in asked.items():
+            self._limits.check(name, value, f"{ASKED[name]} of a set {family.__name__}")
+        self._numbers += _count(asked.get("cells")) + _count(asked.get("dim"))
+        self._texts += _count(asked.get("texts"))
+        self._limits.check("numbers", self._numbers, "numbers or more of all sets")
+        self._limits.check("texts", self._texts, "characters or more of all model files")
         with built_later(self._limits.seconds):
             return family(**spec)
 
@@ -393,6 +413,22 @@ class _Reader:
         if found != size:
             raise ValueError(_other_size(size, found))
         return Template(make[0](*make[1:]))
+
+
+def _text_size(members: Any) -> int:
+    """The characters of the different model files of all clients."""
+    sizes = {}
+    for row in members:
+        described = row.get("set") if isinstance(row, dict) else None
+        spec = described.get("spec") if isinstance(described, dict) else None
+        if isinstance(spec, dict) and isinstance(spec.get("text"), str):
+            sizes[json.dumps(spec)] = len(spec["text"])
+    return sum(sizes.values())
+
+
+def _count(value: Any) -> float:
+    """What a set asks for; nothing where that is no number, which its constructor refuses."""
+    return float(value) if isinstance(value, int | float | np.number) and value > 0 else 0.0
 
 
 def _require_usable(what: str, value: Any, positive: bool = False) -> None:
