@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import io
 import json
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -25,6 +27,7 @@ import dffl
 from dffl import archive
 from dffl.own.model import OwnModel
 from dffl.parquet_pages import extent, text_bytes
+from dffl.sets import battery
 from tests.federations import client
 
 FILES = Path(__file__).with_name("files-0.2.0")
@@ -115,6 +118,17 @@ def many_products(parts: Parts, manifest: dict[str, Any]) -> None:
     manifest["features"] = 20_000
 
 
+def many_sets(family: str, count: int, each: Callable[[int], dict[str, Any]]) -> Craft:
+    """Clients whose sets are each within the limits, and all different."""
+
+    def craft(parts: Parts, manifest: dict[str, Any]) -> None:
+        first = manifest["members"][0]
+        sets = [{"set": family, "spec": {name: added(parts, value) for name, value in each(k).items()}} for k in range(count)]
+        manifest["members"] = [first | {"name": f"c{k}", "set": one} for k, one in enumerate(sets)]
+
+    return craft
+
+
 UNITS = {"kind": "Normaliser", "fields": {"x_mean": {"array": 900}, "x_scale": {"array": 900}, "c_scale": {"array": 901}}}
 HARD = np.random.default_rng(0).integers(1, 10**5, (4, 40)).astype(float)
 """Equations whose 0/1 solutions nobody finds in a day."""
@@ -159,6 +173,16 @@ CRAFTED: dict[str, Craft] = {
     ),
     "a set in lists": with_set("Ball", center=[0.0] * 5, radius=1.0),
     "a set in tuples": with_set("Ball", center={"tuple": [{"tuple": [0.0] * 5}]}, radius=np.ones((1000, 4000))),
+    "many long batteries": many_sets("Battery", 300, lambda k: {"hours": 19_999, "capacity": 1.0 + k, "charge": 1.0}),
+    "boxes that are broadcast at many clients": many_sets(
+        "Box", 20, lambda k: {"lower": np.zeros((600, 1, 5)), "upper": np.ones((600, 5)) + k}
+    ),
+    "empty lines at two clients": many_sets(
+        "ModelFile", 2, lambda k: PROGRAMS["ModelFile"] | {"text": "\n" * 3_000_000 + MODEL, "nodes": 1 + k}
+    ),
+    "model files of many clients": many_sets(
+        "ModelFile", 400, lambda k: PROGRAMS["ModelFile"] | {"text": MODEL + "\\ " + "x" * 12_000, "nodes": 1 + k}
+    ),
     "a path": with_set("ModelFile", path="/etc/hostname", predicted="x_*"),
     "a path and a text": with_set("ModelFile", path="/etc/hostname", **PROGRAMS["ModelFile"]),
     "an internal set": with_set("Lifted", base={"set": "Simplex", "spec": {"dim": 4}}),
@@ -235,6 +259,9 @@ CRAFTED: dict[str, Craft] = {
     },
     "a page that lies": with_part("history.parquet", lying_page),
     "a history cut short": with_part("history.parquet", lambda: parquet(column(1, 1000))[:-30] + b"PAR1"),
+    "a feature without a name": with_manifest(feature_names=[None, 1, 2.5]),
+    "a part with a path": with_part("../../x", lambda: b""),
+    "a part of an unknown name": with_part("pad", lambda: b""),
     "a history that is none": with_part("history.parquet", lambda: b"PAR1" * 1000),
 }  # fmt: skip
 
@@ -323,6 +350,100 @@ def test_each_takes_no_memory_in_a_process_of_its_own(honest: Path, tmp_path: Pa
         ((seconds, megabytes),) = measured(honest, [written(honest, craft, tmp_path / f"{number}.dffl")])
         assert seconds < SECONDS, name
         assert megabytes < MEGABYTES, name
+
+
+WEIGHTS = np.zeros(3 * 64 + 64 + 64 * 5 + 5)
+
+
+def with_network(weights: np.ndarray = WEIGHTS, tau: Any = 10.0, **units: np.ndarray) -> Craft:
+    def craft(parts: Parts, manifest: dict[str, Any]) -> None:
+        made = {name: added(parts, value) for name, value in units.items()}
+        fields = {"network": {"network": added(parts, weights)["array"]}, "tau": added(parts, np.asarray(tau))}
+        fields |= {"normaliser": {"kind": "Normaliser", "fields": UNITS["fields"] | made}}  # type: ignore[operator]
+        manifest["members"][0]["predictor"] = {"kind": "NetworkPredictor", "fields": fields}
+
+    return craft
+
+
+NAN, INF = float("nan"), float("inf")
+MEANINGLESS: dict[str, tuple[Craft, str]] = {
+    **{
+        f"{value} among the weights": (with_network(np.append(WEIGHTS[1:], value)), f"a network must be finite, found {value}")
+        for value in (NAN, INF)
+    },
+    **{
+        f"{name} {value}": (
+            with_network(**{name: np.full(3 if name == "x_scale" else (), value)}),
+            f"{name} of a {kind} must be finite and above 0, found {value:g}",
+        )
+        for name, kind in (("x_scale", "Normaliser"), ("c_scale", "Normaliser"), ("tau", "NetworkPredictor"))
+        for value in (NAN, INF, 0.0, -1.0)
+    },
+    "a mean of NaN": (with_network(x_mean=np.full(3, NAN)), "x_mean of a Normaliser must be finite, found nan"),
+    "a cost of NaN": (
+        with_predictor("ConstantPredictor", costs=np.full(5, NAN)),
+        "costs of a ConstantPredictor must be finite",
+    ),
+    "a number that is none": (with_predictor("ConstantPredictor", costs=NAN), "costs of a ConstantPredictor must be finite"),
+    **{
+        f"a mean of the type {kind}": (with_network(x_mean=np.zeros(3, kind)), f"must be numbers .*, found the type {kind}$")
+        for kind in ("<U1", ">f8", "complex128")
+    },
+    "more samples than there are": (with_member(n=10**30), "n must be a whole number from 1 to 1,000,000,000,000, found"),
+    "a mean of dates": (with_network(x_mean=np.zeros(3, "M8[s]")), r"found the type datetime64\[s\]"),
+}
+
+
+@pytest.mark.parametrize("name", MEANINGLESS)
+def test_a_model_whose_predictions_mean_nothing_is_refused_with_its_client(name: str, honest: Path, tmp_path: Path) -> None:
+    craft, words = MEANINGLESS[name]
+    path = written(honest, craft, tmp_path / "crafted.dffl")
+    with pytest.raises(ValueError, match=rf"^[^\n]*crafted\.dffl: client 'a': [^\n]*{words}[^\n]*$"):
+        dffl.load(path)
+
+
+def test_a_network_of_usable_numbers_is_read(honest: Path, tmp_path: Path) -> None:
+    fit = dffl.load(written(honest, with_network(), tmp_path / "model.dffl"))
+    np.testing.assert_array_equal(fit.predict("a", np.zeros((2, 3))), np.zeros((2, 5)))
+
+
+def test_no_decision_follows_from_costs_that_are_not_finite(honest: Path) -> None:
+    fit = dffl.load(honest)
+    costs = np.ones((4, 5))
+    costs[2, 1] = NAN
+    with pytest.raises(ValueError, match=r"^client 'a': expected costs must be finite, found nan in row 2$"):
+        fit.decide_at("a", costs)
+
+    class Breaks(dffl.predictor.Predictor):
+        def __call__(self, x: Any) -> Any:
+            return jnp.log(x[..., :1]) * jnp.ones(5)
+
+    fit.members["a"] = dataclasses.replace(fit.members["a"], predictor=Breaks())
+    for ask in (fit.predict, fit.decide):
+        assert np.isfinite(ask("a", np.ones((2, 3)))).all()
+        with pytest.raises(ValueError, match=r"^client 'a': expected costs must be finite, found -inf in row 1$"):
+            ask("a", np.array([[1.0] * 3, [0.0] * 3]))
+
+
+def test_a_battery_is_not_built_before_a_decision(honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program takes fifty times the room of what describes it, and a file may describe many."""
+    path = written(honest, with_set("Battery", hours=5, capacity=1.25, charge=1.0, wear=0.5), tmp_path / "model.dffl")
+    monkeypatch.setattr(battery, "_program", lambda *spec: pytest.fail("built"))
+    fit = dffl.load(path)
+    monkeypatch.undo()
+    fresh = dffl.Battery(5, 1.25, 1.0, wear=0.5)
+    np.testing.assert_array_equal(fit.members["a"].set.solve(np.arange(5.0)), fresh.solve(np.arange(5.0)))
+
+
+def test_equal_sets_of_clients_are_one_and_count_once(honest: Path, tmp_path: Path) -> None:
+    same = many_sets("ModelFile", 3, lambda k: PROGRAMS["ModelFile"])
+    fit = dffl.load(written(honest, same, tmp_path / "same.dffl"), limits={"texts": len(MODEL)})
+    assert len({id(member.set) for member in fit.members.values()}) == 1
+    other = many_sets("ModelFile", 2, lambda k: PROGRAMS["ModelFile"] | {"nodes": 1 + k})
+    path = written(honest, other, tmp_path / "other.dffl")
+    with pytest.raises(ValueError, match=rf"other.dffl: it asks for {2 * len(MODEL)} characters .*'texts': {2 * len(MODEL)}"):
+        dffl.load(path, limits={"texts": len(MODEL)})
+    assert len(dffl.load(path, limits={"texts": 2 * len(MODEL)}).members) == 2
 
 
 def test_a_hard_search_does_not_begin_before_a_decision_and_ends(honest: Path, tmp_path: Path) -> None:

@@ -98,7 +98,8 @@ class Fit:
         """The costs that a client expects at features x (..., p), in raw units.
 
         A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
-        their names, if training knew them. Features that are far outside the range of training are refused.
+        their names, if training knew them. Features that are far outside the range of training are refused, and so are
+        predictions that are not finite: no decision follows from them.
 
         Where the clients of training brought a forecast, new rows bring one too: as a table ``forecast`` (..., d) in the order
         of the costs, as columns of a data frame x that have the names of training, or as the last columns of an array x, as
@@ -108,7 +109,9 @@ class Fit:
         if not features.size:
             return np.empty((*features.shape[:-1], self.dim))
         require_within_reach(member.name, member.predictor, features, self.feature_names)
-        return predicted(member.predictor, features, self.dim)
+        costs = predicted(member.predictor, features, self.dim)
+        _require_finite(member.name, costs)
+        return costs
 
     def decide(self, client: str | Client, x: Any, forecast: Any = None) -> np.ndarray:
         """The decision that a client takes at features x (..., p), and a ``forecast`` as for `predict`, on its set.
@@ -121,6 +124,7 @@ class Fit:
     def decide_at(self, client: str | Client, costs: np.ndarray) -> np.ndarray:
         """The decision that a client takes if it expects costs (..., d); as `decide` gives it."""
         member = self._member(client)
+        _require_finite(member.name, costs)
         counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
         with Limits(counted, "decisions"), host_errors([(member.name, member.set)]):
             if member.set.variables is not None:
@@ -337,6 +341,15 @@ def _named(client: str, decide: Callable[[], np.ndarray]) -> np.ndarray:
         return decide()
     except ValueError as error:
         raise ValueError(f"client {client!r}: {error}") from None
+
+
+def _require_finite(client: str, costs: np.ndarray) -> None:
+    """Refuse costs (..., d) by which a set would decide without a word, though they say nothing."""
+    rows = np.isfinite(costs).reshape(-1, np.shape(costs)[-1]).all(axis=-1)
+    if not rows.all():
+        row = int(np.argmin(rows))
+        bad = np.reshape(costs, (len(rows), -1))[row]
+        raise ValueError(f"client {client!r}: expected costs must be finite, found {bad[~np.isfinite(bad)][0]} in row {row}")
 
 
 def _numbers(field: str, value: Any) -> np.ndarray:

@@ -31,6 +31,10 @@ class Limits:
     """Predictors that one client's predictor consists of."""
     cells: float = 10_000_000
     """Numbers of one set, of the history, and of one step of a prediction for two rows."""
+    numbers: float = 20_000_000
+    """Numbers and decisions of all different sets together."""
+    texts: float = 4_000_000
+    """Characters of all different model files (LP, MPS) together: they are parsed when the fit is read."""
     nodes: float = 1_000_000
     """Nodes of branch and bound in one decision."""
     seconds: float = 600.0

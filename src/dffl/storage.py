@@ -8,9 +8,11 @@ its name, and handed in again: ``load(path, solvers={name: function})``.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import json
 import math
+import re
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -32,7 +34,7 @@ from dffl.fitting import Fit, Member
 from dffl.limits import Limits
 from dffl.named import plain, rebuilt
 from dffl.parquet_pages import extent, text_bytes
-from dffl.predictor import NetworkFactory, Normaliser, Predictor, Template
+from dffl.predictor import NetworkFactory, NetworkPredictor, Normaliser, Predictor, Template
 from dffl.sets import FeasibleSet, Solver
 from dffl.sets._host import built_later
 from dffl.sets.solver import handed_in
@@ -44,7 +46,19 @@ FORMAT, VERSION = "dffl-fit", 2
 """Version 1, of dffl 0.1.0, had no seal."""
 LONGEST_NAME = 1000
 """Characters of a client's name."""
-ASKED = {"dim": "decisions", "cells": "numbers", "nodes": "nodes of branch and bound", "seconds": "seconds of search"}
+MOST_SAMPLES = 10**12
+"""The largest number of samples that a client may be said to have."""
+PARTS = re.compile(r"manifest\.json|history\.parquet|arrays/[0-9]{1,9}\.npy")
+"""The names of a file's members."""
+POSITIVE: dict[type, tuple[str, ...]] = {Normaliser: ("x_scale", "c_scale"), NetworkPredictor: ("tau",)}
+"""What predictions are divided by or clipped at."""
+ASKED = {
+    "dim": "decisions",
+    "cells": "numbers",
+    "texts": "characters",
+    "nodes": "nodes of branch and bound",
+    "seconds": "seconds of search",
+}
 """How messages name what a set asks for."""
 
 
@@ -92,6 +106,9 @@ def load(
         raise ValueError(f"{source}: {'a folder, not a saved fit' if source.is_dir() else 'no such file'}")
     try:
         archive = read(source, "manifest.json", "a dffl fit", bounds)
+        for name in archive.members:
+            if not PARTS.fullmatch(name):
+                raise ValueError(f"it holds a part {name!r:.80}, which no dffl fit has")
         fit = _rebuild(_manifest(archive), archive.members, network, solvers or {}, bounds)
         _check(fit, bounds)
     except ValueError as error:
@@ -133,6 +150,7 @@ def _rebuild(
     limits.check("dim", features, "features")
     limits.check("dim", dim, "decisions")
     limits.check("clients", len(manifest["members"]), "clients")
+    limits.check("texts", _text_size(manifest["members"]), "characters of all model files")  # before the first is parsed
     values, options = dict(manifest["settings"]), {name: rebuilt(value) for name, value in options.items()}
     for old, (option, _) in MOVED.items():  # version 0.1.0 had these options among the settings
         if old in values:
@@ -144,7 +162,7 @@ def _rebuild(
         raise ValueError(f"trained with the network {wanted!r:.80}; hand in its factory: load(path, network=...)")
     settings = Settings.read(values, network if wanted is not None else None)
     reader = _Reader(contents, settings, features, dim, solvers, limits, len(manifest["members"]))
-    members = [Member(**{name: reader.decode(value) for name, value in row.items()}) for row in manifest["members"]]
+    members = [reader.member(row) for row in manifest["members"]]
     by_name = {member.name: member for member in members}
     if len(by_name) < len(members) or not (members or manifest["shared"]):
         raise ValueError(
@@ -158,7 +176,7 @@ def _rebuild(
         cost_names=_names("cost_names", manifest.get("cost_names"), dim),  # version 0.1.0 knew none
         dim=dim,
         members=by_name,
-        shared=reader.decode(manifest["shared"]),
+        shared=reader.shared(manifest["shared"]),
         history=_history(contents["history.parquet"], limits),
         about=about,
         options=options,
@@ -168,8 +186,8 @@ def _rebuild(
 def _names(field: str, value: Any, count: int) -> tuple[str, ...] | None:
     if value is None:
         return None
-    if not isinstance(value, list) or len(value) != count or any(isinstance(name, list | dict) for name in value):
-        raise ValueError(f"{field} must be {count} names, found {value!r:.80}")
+    if not isinstance(value, list) or len(value) != count or not all(type(name) in (str, int) for name in value):
+        raise ValueError(f"{field} must be {count} texts, or whole numbers, found {value!r:.80}")
     return tuple(value)
 
 
@@ -192,7 +210,7 @@ def _check(fit: Fit, limits: Limits) -> None:
             raise ValueError(f"{who}: its name must be a non-empty text without control characters")
         if len(member.name) > LONGEST_NAME:
             raise ValueError(f"{who}: its name must have at most {LONGEST_NAME:,} characters, found {len(member.name):,}")
-        require_whole(f"{who}: n", member.n, least=1)
+        require_whole(f"{who}: n", member.n, least=1, most=MOST_SAMPLES)
         if not isinstance(member.set, FeasibleSet) or member.set.batch_shape or member.set.dim != fit.dim:
             raise ValueError(f"{who}: set must be a single set of {fit.dim} decisions, found {member.set!r:.80}")
         if not isinstance(member.maximize, bool):
@@ -290,6 +308,17 @@ class _Reader:
         self._sets_left, self._models, self._deep = clients, 0, 0
         self._template: Template | None = None
         self._networks: dict[int, Any] = {}
+        self._sets: dict[tuple[type, bytes], FeasibleSet] = {}
+        self._numbers, self._texts = 0.0, 0.0
+        self._who = ""
+
+    def member(self, row: dict[str, Any]) -> Member:
+        self._who = f"client {row.get('name')!r:.80}"
+        return Member(**self._fields(row))
+
+    def shared(self, value: Any) -> Any:
+        self._who = "the shared model"
+        return self.decode(value)
 
     def decode(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -315,11 +344,21 @@ class _Reader:
             raise ValueError("it holds more sets than clients")
         if family.internal or any(name in fields for name in family.local):
             raise ValueError(f"it holds a set {family.__name__} of {', '.join(fields):.80}, which no fit does")
-        spec = self._fields(fields)
+        key = family, hashlib.blake2b(json.dumps(fields).encode(), digest_size=32).digest()
+        if key not in self._sets:  # equal sets of many clients are one; arrays are numbers by which equal ones are told
+            self._sets[key] = self._new_set(family, self._fields(fields))
+        return self._sets[key]
+
+    def _new_set(self, family: type[FeasibleSet], spec: dict[str, Any]) -> FeasibleSet:
         if family is Solver:
             return self._solver(**spec)
-        for name, asked in family.asked(spec).items():
-            self._limits.check(name, asked, f"{ASKED[name]} of a set {family.__name__}")
+        asked = family.asked(spec)
+        for name, value in asked.items():
+            self._limits.check(name, value, f"{ASKED[name]} of a set {family.__name__}")
+        self._numbers += _count(asked.get("cells")) + _count(asked.get("dim"))
+        self._texts += _count(asked.get("texts"))
+        self._limits.check("numbers", self._numbers, "numbers or more of all sets")
+        self._limits.check("texts", self._texts, "characters or more of all model files")
         with built_later(self._limits.seconds):
             return family(**spec)
 
@@ -327,7 +366,11 @@ class _Reader:
         self._models, self._deep = (self._models if self._deep else 0) + 1, self._deep + 1
         self._limits.check("models", self._models, "parts of one predictor")
         try:
-            return kind(**self._fields(fields))
+            made = self._fields(fields)
+            for name, value in made.items():
+                if isinstance(value, np.ndarray | int | float):
+                    _require_usable(f"{self._who}: {name} of a {kind.__name__}", value, name in POSITIVE.get(kind, ()))
+            return kind(**made)
         finally:
             self._deep -= 1
 
@@ -350,6 +393,7 @@ class _Reader:
             vector = self._array(number)
             if vector.dtype not in (np.float32, np.float64) or vector.ndim != 1:
                 raise ValueError(f"a network must be a vector of numbers, found shape {vector.shape} of {vector.dtype}")
+            _require_usable(f"{self._who}: a network", vector)
             with jax.enable_x64(vector.dtype == np.float64):
                 self._template = self._template or self._built(vector.size)
                 if self._template.size != vector.size:
@@ -369,6 +413,32 @@ class _Reader:
         if found != size:
             raise ValueError(_other_size(size, found))
         return Template(make[0](*make[1:]))
+
+
+def _text_size(members: Any) -> int:
+    """The characters of the different model files of all clients."""
+    sizes = {}
+    for row in members:
+        described = row.get("set") if isinstance(row, dict) else None
+        spec = described.get("spec") if isinstance(described, dict) else None
+        if isinstance(spec, dict) and isinstance(spec.get("text"), str):
+            sizes[json.dumps(spec)] = len(spec["text"])
+    return sum(sizes.values())
+
+
+def _count(value: Any) -> float:
+    """What a set asks for; nothing where that is no number, which its constructor refuses."""
+    return float(value) if isinstance(value, int | float | np.number) and value > 0 else 0.0
+
+
+def _require_usable(what: str, value: Any, positive: bool = False) -> None:
+    """Refuse numbers of a predictor by which every prediction would be without meaning, and what is not a number."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or not array.dtype.isnative:
+        raise ValueError(f"{what} must be numbers in the order of bytes of this machine, found the type {array.dtype}")
+    bad = ~np.isfinite(array) | (array <= 0 if positive else False)
+    if bad.any():
+        raise ValueError(f"{what} must be finite{' and above 0' if positive else ''}, found {array[bad][0]:g}; train it again")
 
 
 def _other_size(mine: int, theirs: int) -> str:

@@ -128,6 +128,14 @@ def test_claims_are_compared_from_four_sites_on() -> None:
     assert plan.too_many(three) == {}
 
 
+def test_large_sites_protect_each_other_and_a_single_liar_is_refused() -> None:
+    plan, honest = a_plan(FIVE), {"a": {"0": 20}, "b": {"0": 20}, "c": {"0": 3000}, "d": {"0": 5000}}
+    assert plan.too_many(honest) == {}
+    assert plan.too_many(honest | {"e": {"0": 50_000}}) == {}
+    assert list(plan.too_many(honest | {"e": {"0": 10**6}})) == ["e"]
+    assert list(plan.too_many(honest | {"d": {"0": 10**6}})) == ["d"]
+
+
 def test_it_is_named_on_the_screen_and_by_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = a_plan(FIVE)
     folder = Folder(tmp_path)

@@ -37,6 +37,8 @@ HIGHEST_PORT = 65535
 MOST_ROWS = 10**9
 MOST_TIMES = 100
 """How many times the median rows of the other sites a site may claim, where the plan sets no limit."""
+TIMES_LARGEST = 10
+"""It may also be this many times the largest of theirs: where a few sites are far larger than the others, none is refused."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Plan:
     training: dict[str, Any]
     min_rows: int = 20
     max_rows: int | None = None
-    """A site weighs as much as its rows: one that claims more is refused. None: `MOST_TIMES` the median of the others."""
+    """A site weighs as much as its rows: one that claims more is refused. None: see `too_many`."""
     columns: str = ""
     """The digest of the feature and cost columns; without it the first site that joins decides."""
     quorum: float = 0.5
@@ -115,8 +117,9 @@ class Plan:
             return {}
         refused = {}
         for name, count in largest.items():
-            median = float(np.median([others for other, others in largest.items() if other != name]))
-            if count > MOST_TIMES * median:
+            others = [theirs for other, theirs in largest.items() if other != name]
+            median = float(np.median(others))
+            if count > max(MOST_TIMES * median, TIMES_LARGEST * max(others)):
                 what = f"it claims {count} samples, more than {MOST_TIMES} times the median of the other sites ({median:g})"
                 refused[name] = f"{what}; if that is true, set max_rows under [federation] in the plan"
         return refused

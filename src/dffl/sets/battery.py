@@ -71,12 +71,17 @@ class Battery(ProgramSet):
         limits = checked_limits("Battery", nodes, seconds)
         spec: dict[str, Any] = {"hours": count} | numbers | {"load": used, "exclusive": bool(exclusive)} | limits
         spec |= {"least_purchase": low, "most_purchase": high}
-        program = _program(count, numbers, used, low, high, bool(exclusive))
-        super().__init__(count, spec, lambda: ProgramModel(program, **limits), known=program.has_known, whole=program.integer)
+
+        def build() -> ProgramModel:  # not before it is needed: a program is far larger than what describes it
+            return ProgramModel(_program(count, numbers, used, low, high, bool(exclusive)), **limits)
+
+        super().__init__(count, spec, build, known=numbers["wear"] > 0, whole=bool(exclusive))
 
     @classmethod
     def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
-        return super().asked(spec) | {"dim": spec.get("hours")}
+        hours = spec.get("hours")
+        each = {"cells": 3 * hours} if isinstance(hours, int) else {}  # load, least and most purchase, also of one number
+        return super().asked(spec) | {"dim": hours} | each
 
     @property
     def relaxed(self) -> FeasibleSet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -103,6 +103,10 @@ class ModelFile(ProgramSet):
             known=program.has_known,
             whole=program.integer,
         )
+
+    @classmethod
+    def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
+        return super().asked(spec) | {"texts": len(str(spec.get("text", "")))}
 
     @property
     def sense(self) -> Sense:
