@@ -82,7 +82,9 @@ def test_neighbours_in_time_are_left_out_together() -> None:
     once = noise("noise", 40)
     twice = dffl.Client("twice", np.repeat(once.x, 2, axis=0), np.repeat(once.c, 2, axis=0), once.set)
     fed = dffl.Federation([twice])
-    assert chosen(dffl.fit(fed, "nearest", judge="mse"), "neighbours") == [1]
+    assert chosen(dffl.fit(fed, "nearest", judge="mse", split="draw"), "neighbours") == [1]
+    with pytest.warns(UserWarning, match="40 of the 80 rows of client 'twice' are different ones"):
+        assert chosen(dffl.fit(fed, "nearest", judge="mse"), "neighbours") != [1]
     assert chosen(dffl.fit(fed, "nearest", judge="mse", validation_blocks=True), "neighbours") == [50]
     group = np.repeat(np.arange(5), 16)
     [means] = held_out_means(standardised(twice, twice.x), twice.c, group, [64])

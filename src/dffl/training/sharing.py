@@ -129,7 +129,7 @@ def settled(federation: Federation, settings: Settings) -> Settings:
     if all(client.keys is not None for client in federation):
         return replace(settings, split=ROW)
     found = sharing_of(federation) if len(federation) > 1 else Sharing([], [])
-    if found.rule == DRAW and (twice := repeated(federation)):
+    if found.rule == DRAW and not settings.validation_blocks and (twice := repeated(federation)):
         warnings.warn(f"{twice}; equal rows are held out together (split='row')", stacklevel=3)
         return replace(settings, split=ROW)
     if found.rule != DRAW:
