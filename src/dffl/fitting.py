@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -489,7 +490,7 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
         members[client.name] = Member(client.name, client.n, client.set, client.maximize, predictor, choices, held)
     federation, history = run.federation, run.history.frame(only=jobs)
     if (history["clipped"] > 0).any():  # else no output was ever clipped, and nothing has to be computed
-        _warn_of_clip(federation, outcome.predictors)
+        _warn_of_clip(federation, outcome.predictors, run.settings.tau)
     return Fit(
         method=name,
         options=dict(asked.options),
@@ -506,11 +507,18 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
     )
 
 
-def _warn_of_clip(federation: Federation, predictors: Sequence[Predictor]) -> None:
+_CLIP_SAID: WeakKeyDictionary[Federation, set[float | None]] = WeakKeyDictionary()
+"""The clips of which a user was warned: one line for a federation, not one for each method and seed of a comparison."""
+
+
+def _warn_of_clip(federation: Federation, predictors: Sequence[Predictor], tau: float | None) -> None:
     """Warn of clients whose model is clipped at many of its own training samples: it cannot say what it has learnt."""
+    if tau in _CLIP_SAID.setdefault(federation, set()):
+        return
     shares = clipped_shares(predictors, [client.x for client in federation], federation.dim)
     named = [f"client {name!r}: {share:.0%}" for name, share in zip(federation.names, shares, strict=True) if share > CLIPPED]
     if named:
+        _CLIP_SAID[federation].add(tau)
         more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
         fix = "try a larger tau; with scale_costs=False, its unit is that of the costs"
         warnings.warn(f"training predictions are clipped at norm tau ({'; '.join(named[:5])}{more}): {fix}", stacklevel=3)
