@@ -25,7 +25,7 @@ KINDS: dict[Callable[[int], bool], str] = {
 
 
 def require_target(path: Path, name: str, inputs: Iterable[Path] = ()) -> None:
-    """Refuse a file that must not, or cannot, be written: it is none of the ``inputs``, and a regular file if it exists.
+    """Refuse a file that must not, or cannot, be written: it is not one of the ``inputs``, and a regular file if it exists.
 
     ``name`` is what the user calls it, such as ``--out``. An input is recognised under any spelling of its path, and through
     symbolic and hard links.

@@ -61,7 +61,7 @@ class Splitting:
         return folds
 
     def held(self, client: Samples, fraction: float) -> np.ndarray:
-        """The numbers of the samples that a client holds out: this fraction of them, by row or by time about so."""
+        """The numbers of the samples that a client holds out: this fraction of them; by row or by time, approximately."""
         if self.rule == DRAW:
             out = held_out(client.n, fraction)
             if not 0 < out < client.n:

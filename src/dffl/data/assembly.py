@@ -242,10 +242,9 @@ class Assembly:
                     raise ValueError(f"{table.at(0, plan.unit_column)}: {what}")
                 site.unit = unit
         features, costs = self.features.names, self.costs.names
-        keys = content_keys(table, features, costs)
-        if plan.key:
-            with self.problems.catching():
-                keys = named_keys(table, self.keys, site.plan.name)
+        keys = np.zeros(len(table), np.uint64)  # of a table with a problem, which is not divided
+        with self.problems.catching():
+            keys = named_keys(table, self.keys, site.plan.name) if plan.key else content_keys(table, features, costs)
         rows, dropped = checked_rows(table, features, costs, plan, self.problems, keys, self.forecast)
         if rows is not None and plan.order is not None:
             with self.problems.catching(f"{plan.path}: federation.order: column {plan.order!r}"):

@@ -70,6 +70,13 @@ def instants_of(cells: pd.Series) -> np.ndarray:
     return dates_of(cells) - np.nan_to_num(offsets_of(cells)).astype("timedelta64[s]")
 
 
+def moment_kind(cells: pd.Series) -> str | None:
+    """What dates are, where most cells are dates: "offset" if all of them are instants, else "date"; None for other cells."""
+    if 2 * (~np.isnat(dates_of(cells))).sum() <= len(cells):
+        return None
+    return "date" if np.isnan(offsets_of(cells)).any() else "offset"
+
+
 def texts_of(cells: pd.Series) -> np.ndarray:
     """The cells as texts without blanks around them, "" where a cell is empty."""
     return _each(cells, text_of, object, "")

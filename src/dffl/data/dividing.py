@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from dffl.data.cells import dates_of, instants_of, missing_in, numbers_of, offsets_of, texts_of
+from dffl.data.cells import instants_of, missing_in, moment_kind, numbers_of, texts_of
 from dffl.data.encoding import require_kind
 from dffl.data.moments import moment_of, shown_moment
 from dffl.data.plan import Plan
@@ -59,8 +59,8 @@ def named_keys(table: Table, same: Mapping[str, SameKind], client: str) -> np.nd
 
 def _key_kind(cells: pd.Series) -> str:
     """What most cells of a column are: number, date, offset (dates that are instants) or category."""
-    if 2 * (~np.isnat(dates_of(cells))).sum() > len(cells):
-        return "date" if np.isnan(offsets_of(cells)).any() else "offset"
+    if (moments := moment_kind(cells)) is not None:
+        return moments
     return "number" if 2 * (~np.isnan(numbers_of(cells))).sum() > len(cells) else "category"
 
 

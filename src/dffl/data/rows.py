@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dffl.data.cells import dates_of, instants_of, missing_in, numbers_of, offsets_of, text_of, texts_of
+from dffl.data.cells import instants_of, missing_in, moment_kind, numbers_of, offsets_of, text_of, texts_of
 from dffl.data.encoding import require_kind
 from dffl.data.plan import Plan
 from dffl.data.problems import Problems
@@ -110,10 +110,7 @@ def _order(table: Table, column: str) -> tuple[np.ndarray, bool]:
 
 def order_kind(table: Table, column: str) -> str:
     """What the rows are ordered by: number, date, or offset for dates that are instants."""
-    cells = table.frame[column]
-    if 2 * (~np.isnat(dates_of(cells))).sum() <= len(cells):
-        return "number"
-    return "date" if np.isnan(offsets_of(cells)).any() else "offset"
+    return moment_kind(table.frame[column]) or "number"
 
 
 def unit_of(table: Table, column: str) -> str:

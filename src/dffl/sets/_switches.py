@@ -68,7 +68,7 @@ class _Reach:
 
 
 def _uneven(program: Program) -> np.ndarray:
-    """Whether a row's largest factor is so many times its smallest one that a closer look is worth it."""
+    """Whether a row's largest factor is at least TOO_LARGE times its smallest one: only such rows are examined."""
     matrix, size = program.matrix, np.abs(program.matrix.data)
     largest, smallest = np.zeros(matrix.shape[0]), np.full(matrix.shape[0], np.inf)
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))

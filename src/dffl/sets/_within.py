@@ -19,7 +19,7 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 @contextmanager
 def solving_within(seconds: float) -> Iterator[None]:
-    """All runs inside end within so many seconds together, or with a ValueError."""
+    """All runs inside end within this many seconds together, or with a ValueError."""
     before = _deadline.set(time.monotonic() + seconds)
     try:
         yield
@@ -28,7 +28,7 @@ def solving_within(seconds: float) -> Iterator[None]:
 
 
 def limit(highs: highspy.Highs, seconds: float) -> None:
-    """Let the next run of HiGHS end within so many seconds."""
+    """Let the next run of HiGHS end within this many seconds."""
     left = _deadline.get() - time.monotonic()
     if left <= 0:
         raise ValueError("its sets take too long to be made ready; if you trust the file, raise limits={'seconds': ...}")
@@ -37,6 +37,6 @@ def limit(highs: highspy.Highs, seconds: float) -> None:
 
 
 def run(highs: highspy.Highs, seconds: float = LINEAR_SECONDS) -> None:
-    """Run HiGHS for at most so many seconds."""
+    """Run HiGHS for at most this many seconds."""
     limit(highs, seconds)
     highs.run()
