@@ -47,17 +47,21 @@ def knapsack(
     eta_constr: float = 0.5,
     imbalanced: bool = False,
     samples: int | Sequence[int] | None = None,
+    constraint_seed: int | None = None,
 ) -> Federation:
     """Knapsacks that maximise profit: weights a in [.5, 1.5]^d for all, budget B_j = .6 d exp(eta_constr N(0, 1)).
 
     With ``imbalanced`` the first half of the clients train on 500 samples and the others on 50, instead of 100 each.
-    ``split`` picks independent samples of the same clients.
+    ``split`` picks independent samples of the same clients. ``constraint_seed`` draws weights and budgets from another seed, so
+    that federations of several seeds can share them.
     """
-    recipe = _Recipe(seed, split, clients, dim, features, degree, noise, eta_obj, eta_constr, imbalanced, samples)
-    weights = recipe.shared("weights").uniform(0.5, 1.5, dim)
+    recipe = _Recipe(
+        seed, split, clients, dim, features, degree, noise, eta_obj, eta_constr, imbalanced, samples, constraint_seed
+    )
+    weights = recipe.shared_constraint("weights").uniform(0.5, 1.5, dim)
 
     def feasible(name: str) -> FeasibleSet:
-        return FractionalKnapsack(weights, 0.6 * dim * math.exp(eta_constr * recipe.own(name, 1).normal()))
+        return FractionalKnapsack(weights, 0.6 * dim * math.exp(eta_constr * recipe.constraint(name).normal()))
 
     return recipe.federation(feasible, maximize=True)
 
@@ -75,14 +79,17 @@ def portfolio(
     eta_constr: float = 0.5,
     imbalanced: bool = False,
     samples: int | Sequence[int] | None = None,
+    constraint_seed: int | None = None,
     maximize: bool = True,
 ) -> Federation:
     """Portfolios with entropy at least h_j = log(d) / 2 + eta_constr Uniform(-1, 1); arguments as for `knapsack`."""
-    recipe = _Recipe(seed, split, clients, dim, features, degree, noise, eta_obj, eta_constr, imbalanced, samples)
+    recipe = _Recipe(
+        seed, split, clients, dim, features, degree, noise, eta_obj, eta_constr, imbalanced, samples, constraint_seed
+    )
     top = math.log(dim)
 
     def feasible(name: str) -> FeasibleSet:
-        h = top / 2 + eta_constr * recipe.own(name, 1).uniform(-1, 1)
+        h = top / 2 + eta_constr * recipe.constraint(name).uniform(-1, 1)
         return EntropySimplex(dim, min(max(h, 1e-6), top - 1e-6))
 
     return recipe.federation(feasible, maximize)
@@ -119,7 +126,7 @@ def shortest_path(
     count = round(CLOSED_SHARE * eta_constr * len(arcs))
 
     def feasible(name: str) -> FeasibleSet:
-        return ShortestPath(rows, columns, closed_arcs(recipe.own(name, 1).permutation(len(arcs)), arcs, count))
+        return ShortestPath(rows, columns, closed_arcs(recipe.constraint(name).permutation(len(arcs)), arcs, count))
 
     return recipe.federation(feasible, maximize=False, shift=3.0, unit=3.5)
 
@@ -137,9 +144,12 @@ class _Recipe:
     eta_constr: float
     imbalanced: bool
     samples: int | Sequence[int] | None
+    constraint_seed: int | None = None
 
     def __post_init__(self) -> None:
         checked_seed(self.seed)
+        if self.constraint_seed is not None:
+            checked_seed(self.constraint_seed, "constraint_seed")
         if self.split not in SPLITS:
             raise ValueError(f"split must be one of {', '.join(SPLITS)}, found {self.split!r}")
         for field, least in (("clients", 1), ("dim", 2), ("features", 1), ("degree", 1)):
@@ -154,9 +164,21 @@ class _Recipe:
         """A stream for what all clients share; it does not depend on the split."""
         return stream(self.seed, Purpose.SYNTHETIC_PROBLEM, f"shared {what}")
 
-    def own(self, name: str, counter: int) -> np.random.Generator:
-        """A stream for what is a client's own; it does not depend on the split."""
-        return stream(self.seed, Purpose.SYNTHETIC_PROBLEM, name, counter)
+    def turning(self, name: str) -> np.random.Generator:
+        """A stream for a client's rotation; it does not depend on the split."""
+        return stream(self.seed, Purpose.SYNTHETIC_PROBLEM, name, 0)
+
+    def shared_constraint(self, what: str) -> np.random.Generator:
+        """A stream for what all constraints share; it does not depend on the split."""
+        return stream(self._of_constraints, Purpose.SYNTHETIC_PROBLEM, f"shared {what}")
+
+    def constraint(self, name: str) -> np.random.Generator:
+        """A stream for a client's constraint; it does not depend on the split."""
+        return stream(self._of_constraints, Purpose.SYNTHETIC_PROBLEM, name, 1)
+
+    @property
+    def _of_constraints(self) -> int:
+        return self.seed if self.constraint_seed is None else self.constraint_seed
 
     def counts(self) -> list[int]:
         if self.samples is not None:
@@ -180,7 +202,7 @@ class _Recipe:
             name = f"client-{number:0{max(2, len(str(self.clients)))}d}"
             rng = stream(self.seed, Purpose.SYNTHETIC_ROWS, name, SPLITS.index(self.split))
             x = rng.normal(size=(n, self.features))
-            turned = loading @ rotation(self.own(name, 0), self.features, self.eta_obj)
+            turned = loading @ rotation(self.turning(name), self.features, self.eta_obj)
             costs = PowerCosts(turned, self.degree, shift, unit)
             mean = costs(x)
             c = mean * rng.uniform(1 - self.noise, 1 + self.noise, mean.shape) if self.noise else mean
