@@ -1,6 +1,7 @@
 """The paper's grid and its fits."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -96,12 +97,41 @@ def test_the_numbers_do_not_depend_on_the_workers(tmp_path):
     pd.testing.assert_frame_equal(one.rows, two.rows)
 
 
-def test_every_variant_changes_something():
+def test_every_variant_has_its_part_of_the_grid():
     study = variants.study()
-    trained = {name for name, variant in variants.VARIANTS.items() if not variant.reads}
-    assert {job.parameters["variant"] for job in study.jobs} == trained == set(study.protocol["variants"])
-    assert len(study.jobs) == 32 * len(trained)
-    base = paper.PROTOCOL["settings"]
-    for name, variant in variants.VARIANTS.items():
-        differs = {k: v for k, v in variant.settings.items() if base.get(k) != v}
-        assert (name == "chosen") == (not differs and not variant.federation and not variant.noise and variant.turned == 1)
+    jobs = pd.DataFrame([job.parameters for job in study.jobs])
+    assert len({job.key for job in study.jobs}) == len(study.jobs), "equal fits run once"
+    for variant in variants.COMBINED:
+        part = variants.rows_of(variant, jobs[jobs["seed"].isin(variants.FIRST)])
+        assert len(part) == 32 * len(variants.FIRST), variant
+        assert (part.groupby(["problem", "seed", "degree"]).size() == 4).all()
+        assert set(part.loc[part["eta_obj"] > 0, "turned"]) == {variant.turned}
+    for variant in (*variants.FINALISTS, *variants.AROUND):
+        part = variants.rows_of(variant, jobs)
+        assert len(part) == 160, variant
+    assert variants.Variant() in variants.FINALISTS, "the settings of the authors' later code are always judged"
+
+
+def test_the_part_of_the_grid_is_balanced():
+    jobs = pd.DataFrame([job.parameters for job in paper.study().jobs if not job.parameters["noise"]])
+    part = jobs[[variants.in_part(job) for job in jobs.to_dict("records")]]
+    assert (part.groupby(["seed", "problem"]).size() == 16).all()
+    four = part[part["seed"] < 4]
+    assert len(four.drop_duplicates(["eta_obj", "eta_constr"])) == 16
+    for level in ("eta_obj", "eta_constr", "degree"):
+        counts = four.groupby([level, "imbalanced"]).size()
+        assert (counts == counts.iloc[0]).all()
+
+
+def test_budgets_drawn_once_are_equal_in_all_seeds():
+    make = partial(dffl.synthetic.knapsack, clients=2, samples=4, eta_constr=1.0)
+    first, second = make(seed=1, constraint_seed=0), make(seed=2, constraint_seed=0)
+    assert [client.set.budget for client in first] == [client.set.budget for client in second]
+    np.testing.assert_array_equal(first[0].set.weights, second[0].set.weights)
+    assert not np.array_equal(first[0].c, second[0].c)
+    assert make(seed=1).clients[0].set.budget != first[0].set.budget
+    np.testing.assert_array_equal(make(seed=0).clients[0].c, make(seed=0, constraint_seed=0).clients[0].c)
+    bounds = [dffl.synthetic.portfolio(seed, clients=1, constraint_seed=5)[0].set.min_entropy for seed in (1, 2)]
+    assert bounds[0] == bounds[1]
+    with pytest.raises(ValueError, match="constraint_seed"):
+        make(constraint_seed=-1)

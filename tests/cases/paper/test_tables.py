@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.cases.paper import study as paper
-from dffl.cases.paper import tables, variants
+from dffl.cases.paper import tables
+from dffl.cases.paper.nearness import ALL, PUBLISHED, Nearness, Place, measured, nearness
 from dffl.cases.paper.published import AGGREGATE, BY_SIZE
-from dffl.studies import Job, Study, render
+from dffl.studies import render
 from dffl.studies.tables import Cell, Table, Value
 
 
@@ -134,22 +134,29 @@ def test_the_published_cells_are_consistent():
     for numbers in AGGREGATE.values():
         values = [numbers[name].mean for name in ("median", "p75", "p90", "max")]
         assert values == sorted(values)
-    assert variants.published_mean("knapsack", "balanced", "local").mean == pytest.approx(2 * 1.21 - (0.45 + 1.95) / 2)
 
 
 def test_the_distance_of_the_paper_to_itself_is_zero():
-    rows = []
-    for problem in paper.PROBLEMS:
-        for group, n in (("balanced", 100), ("data-rich", 500), ("data-poor", 50)):
-            for method in tables.PAPER_FOUR:
-                value = variants.published_mean(problem, group, method).mean / 100
-                rows.append(("chosen", "job", problem, group != "balanced", n, method, value, 2 * value))
-    columns = ["variant", "job", "problem", "imbalanced", "n", "method", "relative_regret", "mean_ratio"]
-    one = Study("one", paper.fit_configuration, [Job({"variant": "chosen"})])
-    distances = variants.tables(pd.DataFrame(rows, columns=columns), one)[0]
-    by_reading = {cell.row[2]: cell.ours.mean for cell in distances.cells if cell.column == "all cells"}
-    assert by_reading["in total"] == pytest.approx(0, abs=1e-9)
-    assert by_reading["per sample"] == pytest.approx(100 * np.log(2))
+    itself = {place: value.mean for place, value in PUBLISHED.items()}
+    assert nearness(itself) == Nearness(0, 0, 12, 16, 2, 76)
+    doubled = nearness({place: 2 * value for place, value in itself.items()})
+    assert doubled.distance == pytest.approx(100 * np.log(2))
+    assert (doubled.means, doubled.means_by_size, doubled.ordered) == (0, 0, 2)
+    swapped = itself | {Place("knapsack", ALL, "local", "mean"): 1.4}
+    assert nearness(swapped).ordered == 1
+    one_sd = itself | {Place("knapsack", ALL, "local", "mean"): 1.21 + 0.15}
+    assert nearness(one_sd).deviations == pytest.approx(1 / 76)
+
+
+def test_cells_are_measured_as_the_tables_are():
+    rows = made_up()
+    cells = measured(rows, "relative_regret")
+    table = tables.aggregate(tables.percent(rows), oracles=True)
+    in_table = {(cell.row[0], cell.row[1], cell.column): cell.ours.mean for cell in table.cells}
+    for place, value in cells.items():
+        if place.clients == ALL:
+            assert value == pytest.approx(in_table[place.problem, tables.name_of(place.method), place.statistic])
+    assert cells, "some cells are measured"
 
 
 def test_only_a_number_without_a_spread_is_shown_as_a_count() -> None:
