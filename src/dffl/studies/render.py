@@ -114,8 +114,9 @@ def _difference(cell: Cell | None) -> str:
     if cell is None or cell.paper is None:
         return ""
     change = cell.ours.mean - cell.paper.mean
-    share = f" ({100 * change / abs(cell.paper.mean):+z.0f} %)" if cell.paper.mean else ""
-    return f"{change:+.2f}{share}"
+    gaps = [f"{100 * change / abs(cell.paper.mean):+z.0f} %"] if cell.paper.mean else []
+    gaps += [f"{abs(change) / cell.paper.sd:.1f} sd"] if cell.paper.sd > 0 else []  # not where it is 0 or unknown
+    return f"{change:+.2f}" + (f" ({', '.join(gaps)})" if gaps else "")
 
 
 def _piped(texts: list[str]) -> str:

@@ -32,7 +32,7 @@ def finished(tmp_path_factory) -> Path:
 
 def test_it_leaves_rows_tables_and_figures(finished):
     names = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
-    assert {"study.json", "rows.parquet", "jobs.parquet", "tables/table1.md", "tables/table1.csv", "tables/table1.tex"} <= names
+    assert {"study.json", "rows.parquet", "jobs.parquet", "tables/table2.md", "tables/table2.csv", "tables/table2.tex"} <= names
     assert {"figures/toy.png", "figures/means.png", "figures/winners.png"} <= names
     described = json.loads((finished / "study.json").read_text())
     assert described["study"] == "paper-quick"
@@ -46,7 +46,7 @@ def test_show_and_json_run_nothing(finished):
     found = json.loads(answer.output)
     assert (found["configurations"], found["finished"]) == (32, 1)
     assert found["core_hours"] > 0
-    cell = next(c for c in found["tables"]["table1"] if c["method"] == "Local" and c["statistic"] == "mean")
+    cell = next(c for c in found["tables"]["table2"] if c["method"] == "Local" and c["statistic"] == "mean")
     assert cell["paper"] == {"mean": 1.21, "sd": 0.15}
     assert 0.1 < cell["ours"]["mean"] < 5
     assert cell["ours"]["sd"] is None

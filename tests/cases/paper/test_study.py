@@ -76,6 +76,23 @@ def test_both_kinds_of_relative_regret_and_both_judges():
     assert row["relative_regret"] > row["expected_relative_regret"], "noise that nobody can foresee costs regret"
 
 
+def test_the_best_possible_decisions_lose_what_nobody_can_foresee():
+    small = SMALL | {"settings": {"rounds": 2, "local_epochs": 2}}
+    known = small | {"methods": [paper.KNOWN_MEAN]}
+    for problem in paper.PROBLEMS:
+        where = CONFIGURATION | {"problem": problem}
+        rows = paper.fit_configuration(**where, noise=1.0, **known)
+        assert rows["n"].tolist() == [500] * 10 + [50] * 10
+        assert (rows["relative_regret"] > 0).any()
+        assert (rows["expected_relative_regret"] == 0).all()
+        trained = paper.fit_configuration(**where, noise=1.0, **(small | {"methods": ["local", paper.KNOWN_MEAN]}))
+        means = trained.groupby("method")["relative_regret"].mean()
+        assert means[paper.KNOWN_MEAN] < means["local"]
+        pd.testing.assert_frame_equal(rows, trained[trained["method"] == paper.KNOWN_MEAN].reset_index(drop=True))
+        quiet = paper.fit_configuration(**where, noise=0.0, **known)
+        assert (quiet["relative_regret"] == 0).all()
+
+
 def test_one_factor_for_all_costs_changes_nothing():
     """Why noise drawn once, and not for every cost, could not show in the paper's tables: fits do not see a client's scale."""
     plain = dffl.synthetic.portfolio(seed=1, clients=3, degree=6)

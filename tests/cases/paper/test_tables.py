@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dffl.cases.paper import tables
-from dffl.cases.paper.nearness import ALL, PUBLISHED, Nearness, Place, measured, nearness
+from dffl.cases.paper.nearness import ALL, PUBLISHED, Nearness, Place, measured, nearness, nearness_table
 from dffl.cases.paper.published import AGGREGATE, BY_SIZE
 from dffl.studies import render
 from dffl.studies.tables import Cell, Table, Value
@@ -86,9 +86,29 @@ def test_noise_has_its_own_table_and_touches_no_other():
     noisy["job"] += "noisy"
     both = {table.name: table for table in tables.all_tables(pd.concat([quiet, noisy]))}
     alone = {table.name: table for table in tables.all_tables(quiet)}
-    assert set(both) - set(alone) == {"noise"}
-    assert both["table1"].cells == alone["table1"].cells
+    assert set(both) - set(alone) == {"noise", "table7-both-noise-levels"}
+    assert both["table2"].cells == alone["table2"].cells
     assert found(both["noise"], ("knapsack", "conditional-mean costs", "Local"), "mean").ours.mean == pytest.approx(0.65)
+
+
+def test_both_levels_of_the_noise_are_averaged_where_both_are_finished():
+    quiet, noisy = made_up(), made_up(noise=1.0)
+    noisy["job"] += "noisy"
+    noisy["relative_regret"] *= 3
+    table = tables.both_levels(pd.concat([quiet, noisy]))
+    assert found(table, ("knapsack", "Local"), "mean").ours.mean == pytest.approx(2 * 1.30)
+    assert table.note.startswith("32 configurations")
+    only_degree_two = tables.both_levels(pd.concat([quiet, noisy[noisy["degree"] == 2]]))
+    assert only_degree_two.note.startswith("16 configurations")
+    assert found(only_degree_two, ("knapsack", "Local"), "mean").ours.mean == pytest.approx(2 * 1.20)
+
+
+def test_the_whole_grid_says_how_near_it_is():
+    quiet, noisy = made_up(), made_up(noise=1.0)
+    noisy["job"] += "noisy"
+    rows = {cell.row for cell in nearness_table(pd.concat([quiet, noisy])).cells}
+    assert rows == {(w, r) for w in ("without noise", "both levels averaged") for r in ("in total", "per sample")}
+    assert {cell.row[0] for cell in nearness_table(quiet).cells} == {"without noise"}
 
 
 def test_one_seed_has_no_deviation():
@@ -103,13 +123,13 @@ def test_markdown_csv_and_latex_say_the_same():
     lines = render.to_markdown(table).splitlines()
     assert "| knapsack | Local | paper | 1.21 ± 0.15 | 1.10 ± 0.14 | 1.73 ± 0.20 | 2.41 ± 0.31 | 6.34 ± 1.45 |  |" in lines
     assert any(line.startswith("|  |  | ours | 1.30 ± 0.07 |") for line in lines)
-    assert any(line.startswith("|  |  | difference | +0.09 (+7 %) |") for line in lines)
+    assert any(line.startswith("|  |  | difference | +0.09 (+7 %, 0.6 sd) |") for line in lines)
     frame = pd.read_csv(io.StringIO(render.to_csv(table)))
     row = frame[(frame["problem"] == "knapsack") & (frame["method"] == "Local") & (frame["statistic"] == "mean")].iloc[0]
     assert (row["ours"], row["paper"], row["difference"]) == (pytest.approx(1.3), 1.21, pytest.approx(0.09))
     latex = render.to_latex(table)
     assert r"1.30 $\pm$ 0.07" in latex
-    assert r"+0.09 (+7 \%)" in latex
+    assert r"+0.09 (+7 \%, 0.6 sd)" in latex
     assert latex.count(r"\begin{") == latex.count(r"\end{") == 2
     counts = {line.count("&") for line in latex.splitlines() if line.endswith(r"\\")}
     assert counts == {8}

@@ -12,7 +12,7 @@ from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, sh
 if TYPE_CHECKING:
     from dffl.studies.result import RunOptions, StudyResult
 
-SHOWN = ("readings", "table1", "interpolation", "noise", "distances")
+SHOWN = ("nearness", "readings", "table2", "table3", "noise", "table7-both-noise-levels", "variants")
 """The tables that the terminal shows; all are written."""
 
 
@@ -55,13 +55,17 @@ def reproduce(options: RunOptions, quick: bool = False, variants: bool = False, 
     """Run the study, or only show it, and write its tables and figures into its folder."""
     from dffl.cases.paper import study, tables
     from dffl.cases.paper import variants as compared
+    from dffl.cases.paper.nearness import nearness_table
     from dffl.studies.render import write_tables
     from dffl.studies.result import StudyResult, finished_rows
 
     if quick and variants:
         raise ValueError("--quick and --variants are two studies; ask for one of them")
     found = finished_rows(compared.study() if variants else study.quick() if quick else study.study(), options)
-    made = compared.tables(found.rows, found.study) if variants else tables.all_tables(found.rows)
+    if variants:
+        made = compared.tables(found.rows, found.study)
+    else:
+        made = [nearness_table(found.rows), *tables.all_tables(found.rows)]
     write_tables(made, found.folder / "tables")
     drawn, speed = [], ""
     if not variants:

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from dffl.cases.paper.published import AGGREGATE, BY_SIZE, STATISTICS
-from dffl.cases.paper.tables import COLUMN_VALUES, PAPER_FOUR, client_group, over_degrees, percent
-from dffl.studies.tables import Value
+from dffl.cases.paper.tables import COLUMN_VALUES, PAPER_FOUR, READINGS, client_group, over_degrees, percent
+from dffl.studies.tables import Cell, Count, Table, Value
 
 ALL = "all clients"
 
@@ -81,9 +81,35 @@ def nearness(cells: Mapping[Place, float]) -> Nearness:
     return Nearness(100 * float(np.mean(logs)), float(np.mean(deviations)), means, by_size, ordered, len(gaps))
 
 
-def of_problem(cells: Mapping[Place, float], problem: str) -> dict[Place, float]:
-    """The cells of one problem."""
-    return {place: value for place, value in cells.items() if place.problem == problem}
+NOTE = (
+    "Distance: the mean of |log(ours / paper's)| over the 76 cells of the paper's Tables 2, 7 and 8, in per cent. In sd: the "
+    "mean of |ours - paper's| in the paper's standard deviations. Then: how many of the 12 means are within 20 %, how many of "
+    "the 16 means by size within 30 %, and in how many of the two problems the four methods have the paper's order."
+)
+
+
+def nearness_row(row: tuple[str, ...], cells: Mapping[Place, float]) -> list[Cell]:
+    """A row of a table that says how near cells are."""
+    near = nearness(cells)
+    numbers: dict[str, Value] = {"distance, %": Value(near.distance)}
+    for problem in sorted({place.problem for place in cells}):
+        part = {place: value for place, value in cells.items() if place.problem == problem}
+        numbers[f"{problem}, %"] = Value(nearness(part).distance)
+    numbers["in sd"] = Value(near.deviations)
+    numbers["means within 20 %"] = Count(near.means)
+    numbers["by size within 30 %"] = Count(near.means_by_size)
+    numbers["in order"] = Count(near.ordered)
+    return [Cell(row, column, value) for column, value in numbers.items()]
+
+
+def nearness_table(rows: pd.DataFrame) -> Table:
+    """How near a study's rows are, without noise and over both levels of it, under both readings."""
+    cells = []
+    for words, part in (("without noise", rows[rows["noise"] == 0]), ("both levels averaged", rows)):
+        if part["noise"].nunique() == 1 + (words != "without noise"):
+            for reading, label in READINGS.items():
+                cells += nearness_row((words, label), measured(part, reading))
+    return Table("nearness", "How near all configurations are to the paper", ("configurations", "regret"), cells, NOTE)
 
 
 def _in_order(cells: Mapping[Place, float], problem: str) -> bool:

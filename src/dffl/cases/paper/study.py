@@ -5,7 +5,7 @@ A job is one configuration. The protocol holds what the paper leaves open; `dffl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -18,15 +18,21 @@ from dffl.training.methods.crossfit import LOCAL_EPOCHS
 from dffl.training.trainers.crossfit import FOLDS
 from dffl.training.trainers.tuning import EPOCHS, checked_epochs
 
+if TYPE_CHECKING:
+    from dffl.federation import Federation
+
 PROBLEMS = ("knapsack", "portfolio")
 ETAS = (0.0, 0.25, 0.5, 1.0)
 DEGREES = (2, 4, 6, 8)
 NOISES = (0.0, 1.0)
 SEEDS = (0, 1, 2, 3, 4)
+KNOWN_MEAN = "known-mean"
+"""Not a method: the decisions of a client that knows the conditional-mean costs. No rule has a lower expected regret."""
 METHODS = (
     "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
-    "local-tuned", "crossfit",
+    KNOWN_MEAN,
 )  # fmt: skip
+"""The paper's six methods and what they are compared with in all configurations. Others can be added with --methods."""
 
 PROTOCOL: Parameters = {
     "methods": list(METHODS),
@@ -90,12 +96,16 @@ def fit_configuration(
     common: dict[str, Any] = {
         "seed": seed, "eta_obj": eta_obj, "eta_constr": eta_constr, "degree": degree, "noise": noise, "imbalanced": imbalanced,
     } | (federation or {}).get(problem, {})  # fmt: skip
-    oracle = any(name.startswith("oracle") for name in methods)
-    validation = make(split="validation", samples=validation_samples, **common) if oracle else None
-    fits = fit_all(make(**common), methods, validation=validation, progress=False, seed=seed, **settings)
     test = make(split="test", samples=test_samples, **common)
-    rows = tabulate(fits, test)
-    rows = rows[rows["method"].isin(methods)]
+    found = []
+    if trained := [name for name in methods if name != KNOWN_MEAN]:
+        oracle = any(name.startswith("oracle") for name in trained)
+        validation = make(split="validation", samples=validation_samples, **common) if oracle else None
+        rows = tabulate(fit_all(make(**common), trained, validation=validation, progress=False, seed=seed, **settings), test)
+        found.append(rows[rows["method"].isin(trained)])
+    if KNOWN_MEAN in methods:
+        found.append(known_mean(test, [client.n for client in make(**common)]))
+    rows = pd.concat(found, ignore_index=True)
     saturated = {client.name: bool(getattr(client.set, "saturated", False)) for client in test}
     rows = rows.assign(saturated=rows["client"].map(saturated), client=rows["client"].str.removeprefix("client-"))
     if not noise:  # the expected costs are the realised ones: the same numbers once more would only take space
@@ -103,6 +113,21 @@ def fit_configuration(
     numbers = ("relative_regret", "mean_ratio", "expected_relative_regret", "expected_mean_ratio", "lambda", "epochs")
     kinds = {"client": "int8", "n": "int16"} | dict.fromkeys(numbers, "float32")
     return rows.reindex(columns=["method", "client", "n", "saturated", *numbers]).astype(kinds).reset_index(drop=True)
+
+
+def known_mean(test: Federation, trained_on: list[int]) -> pd.DataFrame:
+    """What decisions at the conditional-mean costs lose at the realised ones: for each client, under both readings."""
+    import dffl
+
+    rows = []
+    for client, n in zip(test, trained_on, strict=True):
+        assert client.c_mean is not None, "synthetic clients know their mean costs"
+        arguments = (client.c_mean, client.c, client.set, client.maximize)
+        losses = {"relative_regret": dffl.relative_regret(*arguments), "mean_ratio": dffl.mean_of_regret_ratios(*arguments)}
+        rows.append(
+            {"method": KNOWN_MEAN, "client": client.name, "n": n} | {name: float(lost) for name, lost in losses.items()}
+        )
+    return pd.DataFrame(rows).assign(expected_relative_regret=0.0, expected_mean_ratio=0.0)
 
 
 # How fast a run was: training samples for each second and core.

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from dffl.cases.paper import study as paper
-from dffl.cases.paper.nearness import measured, nearness, of_problem
+from dffl.cases.paper.nearness import NOTE, measured, nearness_row
 from dffl.cases.paper.tables import READINGS
 from dffl.studies.study import Job, Parameters, Study
-from dffl.studies.tables import Cell, Count, Table, Value
+from dffl.studies.tables import Table
 
 FIRST = (0, 3)
 """The seeds that all combinations are run with: the one whose knapsacks lose least, and the one whose lose most."""
@@ -132,29 +132,14 @@ def tables(rows: pd.DataFrame, study: Study) -> list[Table]:
 def _nearness_table(
     name: str, words: str, variants: tuple[Variant, ...], seeds: tuple[int, ...], rows: pd.DataFrame, study: Study
 ) -> Table:
-    lines: dict[tuple[str, str], list[Cell]] = {}
+    grid = pd.DataFrame([job.parameters for job in study.jobs])
+    lines = []
     for variant in variants:
         part = rows_of(variant, rows[rows["seed"].isin(seeds)])
-        expected = rows_of(variant, pd.DataFrame([job.parameters for job in study.jobs if job.parameters["seed"] in seeds]))
-        if part["job"].nunique() < len(expected):
+        if part["job"].nunique() < len(rows_of(variant, grid[grid["seed"].isin(seeds)])):
             continue  # half a variant is another design, and would mislead
         for reading, label in READINGS.items():
-            cells = measured(part, reading, pooled=True)
-            near = nearness(cells)
-            row = (variant.words(), label)
-            numbers: dict[str, Value] = {"distance, %": Value(near.distance)}
-            for problem in sorted({place.problem for place in cells}):
-                numbers[f"{problem}, %"] = Value(nearness(of_problem(cells, problem)).distance)
-            numbers["in sd"] = Value(near.deviations)
-            numbers["means within 20 %"] = Count(near.means)
-            numbers["by size within 30 %"] = Count(near.means_by_size)
-            numbers["in order"] = Count(near.ordered)
-            lines[row] = [Cell(row, column, value) for column, value in numbers.items()]
-    ordered = sorted(lines.values(), key=lambda line: line[0].ours.mean)
-    note = (
-        "Distance: the mean of |log(ours / paper's)| over 76 cells of the paper's Tables 2, 7 and 8, in per cent. In sd: the "
-        "mean of |ours - paper's| in the paper's standard deviations. Then: how many of the 12 means are within 20 %, how many "
-        "of the 16 means by size within 30 %, and in how many of the two problems the four methods have the paper's order."
-    )
+            lines.append(nearness_row((variant.words(), label), measured(part, reading, pooled=True)))
+    lines.sort(key=lambda line: line[0].ours.mean)
     title = f"How near each variant is to the paper, {words}"
-    return Table(name, title, ("variant", "regret"), [cell for line in ordered for cell in line], note)
+    return Table(name, title, ("variant", "regret"), [cell for line in lines for cell in line], NOTE)
