@@ -33,8 +33,8 @@ def page() -> str:
     """What stands between the markers of the page."""
     listed = read()
     measured: Callable[[str], str] = runpy.run_path(str(ROOT / "docs" / "paper_measured.py"))["sentence"]
-    setup = f"## What the calls need\n\nEvery call of this page runs after these lines.\n\n```python\n{listed['setup'].strip()}\n```"
-    parts = [_index(listed), setup]
+    setup = f"```python\n{listed['setup'].strip()}\n```"
+    parts = [_index(listed), "## What the calls need", "Every call of this page runs after these lines.", setup]
     for section in listed["section"]:
         parts.append(f"## {_heading(section)}")
         parts += [_block(item, measured) for item in section["item"]]
@@ -63,14 +63,13 @@ def _index(listed: dict[str, Any]) -> str:
     names = [item["name"] for item in items(listed)]
     numbers = ["| | |", "|---|---|"]
     for kind in NUMBERED:
-        found = sorted((name for name in names if re.fullmatch(rf"{kind} \d+", name)), key=lambda name: int(name.split()[1]))
-        numbers.append(f"| {kind} | {' '.join(f'[{name.split()[1]}](#{slug(name)})' for name in found)} |")
+        count = sum(bool(re.fullmatch(rf"{kind} \d+", name)) for name in names)
+        numbers.append(f"| {kind} | {' '.join(f'[{n}](#{slug(kind)}-{n})' for n in range(1, count + 1))} |")
     verdicts = ["| verdict | means | items |", "|---|---|---|"]
     for kind, meaning in listed["kinds"].items():
-        found = [item["name"] for item in items(listed) if item["verdict"] == kind]
-        verdicts.append(
-            f"| **{kind}** ({len(found)}) | {meaning} | {', '.join(f'[{name}](#{slug(name)})' for name in found)} |"
-        )
+        judged = [item["name"] for item in items(listed) if item["verdict"] == kind]
+        links = ", ".join(f"[{name}](#{slug(name)})" for name in judged)
+        verdicts.append(f"| **{kind}** ({len(judged)}) | {meaning} | {links} |")
     return "\n\n".join([
         "## By section", "\n".join(sections), "## By number", "\n".join(numbers), "## By verdict", "\n".join(verdicts),
     ])  # fmt: skip
@@ -91,15 +90,22 @@ def _block(item: dict[str, Any], measured: Callable[[str], str]) -> str:
     if what := item.get("measured"):
         verdict += f" {measured(what)}"
     lines.append(f"{verdict} [More]({item['more']}).")
+    lines.append(f"{_where(item)}.")
+    return "\n\n".join(lines)
+
+
+def _where(item: dict[str, Any]) -> str:
+    """The files of an item's code, and of its result."""
+    if item.get("pending"):
+        return f"Not yet in this version: {', '.join(f'`{name}`' for name in item['code'])}"
     homes: dict[str, list[str]] = {}
     for file, name in map(place, item["code"]):
         homes.setdefault(file, []).append(name)
     where = "; ".join(f"`{file}`" + "".join(f" `{name}`" for name in names if name) for file, names in homes.items())
-    result = f"; result: [`{item['file']}`](../{item['file']})" if "file" in item and not item["file"].endswith(".md") else ""
-    if item.get("file", "").endswith(".md"):
-        result = f"; result: `{item['file']}`"
-    lines.append(f"In {where}{result}.")
-    return "\n\n".join(lines)
+    result = item.get("file", "")
+    if result.endswith(".png"):  # the site has the figures, and no tables as pages
+        return f"In {where}; result: [`{result}`](../{result})"
+    return f"In {where}" + (f"; result: `{result}`" if result else "")
 
 
 def _shown(call: str, value: str) -> str:

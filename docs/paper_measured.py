@@ -1,4 +1,4 @@
-"""Sentences of the page "The paper, item by item" that are computed from `results/paper`, so that no number is typed by hand."""
+"""Sentences of the page "The paper, item by item" that are computed from `results/paper`: no such number is typed by hand."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ def shares() -> str:
 
 def slopes(problem: str, balance: str) -> str:
     """The same for one problem and balance, by the size of the clients where it differs."""
-    parts = []
-    for n in sorted(_clients().query(_balance(problem, balance))["n"].unique(), reverse=True):
-        parts.append(f"with {n} samples {_percents(_gains(problem, balance, n))}")
+    sizes = sorted(_clients().query(_balance(problem, balance))["n"].unique(), reverse=True)
+    parts = [f"with {n} samples {_percents(_gains(problem, balance, n))}" for n in sizes]
     return f"Clients with lower regret when federated, by η_obj = {_levels()}: {'; '.join(parts)}."
 
 
@@ -57,14 +56,14 @@ def means() -> str:
     for problem in _problems():
         for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
             for method in PURE:
-                found = _clients().query("problem == @problem and method == @method").groupby(axis)["regret"].mean()
-                parts.append(f"{problem}, {NAMES[method]}, by {symbol} {_numbers(found)}")
+                own = _clients().query("problem == @problem and method == @method").groupby(axis)["regret"].mean()
+                parts.append(f"{problem}, {NAMES[method]}, by {symbol} {_numbers(own)}")
     return f"Mean regret in % at the levels {_levels()}: {'; '.join(parts)}."
 
 
 def best_of_two() -> str:
     """How interpolation compares with the better of the two pure methods."""
-    cells = _clients().groupby(["problem", "eta_obj", "eta_constr", "method"])["regret"].mean().unstack()
+    cells = _clients().pivot_table(index=["problem", "eta_obj", "eta_constr"], columns="method", values="regret")
     better = cells[list(PURE)].min(axis=1)
     below, close = int((cells[SPO] < better).sum()), int((cells[SPO] <= 1.1 * better).sum())
     return (
@@ -75,10 +74,10 @@ def best_of_two() -> str:
 
 def lowest() -> str:
     """In how many seeds, and in which statistics, interpolation by SPO+ is the lowest of the paper's four methods."""
-    seeds = _clients().groupby(["problem", "seed", "method"])["regret"].mean().unstack()[list(FOUR)]
+    seeds = _clients().pivot_table(index=["problem", "seed"], columns="method", values="regret")[list(FOUR)]
     first = seeds.idxmin(axis=1).eq(SPO)
     cells = pd.read_csv(RESULTS / "tables" / "table1.csv").dropna(subset=["paper"])
-    best = cells.loc[cells.groupby(["problem", "statistic"])["ours"].idxmin()]
+    best = cells.loc[cells.groupby(["problem", "statistic"], sort=False)["ours"].idxmin()]
     wins = best[best["method"].str.contains("SPO")]
     parts = [f"{problem} {', '.join(part['statistic'])}" for problem, part in wins.groupby("problem")]
     return (
@@ -106,10 +105,10 @@ def weights() -> str:
 
 def oracles() -> str:
     """Each interpolation and its oracle."""
-    found, parts = _clients().groupby(["problem", "method"])["regret"].mean(), []
+    mean, parts = _clients().groupby(["problem", "method"])["regret"].mean(), []
     for problem in _problems():
         for kind in ("spo", "mse"):
-            own, oracle = found[problem, f"interp-{kind}"], found[problem, f"oracle-interp-{kind}"]
+            own, oracle = mean[problem, f"interp-{kind}"], mean[problem, f"oracle-interp-{kind}"]
             parts.append(f"{problem}, {'SPO+' if kind == 'spo' else 'MSE'} {own:.2f} and {oracle:.2f}")
     return f"Mean regret in %, interpolation and its oracle: {'; '.join(parts)}."
 
@@ -130,7 +129,7 @@ def _rows() -> pd.DataFrame:
 @cache
 def _clients() -> pd.DataFrame:
     """Each client's mean over the degrees, as in the tables."""
-    return _rows().groupby([*CLIENT, "method"], as_index=False)["regret"].mean()
+    return _rows().groupby([*CLIENT, "method"])["regret"].mean().reset_index()
 
 
 def _gains(problem: str, balance: str | None = None, n: int | None = None) -> pd.Series:
