@@ -12,6 +12,7 @@ notebook differs from what it shows.
 from __future__ import annotations
 
 import re
+import runpy
 import sys
 import tempfile
 from pathlib import Path
@@ -56,7 +57,12 @@ def messages_on_the_wire() -> str:
     return "\n\n".join(tables)
 
 
-TABLES = {"src/dffl/deploy/messages.py": messages_on_the_wire}
+def items_of_the_paper() -> str:
+    """Every definition, statement, table and figure of the paper, with its place in the code and a verdict."""
+    return str(runpy.run_path(str(ROOT / "docs" / "paper_items.py"))["page"]())
+
+
+TABLES = {"src/dffl/deploy/messages.py": messages_on_the_wire, "docs/paper_items.toml": items_of_the_paper}
 
 
 def pages() -> list[Path]:

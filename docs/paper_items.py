@@ -1,0 +1,126 @@
+"""The page "The paper, item by item", from the list `docs/paper_items.toml`. `docs/write_out.py` puts it into the page."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = ROOT / "docs" / "paper_items.toml"
+NUMBERED = (
+    "Theorem", "Lemma", "Corollary", "Proposition", "Definition", "Assumption", "Example", "Remark", "Algorithm", "Equation",
+    "Table", "Figure",
+)  # fmt: skip
+COMMENT = re.compile(r"\s+# (?P<words>.*)$")
+
+
+def read() -> dict[str, Any]:
+    """The list: setup, kinds of verdicts, sections with their items."""
+    return tomllib.loads(LIST.read_text(encoding="utf-8"))
+
+
+def items(listed: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All items, in the order of the paper."""
+    for section in listed["section"]:
+        yield from section["item"]
+
+
+def page() -> str:
+    """What stands between the markers of the page."""
+    listed = read()
+    measured: Callable[[str], str] = runpy.run_path(str(ROOT / "docs" / "paper_measured.py"))["sentence"]
+    setup = f"```python\n{listed['setup'].strip()}\n```"
+    parts = [_index(listed), "## What the calls need", "Every call of this page runs after these lines.", setup]
+    for section in listed["section"]:
+        parts.append(f"## {_heading(section)}")
+        parts += [_block(item, measured) for item in section["item"]]
+    return "\n\n".join(parts)
+
+
+def place(name: str) -> tuple[str, str]:
+    """The file of an object's full name, and the object's name in it; empty for a module."""
+    words = name.split(".")
+    for length in range(len(words), 0, -1):
+        path = ROOT / "src" / Path(*words[:length])
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                return file.relative_to(ROOT).as_posix(), ".".join(words[length:])
+    raise ValueError(f"paper_items.toml: no file holds {name!r}")
+
+
+def slug(heading: str) -> str:
+    """The anchor that a heading has in the repository and on the site."""
+    return re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+
+
+def _index(listed: dict[str, Any]) -> str:
+    """The contents: by section, by number, by verdict."""
+    sections = [f"- [{_heading(section)}](#{slug(_heading(section))})" for section in listed["section"]]
+    names = [item["name"] for item in items(listed)]
+    numbers = ["| | |", "|---|---|"]
+    for kind in NUMBERED:
+        count = sum(bool(re.fullmatch(rf"{kind} \d+", name)) for name in names)
+        numbers.append(f"| {kind} | {' '.join(f'[{n}](#{slug(kind)}-{n})' for n in range(1, count + 1))} |")
+    verdicts = ["| verdict | means | items |", "|---|---|---|"]
+    for kind, meaning in listed["kinds"].items():
+        judged = [item["name"] for item in items(listed) if item["verdict"] == kind]
+        links = ", ".join(f"[{name}](#{slug(name)})" for name in judged)
+        verdicts.append(f"| **{kind}** ({len(judged)}) | {meaning} | {links} |")
+    return "\n\n".join([
+        "## By section", "\n".join(sections), "## By number", "\n".join(numbers), "## By verdict", "\n".join(verdicts),
+    ])  # fmt: skip
+
+
+def _heading(section: dict[str, Any]) -> str:
+    return f"{section['number']} {section['title']}"
+
+
+def _block(item: dict[str, Any], measured: Callable[[str], str]) -> str:
+    """One item: what it says, how to call it, the verdict, and where it is."""
+    lines = [f"### {item['name']}", f"*{_plain(_sentence(item['title']))}* {_plain(item['says'])}"]
+    if calls := item.get("calls"):
+        lines.append("```python\n" + "\n".join(_shown(call, value) for call, value in calls) + "\n```")
+    if command := item.get("command"):
+        lines.append(f"```bash\n{command}\n```")
+    verdict = f"**{_sentence(item['verdict'])}** {_plain(item['note'])}"
+    if what := item.get("measured"):
+        verdict += f" {measured(what)}"
+    lines.append(f"{verdict} [More]({item['more']}).")
+    lines.append(f"{_where(item)}.")
+    return "\n\n".join(lines)
+
+
+def _where(item: dict[str, Any]) -> str:
+    """The files of an item's code, and of its result."""
+    if item.get("pending"):
+        return f"Not yet in this version: {', '.join(f'`{name}`' for name in item['code'])}"
+    homes: dict[str, list[str]] = {}
+    for file, name in map(place, item["code"]):
+        homes.setdefault(file, []).append(name)
+    where = "; ".join(f"`{file}`" + "".join(f" `{name}`" for name in names if name) for file, names in homes.items())
+    result = item.get("file", "")
+    if result.endswith(".png"):  # the site has the figures, and no tables as pages
+        return f"In {where}; result: [`{result}`](../{result})"
+    return f"In {where}" + (f"; result: `{result}`" if result else "")
+
+
+def _shown(call: str, value: str) -> str:
+    """A call with what it gives."""
+    words = COMMENT.search(call)
+    said = ": ".join(part for part in (words["words"] if words else "", value) if part)
+    return COMMENT.sub("", call) + (f"  # {said}" if said else "")
+
+
+def _sentence(words: str) -> str:
+    """The words as a sentence, unless they begin with a symbol."""
+    first = words[0].upper() if re.match(r"[a-z][a-z]|[a-z]\b(?= \w)", words) else words[0]
+    return first + words[1:] + ("" if words.endswith((".", "”")) else ".")
+
+
+def _plain(text: str) -> str:
+    """Text in which an asterisk is one, except in code."""
+    return "`".join(part if place % 2 else part.replace("*", r"\*") for place, part in enumerate(text.split("`")))
