@@ -76,7 +76,7 @@ def lowest() -> str:
     """In how many seeds, and in which statistics, interpolation by SPO+ is the lowest of the paper's four methods."""
     seeds = _clients().pivot_table(index=["problem", "seed"], columns="method", values="regret")[list(FOUR)]
     first = seeds.idxmin(axis=1).eq(SPO)
-    cells = pd.read_csv(RESULTS / "tables" / "table1.csv").dropna(subset=["paper"])
+    cells = pd.read_csv(RESULTS / "tables" / "table2.csv").dropna(subset=["paper"])
     best = cells.loc[cells.groupby(["problem", "statistic"], sort=False)["ours"].idxmin()]
     wins = best[best["method"].str.contains("SPO")]
     parts = [f"{problem} {', '.join(part['statistic'])}" for problem, part in wins.groupby("problem")]
