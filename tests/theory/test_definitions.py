@@ -116,11 +116,12 @@ def test_literal_risks_and_their_mixture() -> None:
     np.testing.assert_allclose(client_risks(model, [first, second], loss="regret"), [0.25, 1.0])
 
 
-def test_a_fit_has_risks_and_its_regrets_are_those_of_evaluate() -> None:
+@pytest.mark.parametrize("method", ["mean-cost", "fedavg"])
+def test_a_fit_has_risks_and_its_regrets_are_those_of_evaluate(method: str) -> None:
     s = feasible_sets(D)["topk"]
     members = [client("a", s), client("b", s, maximize=True, n=20)]
     fed = dffl.Federation(members)
-    fit = dffl.fit(fed, "fedavg", rounds=1, progress=False)
+    fit = dffl.fit(fed, method, rounds=1, progress=False)
     np.testing.assert_allclose(client_risks(fit, fed, loss="regret"), fit.evaluate(fed)["regret"], rtol=1e-6)
     expected = []
     for one in members:
@@ -129,8 +130,12 @@ def test_a_fit_has_risks_and_its_regrets_are_those_of_evaluate() -> None:
     np.testing.assert_allclose(client_risks(fit, fed), expected, rtol=1e-9)
     assert mixture_risk(fit, fed) == pytest.approx((12 * expected[0] + 20 * expected[1]) / 32)
     newcomer = client("d", s)
-    shared = by_hand("topk", fit.predict(newcomer, newcomer.x), newcomer.c)
-    assert client_risk(fit, newcomer) == pytest.approx(shared)
+    if fit.shared is None:
+        with pytest.raises(ValueError, match="has no shared model"):
+            client_risk(fit, newcomer)
+    else:
+        alone = by_hand("topk", fit.predict(newcomer, newcomer.x), newcomer.c)
+        assert client_risk(fit, newcomer) == pytest.approx(alone)
 
 
 def test_known_costs_are_part_of_a_risk() -> None:
