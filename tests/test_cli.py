@@ -119,6 +119,7 @@ def test_bounds_answers_people_and_programs(tmp_path: Path) -> None:
         (["advise", "demo", "--confidence", "2"], "confidence must be in (0, 1), found 2.0"),
         (["advise", "demo", "--folds", "60"], "client 'client-11': x must have at least 120 samples"),
         (["bounds", "demo", "--delta", "0"], "delta must be in (0, 1), found 0.0"),
+        (["bounds", "demo", "--form", "printed"], "bounds: form must be 'sharp' or 'paper', found 'printed'"),
         (["bounds", "demo", "--figure", "no/where.png"], "--figure must name a file in a folder that exists"),
     ],
 )

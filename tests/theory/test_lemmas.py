@@ -85,6 +85,9 @@ def check_curved(k: Clients, shares: Counter[str]) -> None:
     for s in {id(s): s for s in (s1, s2) if math.isfinite(s.curvature())}.values():
         w, v = solve(s, c1), solve(s, c2)
         reach("directional_stability", np.linalg.norm(w - v, axis=-1), lemmas.directional_stability(c1, c2, s), blur)
+        reach("cost_stability", np.linalg.norm(w - v, axis=-1), lemmas.cost_stability(c1, c2, s), blur)
+        turned = lemmas.directional_stability(c1, c2, s) - 1e-12 * s.curvature()  # directions are rounded
+        assert (lemmas.cost_stability(c1, c2, s) >= turned * (1 - 1e-9)).all()
         reach("quadratic_growth", lemmas.quadratic_growth(c1, v, s), dot(c1, v - w), noise)
         loss, regret = dot(2 * p - c1, w - solve(s, 2 * p - c1)), dot(c1, solve(s, p) - w)
         reach("ball_ceiling", loss, lemmas.ball_ceiling(p, c1, s), noise)
@@ -315,3 +318,18 @@ def test_leading_axes_are_broadcast_and_stacks_are_refused() -> None:
         assert lemmas.curved_functional_gap(a, b, each, a, each).shape == (N,)
     with pytest.raises(ValueError, match="dv_bound: it is of single sets, found a stack of shape"):
         dv.dv_bound(a, b, dffl.EntropySimplex(D, [0.5, 1.0]))
+
+
+def test_cost_stability_is_attained_at_c_min_and_needs_it() -> None:
+    ball = dffl.Ball([0.0, 0.0], 2.0)
+    # Opposite costs of norm .5: the decision crosses the ball, 4 = (2 / .5) * 1.
+    c1, c2 = np.array([0.5, 0.0]), np.array([-0.5, 0.0])
+    assert float(lemmas.cost_stability(c1, c2, ball)) == 4.0 == float(np.linalg.norm(solve(ball, c1) - solve(ball, c2)))
+    assert float(lemmas.cost_stability([3.0, 0.0], c1, ball, least=0.5)) == 10.0
+    assert float(lemmas.cost_stability([3.0, 0.0], c1, ball, least=0.25)) == 20.0
+    assert lemmas.cost_stability([3.0, 0.0], c1, dffl.Box([0.0, 0.0], [1.0, 1.0])) == math.inf
+    for least in (0.6, 0.0, -1.0):
+        with pytest.raises(ValueError, match=r"cost_stability: least must be > 0 and at most the least norm, 0\.5, found"):
+            lemmas.cost_stability([3.0, 0.0], c1, ball, least=least)
+    with pytest.raises(ValueError, match="cost_stability: c2 must not be zero"):
+        lemmas.cost_stability(c1, [0.0, 0.0], ball)

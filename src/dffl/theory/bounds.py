@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from dffl.sets import EntropySimplex, FeasibleSet
 from dffl.theory.dv import dv_bound
 from dffl.theory.geometry import Geometry, Pair, decision_shift
+from dffl.theory.risk import BoundForm, require_form
 from dffl.theory.vectors import centred, direction, dot, norm, times, vectors
 
 
@@ -23,7 +24,7 @@ class LossGap(NamedTuple):
     theorem1: np.ndarray
     """H of the paper's Theorem 1."""
     strongly_convex: np.ndarray
-    """H_SC of its corollary, with a sharper decision term; it needs one strongly convex set, not two."""
+    """H_SC of its corollary, with a sharper decision term; it needs one strongly convex set, not two. Also as printed."""
     trivial: np.ndarray
     """max_i D_i min(|c_i - 2 c_hat|, 2 |c_i - c_hat|), a ceiling on both losses: as no loss is negative, no gap is larger."""
     dv: np.ndarray
@@ -39,14 +40,25 @@ class LossGap(NamedTuple):
 
 
 def loss_gap_bound(
-    c_hat: ArrayLike, c1: ArrayLike, s1: FeasibleSet, c2: ArrayLike, s2: FeasibleSet, maximize: bool = False
+    c_hat: ArrayLike,
+    c1: ArrayLike,
+    s1: FeasibleSet,
+    c2: ArrayLike,
+    s2: FeasibleSet,
+    maximize: bool = False,
+    form: BoundForm = "sharp",
 ) -> LossGap:
     """Bound the difference between two clients' SPO+ losses at the prediction ``c_hat``.
 
     ``c_hat``, ``c1`` and ``c2`` have shape (..., d) and are broadcast against each other; ``s1`` and ``s2`` are single
     sets. On sets inside {1 . w = const} a constant added to all costs changes no loss, so the costs are projected first.
     Diameters and shape distances enter with the upper ends of their brackets, and are computed once for equal sets.
+
+    ``form="paper"`` gives H and H_SC as the paper prints them, ``best`` as the smaller of the two, and no other bound: costs
+    are not projected, and H_SC needs two strongly convex sets and no zero cost. H is then as large or larger. H_SC is as
+    large or larger too, except on sets inside {1 . w = const}, where the printed one is false (see docs/theory.md).
     """
+    require_form("loss_gap_bound", form)
     pair = Pair.of(s1, s2)
     sign = -1.0 if maximize else 1.0
     p, a, b = (sign * vectors("loss_gap_bound", k, v, s1) for k, v in (("c_hat", c_hat), ("c1", c1), ("c2", c2)))
@@ -56,6 +68,8 @@ def loss_gap_bound(
         shapes = f"{p.shape}, {a.shape} and {b.shape}"
         raise ValueError(f"loss_gap_bound: c_hat, c1 and c2 must be of equal length, found shapes {shapes}") from None
 
+    if form == "paper":
+        return printed_gap(p, a, b, pair)
     return gap_between(p, a, b, pair, Ceilings.of(p, a, s1, pair.first), Ceilings.of(p, b, s2, pair.second))
 
 
@@ -83,6 +97,23 @@ def gap_between(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair, first: 
         constraint_part=constraint_part,
         decision_part=decision_part,
     )
+
+
+def printed_gap(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair) -> LossGap:
+    """Theorem 1 and its corollary to the letter, for a prediction p and costs a and b of one shape."""
+    size = norm(p)
+    objective, constraint = _mismatch(p, a, b, pair)
+    constraint_part, decision_part = constraint + times(2 * size, pair.delta), times(2 * size, pair.diameter)
+    theorem1 = objective + constraint_part + decision_part
+    none = np.full(size.shape, math.inf)
+    radii = pair.first.rho, pair.second.rho
+    strongly_convex = none
+    if all(map(math.isfinite, radii)):
+        shift = decision_shift(norm(direction(a) - direction(b)), pair.delta, *radii, form="paper")
+        # The corollary divides by |c|, which Assumption 3 keeps above C_min > 0.
+        strongly_convex = np.where((norm(a) > 0) & (norm(b) > 0), objective + constraint + 2 * size * shift, math.inf)
+    best = np.minimum(theorem1, strongly_convex)
+    return LossGap(theorem1, strongly_convex, none, none, best, objective, constraint_part, decision_part)
 
 
 def _mismatch(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair) -> tuple[np.ndarray, np.ndarray]:

@@ -10,31 +10,34 @@ from dffl.sets import EntropySimplex
 from dffl.theory.dv import optimum
 from dffl.theory.geometry import Pair
 from dffl.theory.heterogeneity import Common
+from dffl.theory.risk import BoundForm
 from dffl.theory.scaled import Scaled, ScaledClient
 from dffl.theory.vectors import centred, norm, times
 
 
-def by_proposition(clients: Scaled, common: Common, tau: float) -> np.ndarray:
+def by_proposition(clients: Scaled, common: Common, tau: float, form: BoundForm = "sharp") -> np.ndarray:
     """sum over i != j of alpha_i E[max over |c_hat| <= tau of H_ij(c_hat)].
 
     The paper's sum runs over i = j as well, where H_jj = 2 |c_hat| D_j is not zero though R_j - R_j is: that term is left out.
+    ``form="paper"`` leaves it in, and projects no costs.
     """
-    m = len(clients)
-    bounds = np.zeros((m, m))
+    m, printed = len(clients), form == "paper"
+    bounds = np.diag([2 * tau * client.diameter if printed else 0.0 for client in clients])
     for i in range(m):
         for j in range(i + 1, m):
             one, other = clients[i], clients[j]
             bounds[i, j] = bounds[j, i] = (
-                _worst(Pair.of(one.set, other.set), common.costs[i], common.costs[j], tau)
+                _worst(Pair.of(one.set, other.set), common.costs[i], common.costs[j], tau, printed)
                 if one.sense == other.sense
                 else max(one.diameter, other.diameter) * (np.max(norm(common.costs[[i, j]])) + 2 * tau)
             )
     return bounds @ clients.shares
 
 
-def _worst(pair: Pair, a: np.ndarray, b: np.ndarray, tau: float) -> float:
+def _worst(pair: Pair, a: np.ndarray, b: np.ndarray, tau: float, printed: bool) -> float:
     """The mean over the points of the largest H over predictions of norm tau at most."""
-    a, b = centred(a, pair.flat), centred(b, pair.flat)
+    flat = pair.flat and not printed
+    a, b = centred(a, flat), centred(b, flat)
     gap = norm(a - b)
     one = times(gap, pair.first.diameter) + pair.delta * (2 * norm(b) + 2 * tau)
     two = times(gap, pair.second.diameter) + pair.delta * (2 * norm(a) + 2 * tau)

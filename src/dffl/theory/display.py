@@ -44,14 +44,19 @@ class BoundsShown(NamedTuple):
 
 def notes(bounds: Bounds) -> list[str]:
     """How to read the numbers, and where they are vacuous."""
-    table = bounds.clients
+    table, printed = bounds.clients, bounds.form == "paper"
     lines = [
         "Scaled units: each client's features are standardised and its costs divided by their mean absolute value, as in "
         "training. That each client standardises by its own mean and spread breaks the paper's assumption of shared "
         "covariates: here clients are compared at the same standardised features.",
         f"Pairs: {bounds.label}; means over common features, at the mixture's mean cost as shared prediction."
-        + ("" if bounds.exact else " Delta's upper end does without them."),
+        + ("" if bounds.exact else f" Delta's upper end {'is from them too' if printed else 'does without them'}."),
     ]
+    if printed:
+        lines.append(
+            "The paper's printed forms, for comparison: never tighter than the default ones where they hold, and H_SC is false "
+            "on sets whose decisions all have one sum."
+        )
     count = len(table)
     if bounds.hulls:
         some = ", ".join(bounds.hulls[:5]) + (f" and {len(bounds.hulls) - 5} more" if len(bounds.hulls) > 5 else "")
@@ -64,6 +69,9 @@ def notes(bounds: Bounds) -> list[str]:
                 f"Theorem 2's {name} bound is vacuous for {int(table[column].sum())} of {count} clients: it exceeds the "
                 "largest possible loss."
             )
+    if table["gain_vacuous"].any():
+        empty = int(table["gain_vacuous"].sum())
+        lines.append(f"FG_cert, the local bound over the federated one, says nothing for {empty} of {count}: both are vacuous.")
     if "paper_condition" in table:
         held, empty = int(table["paper_condition"].sum()), int(table["condition_vacuous"].sum())
         vacuous = f"; it compares two vacuous bounds for {empty} of them, and decides nothing there" if empty else ""
@@ -80,11 +88,15 @@ def _differences(bounds: Bounds, title: str) -> Table:
         caption="Means over the other clients of the bounds on the difference of SPO+ losses, and of the parts of Theorem 1's. "
         "To the mixture: the best bounds weighted by the others' shares of all samples.",
     )  # fmt: skip
-    parts = ("of it costs", "of it constraints", "of it decision")
-    headings = ("client", "n", "to the mixture", "gap itself", "best bound", "Theorem 1", *parts, "trivial")
-    for heading in headings:
+    columns = {
+        "gap": "gap itself", "best": "best bound", "theorem1": "Theorem 1", "objective_part": "of it costs",
+        "constraint_part": "of it constraints", "decision_part": "of it decision", "trivial": "trivial",
+    }  # fmt: skip
+    if bounds.form == "paper":
+        columns = columns | {"best": "H or H_SC", "theorem1": "H"}
+        columns.pop("trivial")
+    for heading in ("client", "n", "to the mixture", *columns.values()):
         out.add_column(heading, justify="left" if heading == "client" else "right")
-    columns = ("gap", "best", "theorem1", "objective_part", "constraint_part", "decision_part", "trivial")
     means = {column: _mean_over_others(matrix(bounds.pairs, names, column)) for column in columns}
     for place, row in enumerate(bounds.clients.to_dict("records")):
         texts = (_number(value) for value in (row["to_mixture"], *(means[column][place] for column in columns)))
@@ -107,7 +119,7 @@ def _risk(bounds: Bounds) -> Table:
     columns = {
         "diameter": "D", "largest_loss": "largest loss b", "rademacher_low": "complexity at least",
         "rademacher_high": "complexity at most", "discrepancy_low": "Delta at least", "discrepancy_high": "Delta at most",
-        "local_bound": "local bound", "federated_bound": "federated bound",
+        "local_bound": "local bound", "federated_bound": "federated bound", "certified_gain": "FG_cert",
     }  # fmt: skip
     out.add_column("client", no_wrap=True)
     shown = [column for column in columns if column in bounds.clients]

@@ -10,8 +10,9 @@ import pandas as pd
 
 from dffl.losses import spo_plus
 from dffl.shapes import evenly_spaced
-from dffl.theory.bounds import Ceilings, gap_between
+from dffl.theory.bounds import Ceilings, gap_between, printed_gap
 from dffl.theory.geometry import Pair
+from dffl.theory.risk import BoundForm
 from dffl.theory.scaled import Scaled, ScaledClient
 
 POINTS = 200
@@ -41,7 +42,7 @@ def common_points(clients: Scaled, tau: float, points: int = POINTS) -> Common:
     return Common(z, costs, mean * np.minimum(1, tau / np.maximum(size, 1e-300)))
 
 
-def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
+def pairwise(clients: Scaled, common: Common, form: BoundForm = "sharp") -> pd.DataFrame:
     """One row per pair: the mean over the points of each bound, of its parts, and of the gap itself.
 
     A pair of a client that minimises and one that maximises is left out: they read one prediction with opposite signs, and
@@ -59,7 +60,8 @@ def pairwise(clients: Scaled, common: Common) -> pd.DataFrame:
             if one.sense != other.sense:
                 continue
             pair = Pair.of(one.set, other.set)
-            bound = gap_between(one.seen(common.shared), common.costs[i], common.costs[j], pair, ceilings[i], ceilings[j])
+            at = one.seen(common.shared), common.costs[i], common.costs[j], pair
+            bound = printed_gap(*at) if form == "paper" else gap_between(*at, ceilings[i], ceilings[j])
             gap = np.abs(losses[i] - losses[j]).mean()
             rows.append({"client": one.name, "other": other.name, "gap": gap} | {k: getattr(bound, k).mean() for k in PARTS})
     return pd.DataFrame(rows, columns=["client", "other", "gap", *PARTS])

@@ -57,6 +57,20 @@ def directional_stability(c1: ArrayLike, c2: ArrayLike, s: FeasibleSet) -> np.nd
     return times(norm(direction(c1) - direction(c2)), g.rho)
 
 
+def cost_stability(c1: ArrayLike, c2: ArrayLike, s: FeasibleSet, least: float | None = None) -> np.ndarray:
+    """|w*(c1) - w*(c2)| <= (rho / C_min) |c1 - c2|: `directional_stability` with Assumption 3's C_min = ``least``. Tight.
+
+    For |c1|, |c2| >= C_min > 0, |c1 / |c1| - c2 / |c2|| <= |c1 - c2| / C_min, with equality where both have this norm. So
+    Gamma, and H_SC with it, vanishes with c_d at a rate that no cost changes. By default C_min is the shorter of the two.
+    """
+    g = Geometry.of(s)
+    c1, c2 = _directed("cost_stability", "c1", c1, s, g.flat), _directed("cost_stability", "c2", c2, s, g.flat)
+    shorter = np.minimum(norm(c1), norm(c2))
+    if least is not None and not 0 < least <= shorter.min() * (1 + 1e-12):
+        raise ValueError(f"cost_stability: least must be > 0 and at most the least norm, {shorter.min():.6g}, found {least}")
+    return times(norm(c1 - c2) / (shorter if least is None else least), g.rho)
+
+
 def quadratic_growth(c: ArrayLike, w: ArrayLike, s: FeasibleSet) -> np.ndarray:
     """Lemma QG, a lower bound: c . w - z*(c) >= |c| / (2 rho) |w - w*(c)|^2 for w in S. Holds, tight (any ball)."""
     g = Geometry.of(s)

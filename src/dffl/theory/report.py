@@ -16,8 +16,10 @@ from dffl.fitting import require_federation
 from dffl.jsonable import jsonable
 from dffl.progress import Progress
 from dffl.theory import ascent, discrepancy, risk
+from dffl.theory.definitions import CostNorms
 from dffl.theory.heterogeneity import common_points, matrix, pairwise, to_mixture
 from dffl.theory.scaled import Scaled, ScaledClient, scaled
+from dffl.theory.vectors import norm
 from dffl.training import Settings
 from dffl.training.keywords import SettingsKeywords
 
@@ -37,6 +39,8 @@ class Bounds:
     tau: float
     hulls: tuple[str, ...] = ()
     """The clients whose sets are not convex: their diameters and distances are those of the convex hull."""
+    form: risk.BoundForm = "sharp"
+    """Whether the bounds are those that hold, or those that the paper prints."""
 
     def __repr__(self) -> str:
         return f"Bounds({len(self.clients)} clients, {len(self.pairs)} pairs, {self.label})"
@@ -57,7 +61,7 @@ class Bounds:
         """For programs."""
         rows = {"pairs": self.pairs.to_dict("records"), "clients": self.clients.to_dict("records")}
         how = {"units": "scaled", "pairwise": self.label, "estimated": not self.exact, "delta": self.delta, "tau": self.tau}
-        how |= {"convex_hulls": list(self.hulls)}
+        how |= {"convex_hulls": list(self.hulls), "form": self.form}
         return {**how, **{name: jsonable(table) for name, table in rows.items()}}
 
 
@@ -66,6 +70,7 @@ def bounds(
     *,
     delta: float = 0.05,
     search: bool | int = True,
+    form: risk.BoundForm = "sharp",
     progress: bool | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> Bounds:
@@ -76,11 +81,16 @@ def bounds(
     for lower bounds on the Rademacher complexity and on the discrepancies by gradient ascent (half a minute; a number sets
     its steps). Everything is in scaled units: each client's features standardised, its costs divided by their mean absolute
     value. ``settings`` are those of `dffl.fit`, of which ``tau`` bounds the predictions.
+
+    ``form="paper"`` takes every formula as the paper prints it: no cost is projected, one C_max for all clients, the paper's
+    deviation, H and H_SC as they are, and H_jj in the sum that bounds Delta_j. It is for comparison: see docs/theory.md for
+    where that is larger than it needs to be, and where it is false.
     """
     require_federation("federation", federation)
     if len(federation) < 2:
         raise ValueError("bounds: a federation of one client has no pairs to compare; at least 2 clients are needed")
     risk.confidence_share(delta)
+    risk.require_form("bounds", form)
     if not isinstance(search, bool):
         require_whole("search", search, least=0)
     made = Settings.of(**settings).for_clients(federation).at(federation.dim)
@@ -90,14 +100,14 @@ def bounds(
         bar.expect(2.0 + (2 * len(clients) if search else 0))
         tau = made.clip(federation.dim)
         common = common_points(clients, tau)
-        pairs = pairwise(clients, common)
+        pairs = pairwise(clients, common, form)
         bar.advance(1, "pairs")
-        upper = discrepancy.by_proposition(clients, common, clients.reach(tau))
+        upper = discrepancy.by_proposition(clients, common, clients.reach(tau), form)
         bar.advance(1, "pairs")
         found = _searched(clients, made, ascent.STEPS if search is True else search, bar) if search else None
-    table = _table(clients, tau, delta, upper, found)
+    table = _table(clients, tau, delta, upper, found, form)
     table.insert(3, "to_mixture", to_mixture(pairs, clients))
-    return Bounds(pairs, table, clients.exact, delta, tau, clients.hulls)
+    return Bounds(pairs, table, clients.exact, delta, tau, clients.hulls, form)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,34 +131,55 @@ def _searched(clients: Scaled, settings: Settings, steps: int, bar: Progress) ->
     return _Search(own, pooled, gaps)
 
 
-def _table(clients: Scaled, clip: float, delta: float, proposition: np.ndarray, found: _Search | None) -> pd.DataFrame:
+def _table(
+    clients: Scaled, clip: float, delta: float, proposition: np.ndarray, found: _Search | None, form: risk.BoundForm
+) -> pd.DataFrame:
     tau, m, dim = clients.reach(clip), len(clients), clients.dim
     shares, total = clients.shares, sum(client.n for client in clients)
-    norms = [float(client.norms(client.c).max()) for client in clients]
-    largest = np.array([risk.loss_bound(one.diameter, size, tau) for one, size in zip(clients, norms, strict=True)])
+    norms = [_cost_norms(client, form) for client in clients]
+    longest = [max(size.largest for size in norms)] * m if form == "paper" else [size.largest for size in norms]
+    largest = np.array([risk.loss_bound(one.diameter, size, tau) for one, size in zip(clients, longest, strict=True)])
     widest, ceiling = max(client.diameter for client in clients), risk.rademacher_upper(tau, dim)
-    trivial = discrepancy.by_largest_losses(largest, shares)
-    entropy = discrepancy.by_largest_losses(np.array([discrepancy.entropy_loss(one, tau) for one in clients]), shares)
+    gaps = _discrepancies(clients, proposition, largest, tau, form)
     rows = []
     for place, client in enumerate(clients):
-        # At modelled costs the proposition is an estimate, and no upper end.
-        proved = proposition[place] if clients.exact else math.inf
-        b, gap = float(largest[place]), float(min(proved, trivial[place], entropy[place]))
+        b, gap = float(largest[place]), float(gaps["discrepancy_high"][place])
         row: dict[str, Any] = {"client": client.name, "n": client.n, "share": shares[place]}
-        row |= {"diameter": client.diameter, "cost_norm": norms[place], "largest_loss": b, "rademacher_high": ceiling}
-        row |= {"discrepancy_high": gap, "by_proposition": proposition[place]}
-        row |= {"by_trivial": trivial[place], "by_entropy": entropy[place]}
+        row |= {"diameter": client.diameter, "cost_norm_least": norms[place].least, "cost_norm": norms[place].largest}
+        row |= {"largest_loss": b, "rademacher_high": ceiling} | {name: column[place] for name, column in gaps.items()}
         for name, share in (("", risk.confidence_share(delta)), ("_all", risk.confidence_share(delta, m))):
-            alone = risk.uniform_convergence(client.diameter, ceiling, b, client.n, share, "sharp")
-            mixed = risk.uniform_convergence(widest, ceiling, float(largest.max()), total, share, "sharp")
-            own, shared = risk.local_bound(alone, b), risk.federated_bound(mixed, gap, b)
+            alone = risk.uniform_convergence(client.diameter, ceiling, b, client.n, share, form)
+            mixed = risk.uniform_convergence(widest, ceiling, float(largest.max()), total, share, form)
+            gain = risk.certified_gain(risk.local_bound(alone, b), risk.federated_bound(mixed, gap, b))
             row |= {f"epsilon{name}": alone, f"epsilon_mix{name}": mixed}
-            row |= {f"local_bound{name}": own.value, f"federated_bound{name}": shared.value}
-            row |= {f"local_vacuous{name}": own.vacuous, f"federated_vacuous{name}": shared.vacuous}
+            row |= {f"local_bound{name}": gain.local.value, f"federated_bound{name}": gain.federated.value}
+            row |= {f"local_vacuous{name}": gain.local.vacuous, f"federated_vacuous{name}": gain.federated.vacuous}
+            row |= {f"certified_gain{name}": gain.value, f"gain_vacuous{name}": gain.vacuous}
         if found is not None:
             row |= _condition(client, b, place, widest, float(largest.max()), total, found, delta)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _cost_norms(client: ScaledClient, form: risk.BoundForm) -> CostNorms:
+    """C_min and C_max of a client's own samples: as its loss sees them, or as the paper has them, unprojected."""
+    sizes = norm(client.c) if form == "paper" else client.norms(client.c)
+    return CostNorms(float(sizes.min()), float(sizes.max()))
+
+
+def _discrepancies(
+    clients: Scaled, proposition: np.ndarray, largest: np.ndarray, tau: float, form: risk.BoundForm
+) -> dict[str, np.ndarray]:
+    """The upper bounds on every client's Delta_j, and the one that counts."""
+    if form == "paper":
+        return {"discrepancy_high": proposition, "by_proposition": proposition}
+    trivial = discrepancy.by_largest_losses(largest, clients.shares)
+    lost = np.array([discrepancy.entropy_loss(client, tau) for client in clients])
+    entropy = discrepancy.by_largest_losses(lost, clients.shares)
+    # At modelled costs the proposition is an estimate, and no upper end.
+    proved = proposition if clients.exact else np.full(len(clients), math.inf)
+    least = np.min([proved, trivial, entropy], axis=0)
+    return {"discrepancy_high": least, "by_proposition": proposition, "by_trivial": trivial, "by_entropy": entropy}
 
 
 def _condition(

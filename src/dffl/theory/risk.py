@@ -15,6 +15,12 @@ BoundForm = Literal["paper", "sharp"]
 """Whether a bound is the one printed in the paper or a sharper one that we prove."""
 
 
+def require_form(owner: str, form: str) -> None:
+    """Refuse what is not a form of a bound."""
+    if form not in ("paper", "sharp"):
+        raise ValueError(f"{owner}: form must be 'sharp' or 'paper', found {form!r}")
+
+
 class Bound(NamedTuple):
     """An upper bound on a risk, and the trivial bound on the same risk."""
 
@@ -97,6 +103,64 @@ def federation_condition(discrepancy: float, epsilon_local: float, epsilon_mix: 
     return discrepancy < epsilon_local - epsilon_mix
 
 
+def estimation_bound(diameter: float, estimation_risk: float, b: float = math.inf) -> Bound:
+    """Corollary estimation-to-spo: an excess SPO+ risk of at most 2 D sqrt(R_est), where E|f - f*|^2 <= R_est. Holds, tight.
+
+    By `lemmas.prediction_lipschitz` and Jensen's inequality, for any two predictors f and f*: R(f) - R(f*) <= 2 D E|f - f*|.
+    The corollary needs f* to be the minimiser of the SPO+ risk. Bounds on estimation, such as Su et al.'s, are about the
+    conditional mean E[c | x]. Where that is not a minimiser too, its own excess risk has to be added: on [-1/2, 1/2], with c =
+    10 or -1 with probability .2 and .8, the mean 1.2 has the risk 4.24 and the minimiser -.5 has 2.2.
+    """
+    _not_negative("estimation_bound", diameter=diameter, estimation_risk=estimation_risk)
+    return Bound(math.inf if math.isinf(diameter) else 2 * diameter * math.sqrt(estimation_risk), b)
+
+
+def mse_bound(radius: float, least_cost: float, mse: float, b: float = math.inf) -> Bound:
+    """R(f) <= (2 rho / C_min) E|f - c|^2 on strongly convex sets: the mean of `lemmas.error_bound`, with |c| >= C_min > 0.
+
+    It takes the place of Proposition calibration, whose 2 / rho does not hold. Tight (any ball). Without C_min no
+    constant would do: where c is much shorter than the error e, the loss of a ball is about 2 rho |e|.
+    """
+    _not_negative("mse_bound", radius=radius, mse=mse)
+    if not least_cost > 0:
+        raise ValueError(f"mse_bound: least_cost (C_min) must be > 0, found {least_cost}: no cost vector may be zero")
+    return Bound(math.inf if math.isinf(radius) else 2 * radius / least_cost * mse, b)
+
+
+class Gain(NamedTuple):
+    """FG_cert: two guarantees of Theorem 2 for one client, as a ratio."""
+
+    local: Bound
+    federated: Bound
+
+    @property
+    def value(self) -> float:
+        """The local bound over the federated one, as the paper's remark has it; 1 for two equal bounds."""
+        return _ratio(self.local.value, self.federated.value)
+
+    @property
+    def capped(self) -> float:
+        """The same where no guarantee is taken for more than the largest loss: 1 where both are vacuous."""
+        return _ratio(*(min(bound.value, bound.trivial) for bound in self))
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether both bounds are vacuous: their ratio says nothing then."""
+        return self.local.vacuous and self.federated.vacuous
+
+
+def certified_gain(local: Bound, federated: Bound) -> Gain:
+    """The paper's certified federation gain, epsilon_j / (epsilon_mix + Delta_j): above 1 where its condition holds.
+
+    A ratio of two upper bounds. Each of them is certified, the ratio is not a ratio of risks: a local model may be far better
+    than its guarantee, so a gain above 1 does not say that federating helps, nor one below 1 that it harms.
+    """
+    if local.trivial != federated.trivial:
+        found = f"{local.trivial} and {federated.trivial}"
+        raise ValueError(f"certified_gain: both bounds must be of one client, with one largest loss, found {found}")
+    return Gain(local, federated)
+
+
 # Gains as ratios of upper bounds: how they scale, not what is guaranteed.
 
 
@@ -131,6 +195,18 @@ def su_estimation_gain(
     if together == 0:
         return math.inf if alone > 0 else 1.0
     return constant / condition * alone / together
+
+
+def _ratio(top: float, bottom: float) -> float:
+    if top == bottom:
+        return 1.0
+    return top / bottom if bottom > 0 else math.inf
+
+
+def _not_negative(owner: str, **values: float) -> None:
+    for name, value in values.items():
+        if not value >= 0:
+            raise ValueError(f"{owner}: {name} must be >= 0, found {value}")
 
 
 def _gain(value: float) -> float:
