@@ -17,11 +17,12 @@ MANY = 1000
 """From here on numbers are shown without decimals."""
 
 
-def write_tables(tables: list[Table], folder: Path) -> list[Path]:
-    """Write each table in three forms, and return the files."""
+def write_tables(tables: list[Table], folder: Path, remark: str = "") -> list[Path]:
+    """Write each table in three forms, and return the files. The remark follows the notes of all of them."""
     written = []
     folder.mkdir(parents=True, exist_ok=True)
     for table in tables:
+        table = table._replace(note=f"{table.note} {remark}".strip()) if remark else table
         for ending, write in ((".md", to_markdown), (".csv", to_csv), (".tex", to_latex)):
             path = folder / f"{table.name}{ending}"
             write_text(path, write(table))

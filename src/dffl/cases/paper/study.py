@@ -5,6 +5,7 @@ A job is one configuration. The protocol holds what the paper leaves open; `dffl
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -41,7 +42,7 @@ def study(settings: dict[str, Any] | None = None) -> Study:
     jobs = grid(
         noise=NOISES, seed=SEEDS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS, problem=PROBLEMS
     )
-    return Study("paper", fit_configuration, jobs, _protocol(settings), weight)
+    return Study("paper", fit_configuration, jobs, _protocol(settings), weight, inner_axis=("methods", "method"))
 
 
 def quick() -> Study:
@@ -50,7 +51,7 @@ def quick() -> Study:
     jobs = [
         job for job in whole.jobs if job.parameters["seed"] == 0 and not job.parameters["noise"] and in_fraction(job.parameters)
     ]
-    return Study("paper-quick", fit_configuration, jobs, whole.protocol, weight)
+    return replace(whole, name="paper-quick", jobs=jobs)
 
 
 def in_fraction(job: Parameters) -> bool:
@@ -92,7 +93,8 @@ def fit_configuration(
     } | (federation or {}).get(problem, {})  # fmt: skip
     oracle = any(name.startswith("oracle") for name in methods)
     validation = make(split="validation", samples=validation_samples, **common) if oracle else None
-    fits = fit_all(make(**common), methods, validation=validation, progress=False, seed=seed, **settings)
+    own = {name: value for name, value in settings.items() if name.partition(".")[0] in (*methods, name)}  # options of others
+    fits = fit_all(make(**common), methods, validation=validation, progress=False, seed=seed, **own)
     test = make(split="test", samples=test_samples, **common)
     rows = tabulate(fits, test)
     rows = rows[rows["method"].isin(methods)]
