@@ -17,6 +17,7 @@ from dffl.cases.paper import study as paper
 from dffl.cases.paper import variants
 from dffl.studies import Store, Study, frames, grid, run, runner, sealed, store
 from dffl.studies.job import Finished, run_job
+from dffl.studies.render import write_tables
 from dffl.studies.result import RunOptions, StudyResult, finished_rows
 from dffl.studies.tables import Cell, Table, Value
 from dffl.studies.versions import in_words
@@ -192,6 +193,12 @@ def test_tables_say_of_which_versions_their_rows_are(tmp_path, monkeypatch):
     assert result.as_json()["remarks"] == [f"{versions} {means}"]
     searched = replace(result, found=replace(result.found, rows=result.found.rows.iloc[:2]), chosen_by=result.found)
     assert searched.as_json()["remarks"] == [f"Search: {versions} {means}"]
+    write_tables(result.tables, tmp_path / "tables", result.found.remark)
+    assert f"\nA note. {versions} {means}\n" in (tmp_path / "tables" / "means.md").read_text()
+    assert f"A note. {versions} {means}" in (tmp_path / "tables" / "means.tex").read_text()
+    assert (tmp_path / "tables" / "remark.md").read_text() == f"{versions} {means}\n"
+    write_tables(result.tables, tmp_path / "tables", "")
+    assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == ["means.csv", "means.md", "means.tex"]
 
 
 def test_versions_in_words():

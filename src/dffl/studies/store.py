@@ -226,7 +226,7 @@ class Store:
         described = self.describe() if parts or packed is not None else {}
         column = axis_column(described)
         frames = [] if packed is None or packed.empty else [with_version(packed, described["dffl"])]
-        known = units(frames[0], column) if frames else set()
+        known = units(frames[0], column) if frames and parts else set()
         frames += [fresh for part in parts.values() if len(fresh := without(part.rows, known, column))]
         return joined(frames) if frames else pd.DataFrame({name: pd.Series(dtype=str) for name in ("job", "dffl")})
 

@@ -64,8 +64,7 @@ def study() -> Study:
     jobs = [Job({"variant": name} | {k: v for k, v in one.items() if k != "noise"}) for name in trained for one in fraction]
     variants = {name: VARIANTS[name].arguments() for name in trained}
     fixed = {"test_samples": 1000, "settings": dict(paper.PROTOCOL["settings"]), "variants": variants}
-    weight = lambda job: paper.weight(job | {"noise": 0.0})  # noqa: E731
-    return Study("paper-variants", fit_variant, jobs, fixed, weight, keyed=("variants",))
+    return Study("paper-variants", fit_variant, jobs, fixed, lambda job: paper.weight(job | {"noise": 0.0}), keyed=["variants"])
 
 
 def fit_variant(
