@@ -48,6 +48,9 @@ Report = Annotated[
 Only = Annotated[list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")]
 Without = Annotated[list[str] | None, typer.Option(help="A zone to leave out; may be repeated.")]
 Workers = Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")]
+AcceptVersions = Annotated[
+    bool, typer.Option("--accept-versions", help="Add rows to a folder that has rows of another version of dffl.")
+]
 Ray = Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")]
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from dffl.studies import Store, run, store
+from dffl.studies import Store, frames, run, store
 from dffl.studies.job import Finished
 from tests.studies import tasks
 
@@ -94,7 +94,7 @@ def test_no_altered_bit_of_a_large_file_is_read_silently(tmp_path):
     unpacked(tmp_path / "out")
     keeper = Store(tmp_path / "out")
     path = tmp_path / "out" / "rows.parquet"
-    path.write_bytes(store._compact(Store(PAPER).rows()))
+    path.write_bytes(frames.compact(Store(PAPER).rows()))
     pd.testing.assert_frame_equal(keeper._packed("rows.parquet"), Store(PAPER).rows())
     counts, moments = Counter(), random.Random(2)
     for _ in range(10_000):
@@ -129,7 +129,7 @@ def test_rows_with_a_digest_are_ordinary_parquet(tmp_path):
 
 def alter_data(part: Path) -> None:
     """Alter the data of a part and leave its footer alone, so that its shape still reads well."""
-    place = pq.ParquetFile(part).metadata.row_group(0).column(4)  # value
+    place = pq.ParquetFile(part).metadata.row_group(0).column(5)  # value
     start = place.dictionary_page_offset or place.data_page_offset
     for byte in range(start, start + place.total_compressed_size):
         flip(part, 8 * byte)
@@ -192,9 +192,9 @@ SOUND = {"format": 1, "study": "slow", "dffl": "0.1.0", "protocol": {}}
         ("null", "must be an object with the fields of a study, found NoneType"),
         ("7", "must be an object with the fields of a study, found int"),
         ("[" * 100_000, "cannot be read"),
-        ("{}", "format must be 1 to 2, found None"),
-        (json.dumps(SOUND | {"format": True}), "format must be 1 to 2, found True"),
-        (json.dumps(SOUND | {"format": [1]}), r"format must be 1 to 2, found \[1\]"),
+        ("{}", "format must be 1 to 3, found None"),
+        (json.dumps(SOUND | {"format": True}), "format must be 1 to 3, found True"),
+        (json.dumps(SOUND | {"format": [1]}), r"format must be 1 to 3, found \[1\]"),
         (json.dumps(SOUND | {"format": 2}), "is damaged or was edited"),
         (json.dumps(SOUND | {"digest": "00"}), "is damaged or was edited"),
         (json.dumps({"format": 1}), "study must be a text, found None"),
@@ -221,15 +221,17 @@ def as_format_1(out: Path) -> None:
     jobs.to_parquet(out / "jobs.parquet", index=False)
 
 
-def test_folders_of_format_1_are_read_and_not_added_to(tmp_path):
+def test_folders_of_format_1_are_read_as_they_are_until_they_are_added_to(tmp_path):
     study, out = tasks.slow_study(0.0, count=2), tmp_path / "out"
     before = run(study, out, workers=1, progress=False).rows
     as_format_1(out)
     pd.testing.assert_frame_equal(Store(out).rows(), before)
     assert len(Store(out).jobs()) == 4
     pd.testing.assert_frame_equal(run(study, out, progress=False).rows, before)  # all there: nothing to run
-    with pytest.raises(ValueError, match=r"unfinished rows of dffl .* \(folder format 1\)"):
-        run(tasks.slow_study(0.0, count=3), out, workers=1, progress=False)
+    assert Store(out).describe()["format"] == 1
+    assert run(tasks.slow_study(0.0, count=3), out, workers=1, progress=False).resumed == 4
+    assert Store(out).describe()["format"] == 3
+    assert outcomes(out / "rows.parquet", out, range(400, 410)) == {"refused": 10}
 
 
 def test_a_damaged_part_of_format_1_counts_as_not_done(tmp_path):

@@ -63,7 +63,7 @@ def test_the_order_of_columns_does_not_depend_on_which_job_was_done_first(tmp_pa
     frames = {number: odd if number % 2 else even for number in range(8)}
     whole = kept(tmp_path / "whole", study, frames)
     whole.pack(list(study.jobs))
-    assert list(whole.rows().columns) == ["job", "number", "p", "q", "r"]
+    assert list(whole.rows().columns) == ["job", "dffl", "number", "p", "q", "r"]
     for late in range(8):
         folder = tmp_path / str(late)
         store = kept(folder, study, {number: frame for number, frame in frames.items() if number != late})
@@ -72,7 +72,7 @@ def test_the_order_of_columns_does_not_depend_on_which_job_was_done_first(tmp_pa
         store.pack(list(study.jobs))
         pd.testing.assert_frame_equal(store.rows(), whole.rows())
     same = kept(tmp_path / "same", study, dict.fromkeys(range(8), even))
-    assert list(same.rows().columns) == ["job", "number", "r", "p"]  # where all agree, it is the task's own
+    assert list(same.rows().columns) == ["job", "dffl", "number", "r", "p"]  # where all agree, it is the task's own
 
 
 @pytest.mark.parametrize("values", [["x"], [True], [pd.Timestamp("2020-01-01")]])

@@ -29,7 +29,7 @@ def values(study: Study, folder: Path) -> pd.DataFrame:
 def test_rows_carry_the_parameters_in_the_order_of_the_grid(tmp_path):
     study = tasks.slow_study(pause=0.0, count=3)
     rows = values(study, tmp_path / "out")
-    assert list(rows.columns) == ["job", "number", "letter", "line", "value"]
+    assert list(rows.columns) == ["job", "dffl", "number", "letter", "line", "value"]
     assert rows["number"].tolist() == [0] * 6 + [1] * 6 + [2] * 6
     assert rows["letter"].tolist() == (["a"] * 3 + ["b"] * 3) * 3
     expected = tasks.noisy_rows(scale=2.0, number=1, letter="b")["value"]
@@ -179,7 +179,7 @@ def test_another_protocol_study_or_version_is_refused(tmp_path, monkeypatch):
     assert "(scale = 2.0 there and 3.0 here)" in refused(other, tmp_path / "out")
     assert "study = 'slow' there and 'fast' here" in refused(Study("fast", *study_parts(study)), tmp_path / "out")
     monkeypatch.setattr(dffl, "__version__", "9.9")
-    assert "of dffl 0" in refused(tasks.slow_study(0.0, count=3), tmp_path / "out")
+    assert "holds rows of dffl 0" in refused(tasks.slow_study(0.0, count=3), tmp_path / "out")
     pd.testing.assert_frame_equal(run(study, tmp_path / "out", progress=False).rows, before)  # all there: nothing to mix
 
 
@@ -199,7 +199,7 @@ def test_folders_that_hold_something_else_are_refused(tmp_path):
     (tmp_path / "out" / "study.json").write_text('{"format": 1, "stu')
     assert "study.json: cannot be read" in refused(study, tmp_path / "out")
     (tmp_path / "out" / "study.json").write_text(json.dumps({"format": 77}))
-    assert "format must be 1 to 2, found 77" in refused(study, tmp_path / "out")
+    assert "format must be 1 to 3, found 77" in refused(study, tmp_path / "out")
 
 
 def test_half_written_parts_are_run_again_and_damaged_rows_are_named(tmp_path):

@@ -13,15 +13,22 @@ from dffl.data.safe_csv import safe_csv
 from dffl.files import write_text
 from dffl.studies.tables import Cell, Count, Table, Value
 
+REMARK = "remark.md"
+"""The file with what a reader of averages must know, such as that rows are of several versions."""
 MANY = 1000
 """From here on numbers are shown without decimals."""
 
 
-def write_tables(tables: list[Table], folder: Path) -> list[Path]:
-    """Write each table in three forms, and return the files."""
+def write_tables(tables: list[Table], folder: Path, remark: str = "") -> list[Path]:
+    """Write each table in three forms, and return the files. A remark follows the notes, and has a file for CSV and figures."""
     written = []
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / REMARK).unlink(missing_ok=True)  # of other rows
+    if remark:
+        write_text(folder / REMARK, remark + "\n")
+        written.append(folder / REMARK)
     for table in tables:
+        table = table._replace(note=f"{table.note} {remark}".strip()) if remark else table
         for ending, write in ((".md", to_markdown), (".csv", to_csv), (".tex", to_latex)):
             path = folder / f"{table.name}{ending}"
             write_text(path, write(table))

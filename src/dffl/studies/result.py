@@ -15,6 +15,7 @@ from dffl.studies.runner import run
 from dffl.studies.store import Store
 from dffl.studies.study import Job, Study
 from dffl.studies.tables import Table
+from dffl.studies.versions import count_versions, in_words
 
 MOST_FAILURES = 10
 """How many failed jobs are named on the screen; all are in the folder."""
@@ -31,6 +32,8 @@ class RunOptions:
     show: bool = False
     """Run nothing: show what is finished."""
     progress: bool | None = None
+    accept_versions: bool = False
+    """Add to a folder with rows of another version of dffl."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,29 @@ class StudyRows:
         """What the finished jobs took."""
         return float(self.jobs["cpu_seconds"].sum()) / 3600
 
+    @property
+    def versions(self) -> dict[str, int]:
+        """For each version of dffl that made rows, the number of configurations."""
+        return count_versions(self.rows)
+
+    def value_counts(self) -> dict[str, int]:
+        """For each value of the study's inner axis (each method), the number of configurations that have it."""
+        if self.study.inner_axis is None:
+            return {}
+        counts = self.rows.groupby(self.study.inner_axis[1])["job"].nunique()
+        return {value: int(counts.get(value, 0)) for value in dict.fromkeys([*self.study.values, *map(str, counts.index)])}
+
+    @property
+    def remark(self) -> str:
+        """What a reader of averages must know: rows of several versions, and methods that some configurations lack."""
+        versions, finished, lines = self.versions, self.rows["job"].nunique(), []
+        if len(versions) > 1:
+            lines.append(f"Rows of dffl {in_words(versions)}: see the column dffl of rows.parquet.")
+        if some := {value: count for value, count in self.value_counts().items() if 0 < count < finished}:
+            listed = ", ".join(f"{value} has {count:,}" for value, count in some.items())
+            lines.append(f"Means are over different configurations: of {finished:,}, {listed}.")
+        return " ".join(lines)
+
     def failures(self) -> list[dict[str, Any]]:
         """For programs: the parameters of each failed job, and why it failed."""
         return [{**job.parameters, "why": why} for job, why in self.failed]
@@ -66,7 +92,8 @@ def finished_rows(whole: Study, options: RunOptions, folder: Path | None = None)
         failed = [(keys[key], "see failed/") for key in sorted(store.failures() & set(keys))]
     else:
         try:
-            report = run(study, store.folder, workers=options.workers, ray=options.ray, progress=options.progress)
+            how: dict[str, Any] = {"workers": options.workers, "ray": options.ray, "progress": options.progress}
+            report = run(study, store.folder, accept_versions=options.accept_versions, **how)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 f"interrupted; {len(study.jobs) - len(store.missing(study))} of {len(study.jobs)} configurations are finished "
@@ -94,6 +121,8 @@ class StudyResult:
     figures: list[Path] = field(default_factory=list)
     remark: str = ""
     """Text that follows the cost."""
+    chosen_by: StudyRows | None = None
+    """Rows of a search, whose averages decided what the tables show."""
 
     @property
     def failed(self) -> list[tuple[Job, str]]:
@@ -106,15 +135,22 @@ class StudyResult:
             console.print()
         for job, why in self.failed[:MOST_FAILURES]:
             console.print(f"failed: {job}: {why}", style="red")
-        for line in self.found.damaged:
+        for line in (*self.found.damaged, *self._remarks()):
             console.print(line, style="yellow")
         console.print(self._closing())
+
+    def _remarks(self) -> list[str]:
+        search = self.chosen_by.remark if self.chosen_by else ""
+        return [line for line in (self.found.remark, search and f"Search: {search}") if line]
 
     def _closing(self) -> str:
         total, finished, hours = len(self.found.study.jobs), self.found.rows["job"].nunique(), self.found.core_hours
         spent = f"{hours:.2f} core-hours" if hours >= 0.1 else f"{60 * hours:.1f} core-minutes"
         lines = [f"{finished} of {total} configurations, {len(self.failed)} failed; {spent}{self.remark}."]
-        if finished < total:
+        counts = self.found.value_counts()
+        if absent := [value for value, count in counts.items() if not count]:
+            lines.append(f"None has {', '.join(absent)}.")
+        if finished < total or any(count < finished for count in counts.values()):
             lines.append("Run the same command again for the rest." + (" Failures are in failed/." if self.failed else ""))
         figures = " and the figures" if self.figures else ""
         lines.append(f"Rows, {len(self.tables)} tables{figures}: {self.found.folder}")
@@ -136,7 +172,8 @@ class StudyResult:
         found = self.found
         counts = {"configurations": len(found.study.jobs), "finished": found.rows["job"].nunique()}
         about = {"core_hours": round(found.core_hours, 4), "failed": found.failures(), "folder": str(found.folder)}
-        return jsonable({**counts, **about, "tables": tables})
+        made = {"versions": found.versions, "values": found.value_counts(), "remarks": self._remarks()}
+        return jsonable({**counts, **about, **made, "tables": tables})
 
 
 def _cut_short(path: Path, done: set[str]) -> str:

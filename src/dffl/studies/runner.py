@@ -18,8 +18,9 @@ import pyarrow as pa
 from dffl.checks import require_whole
 from dffl.progress import Progress
 from dffl.studies.cluster import RayWorkers, require_cluster
+from dffl.studies.frames import ColumnClashError
 from dffl.studies.job import Failed, Finished, one_line
-from dffl.studies.store import ColumnClashError, Store
+from dffl.studies.store import Store
 from dffl.studies.study import Job, Study
 from dffl.studies.workers import LocalWorkers, core_ids
 
@@ -45,11 +46,11 @@ class Report:
     """How a run ended."""
 
     rows: pd.DataFrame
-    """All rows of the folder, those of an earlier and wider grid too."""
+    """All rows of the folder, those of an earlier and wider grid too; ``dffl`` is the version that made a row."""
     jobs: int
     """How many jobs the study has."""
     resumed: int
-    """How many were finished before."""
+    """How many were finished before, with all the values of the inner axis."""
     failed: list[tuple[Job, str]]
     """The jobs without rows, and why."""
     damaged: list[Path]
@@ -62,6 +63,7 @@ def run(
     *,
     workers: int | None = None,
     ray: str | None = None,
+    accept_versions: bool = False,
     progress: bool | None = None,
 ) -> Report:
     """Run the jobs of a study that its folder lacks, and return all rows of the folder.
@@ -69,6 +71,9 @@ def run(
     Each job runs in a process with one core: ``workers`` of them on this machine (default: one per core), or all the cores of
     the Ray cluster at ``ray``. A finished job is on disk at once. Whatever stops a run (Ctrl-C, a kill, a full disk), calling
     again continues from there, and the rows at the end are the same. A job that fails is reported and does not stop the others.
+
+    A folder of the same protocol can be added to: jobs, and values of the study's inner axis. Where it has rows of another
+    version of dffl, that is refused unless ``accept_versions``; the column ``dffl`` of the rows tells them apart.
     """
     if workers is not None:
         require_whole("workers", workers, least=1, most=10_000)
@@ -78,13 +83,13 @@ def run(
         require_cluster(ray)  # before anything is written
     store = Store(folder)
     with store.locked(), _terminated_like_interrupted():
-        store.prepare(study)
-        missing = store.missing(study)
+        with _disk(store):
+            missing = store.prepare(study, accept_versions)
         failed = _run_jobs(study, store, missing, workers, ray, progress) if missing else []
         with _disk(store):
             store.pack(list(study.jobs))
         rows = store.rows()
-    lost = {job.key for job in study.jobs} - {job.key for job, _ in failed} - set(rows["job"].unique())
+        lost = {job.key for job in store.missing(study)} - {job.key for job, _ in failed}
     if lost:
         raise OSError(
             f"{store.folder}: the rows of {len(lost)} jobs were damaged on disk in this run; run it again, and see the disk"
@@ -100,7 +105,7 @@ def _run_jobs(
     failed: list[tuple[Job, str]] = []
     waiting, under_way = iter(missing), 0
     with Progress(progress) as bar:
-        whole, left = (sum(study.weight(job.parameters) for job in jobs) for jobs in (study.jobs, missing))
+        whole, left = (sum(map(study.weigh, jobs)) for jobs in (study.jobs, missing))
         bar.expect(whole, done=whole - left)
         done = len(study.jobs) - len(missing)
         try:
@@ -118,7 +123,7 @@ def _run_jobs(
                             failed.append((job, failure.line))
                             store.fail(job, failure.trace)
                     note = f", {len(failed)} failed" if failed else ""
-                    bar.advance(study.weight(job.parameters), f"{study.name}: {done} of {len(study.jobs)}{note}")
+                    bar.advance(study.weigh(job), f"{study.name}: {done} of {len(study.jobs)}{note}")
         finally:
             pool.close()
     return failed

@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 
 Parameters = dict[str, Any]
+RESERVED = ("job", "dffl")
+"""Columns that the store gives to all rows: the job's key, and the version of dffl that made the row."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Job:
     """One point of the grid: its parameters, which become columns of its rows."""
 
     parameters: Parameters
+    values: tuple[str, ...] | None = field(default=None, compare=False)
+    """The values of the study's inner axis that are to be computed; None: all."""
 
     @property
     def key(self) -> str:
@@ -47,6 +51,14 @@ class Study:
     """How long a job takes compared with others: what the progress bar counts."""
     places: Parameters = field(default_factory=dict)
     """Where things are, such as a folder of data: handed to every worker, but no part of the protocol, and never compared."""
+    inner_axis: tuple[str, str] | None = None
+    """A list in the protocol, and the column of the rows that holds its values: ``("methods", "method")``.
+
+    One job computes all values, because they share work. Values can be added to a folder: the task is then called with the
+    missing ones alone, so the rows of a value must not depend on the others in the list. The list is not compared.
+    """
+    defaults: Parameters = field(default_factory=dict)
+    """What a protocol without these names means: how the task behaved before it had them. May be nested as the protocol is."""
 
     def __post_init__(self) -> None:
         if not self.jobs:
@@ -56,8 +68,10 @@ class Study:
                 if not isinstance(value, str | bool | int | float | None):
                     kind = type(value).__name__
                     raise ValueError(f"study {self.name!r}: {name} must be a text, a number, true, false or none, found {kind}")
-        if "job" in self.parameters:
-            raise ValueError(f"study {self.name!r}: a parameter must not be called 'job', as the rows have such a column")
+        if reserved := [name for name in RESERVED if name in self.parameters]:
+            raise ValueError(
+                f"study {self.name!r}: a parameter must not be called {reserved[0]!r}, as the rows have such a column"
+            )
         if len({job.key for job in self.jobs}) < len(self.jobs):
             raise ValueError(f"study {self.name!r}: jobs must differ, found two alike")
         names = {tuple(job.parameters) for job in self.jobs}
@@ -70,14 +84,53 @@ class Study:
             json.dumps([self.protocol, [job.parameters for job in self.jobs]], allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"study {self.name!r}: protocol and jobs must be values that JSON has ({error})") from None
+        if self.inner_axis is not None:
+            listed = self.protocol.get(self.inner_axis[0])
+            texts = isinstance(listed, list) and all(isinstance(value, str) for value in listed)
+            if not texts or not listed or len(set(listed)) < len(listed):
+                asked = f"{self.inner_axis[0]} must be a list of different texts in the protocol"
+                raise ValueError(f"study {self.name!r}: {asked}, found {listed!r}")
 
     @property
     def parameters(self) -> list[str]:
         return list(self.jobs[0].parameters)
 
+    @property
+    def values(self) -> list[str]:
+        """The values of the inner axis; none without such an axis."""
+        return list(self.protocol[self.inner_axis[0]]) if self.inner_axis else []
+
     def arguments(self, job: Job) -> Parameters:
         """What the task is called with."""
-        return {**self.protocol, **job.parameters, **self.places}
+        asked = {self.inner_axis[0]: list(job.values)} if self.inner_axis and job.values is not None else {}
+        return {**self.protocol, **asked, **job.parameters, **self.places}
+
+    def weigh(self, job: Job) -> float:
+        """How long a job takes compared with others, with the values that it is to compute."""
+        share = len(job.values) / len(self.values) if self.inner_axis and job.values is not None else 1.0
+        return share * self.weight(job.parameters)
+
+    def difference(self, name: str, protocol: Parameters) -> str | None:
+        """The first thing by which a study of this name and protocol is another one; None if it is this one."""
+        mine, theirs = json_copy(self.protocol), dict(protocol)
+        if self.inner_axis:
+            for side in (mine, theirs):
+                side.pop(self.inner_axis[0], None)
+        named = first_difference({"study": self.name}, {"study": name})
+        return named or first_difference(mine, theirs, json_copy(self.defaults))
+
+    def added_to(self, protocol: Parameters) -> Parameters:
+        """The protocol of a folder that gets this study's rows too: the values of both, and the names of both."""
+        both = _merged(protocol, json_copy(self.protocol))
+        if self.inner_axis:
+            both[self.inner_axis[0]] = list(dict.fromkeys([*protocol.get(self.inner_axis[0], []), *self.values]))
+        return both
+
+    def asking(self, values: Sequence[str]) -> Study:
+        """The same study with other values of its inner axis."""
+        if self.inner_axis is None:
+            raise ValueError(f"study {self.name!r} has no inner axis, whose values could be chosen")
+        return replace(self, protocol=self.protocol | {self.inner_axis[0]: list(values)})
 
     def only(self, filters: Iterable[str]) -> Study:
         """The jobs that pass every filter, each a text such as ``degree=2,4``."""
@@ -117,14 +170,32 @@ def _number_text(text: str) -> str:
         return text
 
 
-def first_difference(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
-    """The first name whose values differ, with both; None if there is none."""
+def json_copy(values: Parameters) -> Parameters:
+    """``values`` as they come back from a JSON file."""
+    return dict(json.loads(json.dumps(values)))
+
+
+def first_difference(mine: Parameters, theirs: Parameters, defaults: Parameters | None = None) -> str | None:
+    """The first name whose values differ, with both; None if there is none. A name that one side lacks has its default."""
+    defaults = defaults or {}
     for name in [*mine, *(name for name in theirs if name not in mine)]:
-        one, other = mine.get(name), theirs.get(name)
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            if inside := first_difference(one, other):
-                return inside
-        elif (name in mine) != (name in theirs) or json.dumps(one) != json.dumps(other):  # 1 is not true, None is not absent
-            here, there = (repr(side[name]) if name in side else "absent" for side in (mine, theirs))
-            return f"{name} = {there} there and {here} here"
+        here, there = (side.get(name, defaults.get(name)) for side in (mine, theirs))
+        if isinstance(here, Mapping) and isinstance(there, Mapping):
+            inside = defaults.get(name)
+            if difference := first_difference(dict(here), dict(there), inside if isinstance(inside, dict) else None):
+                return difference
+        # 1 is not true, None is not absent.
+        elif (name not in defaults and (name in mine) != (name in theirs)) or json.dumps(here) != json.dumps(there):
+            absent = f"{defaults[name]!r} (by default)" if name in defaults else "absent"
+            shown_here, shown_there = (repr(side[name]) if name in side else absent for side in (mine, theirs))
+            return f"{name} = {shown_there} there and {shown_here} here"
     return None
+
+
+def _merged(old: Parameters, new: Parameters) -> Parameters:
+    """All names of both, those of ``new`` first in rank; tables inside likewise."""
+    both = old | new
+    for name in old.keys() & new.keys():
+        if isinstance(old[name], dict) and isinstance(new[name], dict):
+            both[name] = _merged(old[name], new[name])
+    return both

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dffl.cases.energy.data import read_panel
@@ -61,6 +62,17 @@ def test_what_the_weeks_add_gives_the_regret_and_rules_know_their_training_days(
     assert set(rows.loc[rows["training_regret"].notna(), "method"]) == set(RULES)
     assert rows.loc[rows["method"] == "crossfit", "epochs"].notna().all()
     assert rows.loc[rows["method"] == "interp-spo", "lambda"].notna().all()
+    two = judge(**begun.protocol | {"methods": ["fedavg", "yesterday"]}, seed=0, panel=begun.places["panel"])
+    alike = rows[rows["method"].isin(["fedavg", "yesterday"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(two, alike)  # a method's rows do not depend on which others are asked for
+
+
+def test_rules_can_be_asked_for_alone(tmp_path):
+    begun = study(panel_file(tmp_path, zones=2), Setup(settings={"finetune.epochs": [0, 1]}))
+    assert begun.values == [*METHODS, *RULES]
+    rows = judge(**begun.protocol | {"methods": ["yesterday", "mean-cost"]}, seed=0, panel=begun.places["panel"])
+    assert rows["method"].tolist() == ["yesterday", "mean-cost"] * 2
+    assert rows[["lambda", "epochs"]].isna().all(axis=None)
 
 
 def test_a_week_is_seven_days_from_the_first_test_day_whatever_days_are_missing(tmp_path):

@@ -2,16 +2,22 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+import dffl
 from dffl.cli import app
+from dffl.studies import Store
+
+PAPER = Path(__file__).parents[3] / "results" / "paper"
 
 ONE = ["--only", "problem=knapsack", "--only", "eta_obj=0", "--only", "eta_constr=0"]
 
@@ -70,6 +76,10 @@ def test_show_of_what_is_not_finished_writes_nothing(finished):
         (["--only", "colour=red"], "--only must be NAME=VALUE"),
         (["--only", "degree=3"], "--only degree: must be among 2, 4, 6, 8, found 3"),
         (["--workers", 0], "workers must be"),
+        (["--methods", "ditto", "--show"], "--methods says what to run; leave --show out"),
+        (["--methods", "ditto", "--variants"], "--methods says what to run; leave --variants out"),
+        (["--methods", "local,dito"], "unknown method 'dito'"),
+        (["--methods", ""], "unknown method ''"),
         (["--ray", "somewhere"], "--ray must be 'auto' or HOST:PORT"),
     ],
 )
@@ -88,6 +98,51 @@ def test_a_folder_of_another_study_is_refused(finished, how):
     answer = call("--out", finished, *how)
     assert answer.exit_code == 3
     assert "holds another run (study = 'paper-quick' there and 'paper' here)" in answer.stderr
+
+
+@pytest.fixture
+def began_with_0_1_0(tmp_path) -> Path:
+    """A copy of the results of the repository, which version 0.1.0 made with eight methods."""
+    if not PAPER.exists():
+        pytest.skip("needs the results of the repository")
+    shutil.copytree(PAPER, tmp_path / "paper", ignore=shutil.ignore_patterns("tables", "figures"))
+    return tmp_path / "paper"
+
+
+def test_rows_of_another_version_are_not_added_to_by_mistake(began_with_0_1_0):
+    folder = began_with_0_1_0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for more in ([], ["--methods", "ditto"], ["--only", "noise=1"]):
+        answer = call("--out", folder, *more)
+        assert answer.exit_code == 3
+        assert answer.stderr == (
+            f"dffl: {folder}: holds rows of dffl 0.1.0 (1,440 configurations), and this is {dffl.__version__}, whose "
+            "numbers may differ; add to them with --accept-versions (accept_versions=True), or choose another folder\n"
+        )
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"} == before
+
+
+@pytest.mark.slow
+def test_the_results_of_the_repository_are_shown(began_with_0_1_0):
+    answer = call("--show", "--no-figures", "--out", began_with_0_1_0)
+    assert answer.exit_code == 0, answer.output
+    assert "1440 of 2560 configurations, 0 failed" in answer.output
+    assert "None has local-tuned, crossfit.\nRun the same command again for the rest." in answer.output
+    for name in ("table1.md", "noise.csv", "by-seed.csv"):
+        assert (began_with_0_1_0 / "tables" / name).read_text() == (PAPER / "tables" / name).read_text()
+
+
+@pytest.mark.slow
+def test_methods_are_added_to_a_folder(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "out")
+    answer = call("--quick", *ONE, "--methods", "local,nearest", "--out", tmp_path / "out", "--workers", 1, "--json", "--quiet")
+    assert answer.exit_code == 0, answer.output
+    found = json.loads(answer.output)
+    assert found["values"]["nearest"] == 1
+    assert found["versions"] == {dffl.__version__: 1}
+    before, after = (Store(folder).rows() for folder in (finished, tmp_path / "out"))
+    assert after["method"].unique().tolist() == [*before["method"].unique(), "nearest"]
+    pd.testing.assert_frame_equal(after[after["method"] != "nearest"].reset_index(drop=True), before)
 
 
 def test_interrupted_it_says_how_far_it_came(tmp_path):

@@ -57,6 +57,9 @@ def test_rows_are_those_of_compare():
     saturated = {client.name: client.set.saturated for client in test}
     assert rows["saturated"].tolist() == [saturated[name] for name in table["client"]]
     assert 0 < rows["saturated"].mean() < 1
+    two = paper.fit_configuration(**CONFIGURATION, noise=0.0, **SMALL | {"methods": ["interp-spo", "fedavg"]})
+    alike = [rows[rows["method"] == method] for method in ("interp-spo", "fedavg")]
+    pd.testing.assert_frame_equal(two, pd.concat(alike, ignore_index=True))  # whatever other methods are asked for
 
 
 def test_both_kinds_of_relative_regret_and_both_judges():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
+from dffl.terminal import AcceptVersions, Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
 
 
 def advice_study(
@@ -26,6 +26,7 @@ def advice_study(
     show: Annotated[
         bool, typer.Option(help="Run nothing: the tables of what is finished, even while a run is under way.")
     ] = False,
+    accept_versions: AcceptVersions = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -45,9 +46,9 @@ def advice_study(
 
         if shared and zones is not None:
             raise ValueError("--shared and --zones cannot be combined; leave one of them out")
-        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet))
+        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet), accept_versions)
         whole = study.shared_rows() if shared else study.study() if zones is None else study.zones(zones)
         found = finished_rows(whole, options)
         tables = shared_tables(found.rows) if shared else all_tables(found.rows)
-        write_tables(tables, found.folder / "tables")
+        write_tables(tables, found.folder / "tables", found.remark)
         answer(StudyResult(found, tables, shown=()), json_)

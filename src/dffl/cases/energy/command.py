@@ -10,6 +10,7 @@ import typer
 
 from dffl.files import require_target
 from dffl.terminal import (
+    AcceptVersions,
     Json,
     Quiet,
     Report,
@@ -81,6 +82,7 @@ def run(
     set_: Other = None,
     zone: Annotated[str | None, typer.Option(help="The zone of the calendar figure. Default: that with most regret.")] = None,
     workers: Workers = None,
+    accept_versions: AcceptVersions = False,
     model: Annotated[bool, typer.Option(help="Train a model on all days, for dffl energy decide.")] = True,
     figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
     show: Annotated[bool, typer.Option(help="Run nothing: show the tables of what is finished.")] = False,
@@ -103,7 +105,7 @@ def run(
         from dffl.studies.result import RunOptions
 
         asked = _setup(split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_)
-        options = RunOptions(out, workers=workers, show=show, progress=shown_progress(quiet))
+        options = RunOptions(out, workers=workers, show=show, progress=shown_progress(quiet), accept_versions=accept_versions)
         answer(run_study(panel, asked, options, list(range(seeds)), zone, model, figures, report), json_)
 
 

@@ -51,6 +51,8 @@ class EnergyResult(StudyRows):
         console.print(Text.assemble(("Read: ", "bold"), verdict.in_words()))
         for job, why in self.failed:
             console.print(f"failed: {job}: {why}", style="red")
+        if self.remark:
+            console.print(self.remark, style="yellow")
         missing = "" if np.isfinite(with_places(self.panel).places).any() else " No map: the panel has no lat and lon."
         page = "" if self.report is None else f" Page: {self.report}."
         console.print(f"\nTables, figures and rows: {self.folder}.{missing}{page}")
@@ -69,6 +71,7 @@ class EnergyResult(StudyRows):
             "seeds": sorted(self.rows["seed"].unique().tolist()),
             "failed": self.failures(),
             "folder": str(self.folder),
+            "versions": self.versions,
             "notes": list(self.panel.notes),
             "money": money_as_json(self.rows),
             "rules": verdict.rules._asdict(),

@@ -39,7 +39,7 @@ def run(
         panel.rows(calendar_zone)  # refuses an unknown zone
     found = finished_rows(study(path, setup, seeds), options, default_folder(path, setup))
     tables = all_tables(found.rows)
-    write_tables(tables, found.folder / "tables")
+    write_tables(tables, found.folder / "tables", found.remark)
     trained = None
     if model and not options.show:
         trained = train(panel, setup, progress=options.progress)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
+from dffl.terminal import AcceptVersions, Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
 
 if TYPE_CHECKING:
     from dffl.studies.result import RunOptions, StudyResult
@@ -27,6 +27,7 @@ def leaderboard(
     show: Annotated[
         bool, typer.Option(help="Run nothing: tables and figure of what is finished, even while a run is under way.")
     ] = False,
+    accept_versions: AcceptVersions = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -44,7 +45,7 @@ def leaderboard(
     with answering():
         from dffl.studies.result import RunOptions
 
-        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet))
+        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet), accept_versions)
         answer(judge(options, entries or [], zones, quick, whole), json_)
 
 
@@ -66,19 +67,19 @@ def judge(options: RunOptions, wanted: list[str], zones: Path | None, quick: boo
     folder = options.out or Path("dffl-leaderboard-quick" if quick else "dffl-leaderboard")
     if quick:
         chosen = study.first_choice(entries)
-        planned, known = study.quick_study(chosen, entries), None
+        planned, known, there = study.quick_study(chosen, entries), None, None
     else:
         search = study.search_study(entries, zones)
         asked = replace(options, out=folder / "search", only=[text for text in options.only if text.startswith("problem=")])
         finished_rows(search, asked)
         # What was chosen for other problems than those asked for stands: the choice is made from all the rows that are there.
-        there = finished_rows(search, replace(asked, only=[], workers=None, ray=None, show=True)).rows
-        chosen, known = study.choose(there, entries), study.searched(there)
+        there = finished_rows(search, replace(asked, only=[], workers=None, ray=None, show=True))
+        chosen, known = study.choose(there.rows, entries), study.searched(there.rows)
         planned = study.judging_study(chosen, entries, zones, whole=whole)
     found = finished_rows(planned, replace(options, out=folder / "judged"))
     made = tables.all_tables(found.rows)
-    write_tables(made, folder / "tables")
+    write_tables(made, folder / "tables", found.remark)
     write_text(folder / "tables" / "chosen.md", tables.chosen_text(chosen, known))
     refused = tables.refused_text(found.rows)
-    shown = tuple(table.name for table in made)
-    return StudyResult(found, made, shown, draw(found.rows, folder / "figures"), f".\n{refused}".rstrip() if refused else "")
+    shown, figures = tuple(table.name for table in made), draw(found.rows, folder / "figures")
+    return StudyResult(found, made, shown, figures, f".\n{refused}".rstrip() if refused else "", there)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
+from dffl.terminal import AcceptVersions, Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
 
 if TYPE_CHECKING:
     from dffl.studies.result import RunOptions, StudyResult
@@ -26,6 +26,9 @@ def paper(
     variants: Annotated[
         bool, typer.Option(help="Instead of the study: compare the settings that the paper does not state.")
     ] = False,
+    methods: Annotated[
+        str | None, typer.Option(help="Run these methods, NAME[,NAME...], and add them to the folder. Default: the study's.")
+    ] = None,
     only: Only = None,
     workers: Workers = None,
     ray: Ray = "",
@@ -33,6 +36,7 @@ def paper(
         bool, typer.Option(help="Run nothing: tables and figures of what is finished, even while a run is under way.")
     ] = False,
     figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+    accept_versions: AcceptVersions = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -43,15 +47,19 @@ def paper(
     Example: dffl paper --quick
 
     Example: dffl paper --only problem=knapsack --only degree=2,4 --out knapsack
+
+    Example: dffl paper --methods ditto --out results/paper --accept-versions
     """
     with answering():
         from dffl.studies.result import RunOptions
 
-        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet))
-        answer(reproduce(options, quick, variants, figures), json_)
+        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet), accept_versions)
+        answer(reproduce(options, quick, variants, figures, methods), json_)
 
 
-def reproduce(options: RunOptions, quick: bool = False, variants: bool = False, figures: bool = True) -> StudyResult:
+def reproduce(
+    options: RunOptions, quick: bool = False, variants: bool = False, figures: bool = True, methods: str | None = None
+) -> StudyResult:
     """Run the study, or only show it, and write its tables and figures into its folder."""
     from dffl.cases.paper import study, tables
     from dffl.cases.paper import variants as compared
@@ -61,12 +69,16 @@ def reproduce(options: RunOptions, quick: bool = False, variants: bool = False, 
 
     if quick and variants:
         raise ValueError("--quick and --variants are two studies; ask for one of them")
-    found = finished_rows(compared.study() if variants else study.quick() if quick else study.study(), options)
-    if variants:
-        made = compared.tables(found.rows, found.study)
-    else:
-        made = [nearness_table(found.rows), *tables.all_tables(found.rows)]
-    write_tables(made, found.folder / "tables")
+    whole = compared.study() if variants else study.quick() if quick else study.study()
+    if methods is not None:
+        if variants or options.show:
+            raise ValueError(f"--methods says what to run; leave {'--variants' if variants else '--show'} out")
+        whole = whole.asking(study.checked_methods([name.strip() for name in methods.split(",")]))
+    found = finished_rows(whole, options)
+    made = (
+        compared.tables(found.rows, found.study) if variants else [nearness_table(found.rows), *tables.all_tables(found.rows)]
+    )
+    write_tables(made, found.folder / "tables", found.remark)
     drawn, speed = [], ""
     if not variants:
         speed = study.speed_line(found)

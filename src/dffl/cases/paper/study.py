@@ -5,6 +5,7 @@ A job is one configuration. The protocol holds what the paper leaves open; `dffl
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -13,7 +14,7 @@ from dffl.cases.paper.published import CORE_HOURS
 from dffl.studies.result import StudyRows
 from dffl.studies.study import Parameters, Study, grid
 from dffl.training import Settings
-from dffl.training.methods import options_of
+from dffl.training.methods import options_of, requests
 from dffl.training.methods.crossfit import LOCAL_EPOCHS
 from dffl.training.trainers.crossfit import FOLDS
 from dffl.training.trainers.tuning import EPOCHS, checked_epochs
@@ -47,7 +48,7 @@ def study(settings: dict[str, Any] | None = None) -> Study:
     jobs = grid(
         noise=NOISES, seed=SEEDS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS, problem=PROBLEMS
     )
-    return Study("paper", fit_configuration, jobs, _protocol(settings), weight)
+    return Study("paper", fit_configuration, jobs, _protocol(settings), weight, inner_axis=("methods", "method"))
 
 
 def quick() -> Study:
@@ -56,7 +57,7 @@ def quick() -> Study:
     jobs = [
         job for job in whole.jobs if job.parameters["seed"] == 0 and not job.parameters["noise"] and in_fraction(job.parameters)
     ]
-    return Study("paper-quick", fit_configuration, jobs, whole.protocol, weight)
+    return replace(whole, name="paper-quick", jobs=jobs)
 
 
 def in_fraction(job: Parameters) -> bool:
@@ -66,6 +67,13 @@ def in_fraction(job: Parameters) -> bool:
     """
     i, j = ETAS.index(job["eta_obj"]), ETAS.index(job["eta_constr"])
     return bool(DEGREES[i ^ j] == job["degree"] and (i ^ (0, 2, 3, 1)[j]) // 2 == job["imbalanced"])
+
+
+def checked_methods(names: list[str]) -> list[str]:
+    """Names of methods, each once; unknown ones are refused."""
+    trained = [name for name in names if name != KNOWN_MEAN]
+    known = [request.method.name for request in requests(trained, {})[0]] if trained else []
+    return [*known, *([KNOWN_MEAN] if KNOWN_MEAN in names else [])]
 
 
 def fit_configuration(
@@ -101,7 +109,9 @@ def fit_configuration(
     if trained := [name for name in methods if name != KNOWN_MEAN]:
         oracle = any(name.startswith("oracle") for name in trained)
         validation = make(split="validation", samples=validation_samples, **common) if oracle else None
-        rows = tabulate(fit_all(make(**common), trained, validation=validation, progress=False, seed=seed, **settings), test)
+        # Options of methods that are not asked for would be refused.
+        asked = {name: value for name, value in settings.items() if name.partition(".")[0] in (*trained, name)}
+        rows = tabulate(fit_all(make(**common), trained, validation=validation, progress=False, seed=seed, **asked), test)
         found.append(rows[rows["method"].isin(trained)])
     if KNOWN_MEAN in methods:
         found.append(known_mean(test, [client.n for client in make(**common)]))

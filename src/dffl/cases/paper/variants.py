@@ -79,7 +79,8 @@ def study() -> Study:
             jobs.setdefault(job_of.key, job_of)
     kept = {name: paper.PROTOCOL["settings"][name] for name in ("rounds", "batch_size")}
     fixed = {"test_samples": 1000, "validation_samples": VALIDATION, "methods": list(PAPER_SIX), "settings": kept}
-    return Study("paper-variants", fit_variant, list(jobs.values()), fixed, lambda job: paper.weight(job | {"noise": 0.0}))
+    weight = lambda job: paper.weight(job | {"noise": 0.0})  # noqa: E731
+    return Study("paper-variants", fit_variant, list(jobs.values()), fixed, weight, inner_axis=("methods", "method"))
 
 
 def _deciding(variant: Variant, place: Parameters) -> Variant:

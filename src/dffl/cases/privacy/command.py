@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dffl.terminal import Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
+from dffl.terminal import AcceptVersions, Json, Only, Quiet, Ray, Workers, answer, answering, shown_progress
 
 if TYPE_CHECKING:
     from dffl.studies.result import RunOptions, StudyResult
@@ -25,6 +25,7 @@ def privacy_study(
     show: Annotated[
         bool, typer.Option(help="Run nothing: tables and figure of what is finished, even while a run is under way.")
     ] = False,
+    accept_versions: AcceptVersions = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -39,7 +40,7 @@ def privacy_study(
     with answering():
         from dffl.studies.result import RunOptions
 
-        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet))
+        options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet), accept_versions)
         answer(judge(options, zones), json_)
 
 
@@ -62,5 +63,6 @@ def judge(options: RunOptions, zones: Path | None) -> StudyResult:
     planned = study.judging_study(study.choose(searched.rows), zones)
     found = finished_rows(planned, replace(options, out=folder / "judged"))
     made = all_tables(found.rows)
-    write_tables(made, folder / "tables")
-    return StudyResult(found, made, tuple(table.name for table in made), draw(found.rows, folder / "figures"))
+    write_tables(made, folder / "tables", found.remark)
+    shown = tuple(table.name for table in made)
+    return StudyResult(found, made, shown, draw(found.rows, folder / "figures"), chosen_by=searched)
