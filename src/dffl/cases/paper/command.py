@@ -55,13 +55,14 @@ def reproduce(options: RunOptions, quick: bool = False, variants: bool = False, 
     """Run the study, or only show it, and write its tables and figures into its folder."""
     from dffl.cases.paper import study, tables
     from dffl.cases.paper import variants as compared
+    from dffl.cases.paper.by_level import level_tables
     from dffl.studies.render import write_tables
     from dffl.studies.result import StudyResult, finished_rows
 
     if quick and variants:
         raise ValueError("--quick and --variants are two studies; ask for one of them")
     found = finished_rows(compared.study() if variants else study.quick() if quick else study.study(), options)
-    made = compared.tables(found.rows, found.study) if variants else tables.all_tables(found.rows)
+    made = compared.tables(found.rows, found.study) if variants else [*tables.all_tables(found.rows), *level_tables(found.rows)]
     write_tables(made, found.folder / "tables")
     drawn, speed = [], ""
     if not variants:
