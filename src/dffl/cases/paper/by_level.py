@@ -48,7 +48,7 @@ def levels_in(rows: pd.DataFrame, axis: str) -> list[float]:
 
 
 def paired(clients: pd.DataFrame) -> pd.DataFrame:
-    """One row per client and seed with its local and its federated regret (``over_degrees`` rows in); without it, none."""
+    """One row per client and seed with its local and its federated regret, from rows of `over_degrees`."""
     keys = ["problem", "seed", "imbalanced", "eta_obj", "eta_constr", "client", "n"]
     wide = clients[clients["method"].isin(COMPARED)].pivot_table(index=keys, columns="method", values="regret", observed=True)
     return wide.reindex(columns=list(COMPARED)).dropna().reset_index()
@@ -60,9 +60,9 @@ def federated_share(pairs: pd.DataFrame) -> Value:
     return Value.over_seeds(100 * lower.groupby(pairs["seed"]).mean().to_numpy(float))
 
 
-def mean_by_level(clients: pd.DataFrame, axis: str, column: str = "regret") -> pd.DataFrame:
+def mean_by_level(clients: pd.DataFrame, axis: str) -> pd.DataFrame:
     """The mean and the inter-seed sd (nan for one seed) of each method at each level: indexed by method and level."""
-    seeds = clients.groupby(["method", axis, "seed"], observed=True)[column].mean()
+    seeds = clients.groupby(["method", axis, "seed"], observed=True)["regret"].mean()
     return seeds.groupby(["method", axis], observed=True).agg(["mean", "std"])
 
 

@@ -18,7 +18,8 @@ WRITTEN_FROM = 7.5
 """Percent. Thinner slices have no room for their number."""
 WIN = (
     "The method with the lowest regret at each client of each configuration (every degree separately), mean over seeds. "
-    f"Methods whose regrets differ by less than $10^{{{round(np.log10(TIE))}}}$ percentage points tie and share the win equally."
+    f"Methods whose regrets differ by less than $10^{{{round(np.log10(TIE))}}}$ percentage points tie and "
+    "share the win equally."
 )
 
 
