@@ -63,6 +63,7 @@ def reproduce(
     """Run the study, or only show it, and write its tables and figures into its folder."""
     from dffl.cases.paper import study, tables
     from dffl.cases.paper import variants as compared
+    from dffl.cases.paper.by_level import level_tables
     from dffl.cases.paper.nearness import nearness_table
     from dffl.studies.render import write_tables
     from dffl.studies.result import StudyResult, finished_rows
@@ -75,9 +76,10 @@ def reproduce(
             raise ValueError(f"--methods says what to run; leave {'--variants' if variants else '--show'} out")
         whole = whole.asking(study.checked_methods([name.strip() for name in methods.split(",")]))
     found = finished_rows(whole, options)
-    made = (
-        compared.tables(found.rows, found.study) if variants else [nearness_table(found.rows), *tables.all_tables(found.rows)]
-    )
+    if variants:
+        made = compared.tables(found.rows, found.study)
+    else:
+        made = [nearness_table(found.rows), *tables.all_tables(found.rows), *level_tables(found.rows)]
     write_tables(made, found.folder / "tables", found.remark)
     drawn, speed = [], ""
     if not variants:

@@ -1,6 +1,7 @@
 """The figures of a study, drawn from its rows.
 
-A figure is a function of the rows in a file of its own; a new one also takes a line in `DRAWINGS`.
+A figure is a function of the rows in a file of its own; a new one also takes a line in `DRAWINGS`. Their numbers come from
+`dffl.cases.paper.by_level`, which also makes tables of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dffl.cases.paper.figures.boxes import draw_boxes
 from dffl.cases.paper.figures.face import draw_face
 from dffl.cases.paper.figures.means import draw_means
 from dffl.cases.paper.figures.oracles import draw_oracles
-from dffl.cases.paper.figures.parts import Draw
+from dffl.cases.paper.figures.parts import Draw, drawing
 from dffl.cases.paper.figures.slopes import draw_slopes
 from dffl.cases.paper.figures.toy import ToyNumbers, draw_toy, toy_numbers
 from dffl.cases.paper.figures.weights import draw_weights
@@ -27,20 +28,26 @@ __all__ = ["DRAWINGS", "ToyNumbers", "draw_all", "toy_numbers"]
 DRAWINGS: dict[str, Draw] = {
     "toy": draw_toy,
     "face": draw_face,
-    "boxes-knapsack": partial(draw_boxes, problem="knapsack"),
-    "boxes-portfolio": partial(draw_boxes, problem="portfolio"),
-    "means": draw_means,
-    "winners": draw_winners,
-    "weights": draw_weights,
-    "oracles": draw_oracles,
-    "slopes-knapsack-balanced": partial(draw_slopes, problem="knapsack", imbalanced=False),
-    "slopes-knapsack-imbalanced": partial(draw_slopes, problem="knapsack", imbalanced=True),
-    "slopes-portfolio-balanced": partial(draw_slopes, problem="portfolio", imbalanced=False),
-    "slopes-portfolio-imbalanced": partial(draw_slopes, problem="portfolio", imbalanced=True),
+    "boxes-knapsack": drawing(partial(draw_boxes, problem="knapsack")),
+    "boxes-portfolio": drawing(partial(draw_boxes, problem="portfolio")),
+    "means": drawing(draw_means),
+    "winners": drawing(draw_winners),
+    "weights": drawing(draw_weights),
+    "oracles": drawing(draw_oracles),
+    "slopes-knapsack-balanced": drawing(partial(draw_slopes, problem="knapsack", imbalanced=False)),
+    "slopes-knapsack-imbalanced": drawing(partial(draw_slopes, problem="knapsack", imbalanced=True)),
+    "slopes-portfolio-balanced": drawing(partial(draw_slopes, problem="portfolio", imbalanced=False)),
+    "slopes-portfolio-imbalanced": drawing(partial(draw_slopes, problem="portfolio", imbalanced=True)),
 }
 """Every figure by its file's name. A function answers None where the rows hold nothing that it could draw."""
 
 
-def draw_all(rows: pd.DataFrame, folder: Path, formats: Sequence[str] = ("png", "pdf"), resolution: int = 200) -> list[Path]:
-    """Write every figure that the rows allow, in each format; the files written."""
-    return write_figures(((name, draw(rows)) for name, draw in DRAWINGS.items()), folder, formats, resolution)
+def draw_all(
+    rows: pd.DataFrame,
+    folder: Path,
+    formats: Sequence[str] = ("png", "pdf"),
+    resolution: int = 200,
+    noise: float = 0.0,
+) -> list[Path]:
+    """Write every figure that the rows with this noise allow, in each format; the files written."""
+    return write_figures(((name, draw(rows, noise)) for name, draw in DRAWINGS.items()), folder, formats, resolution)

@@ -12,10 +12,11 @@ from matplotlib.patches import Arc, Polygon
 from scipy.optimize import brentq
 from scipy.special import entr
 
-from dffl.cases.paper.figures.parts import level_name
+from dffl.cases.paper.by_level import level_name
+from dffl.cases.paper.figures.parts import explain
 from dffl.cases.paper.figures.toy import JUMP_COLOUR, SET_COLOUR
 from dffl.sets import EntropySimplex
-from dffl.studies.drawing import INK, PALE_INK, WIDE, blank, in_print, note
+from dffl.studies.drawing import INK, PALE_INK, WIDE, blank, in_print
 
 BELOW, ABOVE = 0.5, 0.9
 """Thresholds on either side of log 2 = .693."""
@@ -24,9 +25,9 @@ PORTFOLIOS = {"(.5, .5, 0)": (0.5, 0.5, 0.0), "(.55, .45, 0)": (0.55, 0.45, 0.0)
 ACROSS, UP = np.array([-1.0, 1.0, 0.0]) / math.sqrt(2), np.array([-1.0, -1.0, 2.0]) / math.sqrt(6)
 """Unit vectors of the portfolios' plane."""
 CAPTION = (
-    "Triangles: all portfolios of three assets, distances as they are. Grey: those of entropy at least h. "
-    "Yellow: flat pieces of its boundary. Left: the three\npoints lie on one piece, so no ball that touches there "
-    "can hold the set. Right: dotted, a ball that touches and holds it, of radius {radius:.2f}."
+    "Triangles: all portfolios of three assets, without distortion. Grey: those of entropy at least h. "
+    "Yellow: flat pieces of the boundary. Left: the three points lie on one piece, so no ball that touches the set there "
+    "contains it. Right: dotted, a ball of radius {radius:.2f} that touches the set and contains it."
 )
 
 
@@ -58,7 +59,7 @@ def flat_piece(h: float) -> tuple[float, float] | None:
     return least, 1 - least
 
 
-def draw_face(rows: pd.DataFrame | None = None) -> Figure:
+def draw_face(rows: pd.DataFrame | None = None, noise: float = 0.0) -> Figure:
     """The set below and above log 2. It needs no rows."""
     with in_print():
         figure = blank(WIDE, 3.3)
@@ -68,7 +69,7 @@ def draw_face(rows: pd.DataFrame | None = None) -> Figure:
         _mark(flat)
         radius = EntropySimplex(3, ABOVE).curvature()
         _ball(round_, radius)
-        note(figure, CAPTION.format(radius=radius).replace(" 0.", " ."))
+        explain(figure, CAPTION.format(radius=radius))
     return figure
 
 

@@ -6,9 +6,19 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dffl.cases.paper.figures.parts import BOX_CAPTION, PROBLEM_NAMES, REGRET, drawing, paint_boxes, problems_in
+from dffl.cases.paper.figures.parts import (
+    BOX_CAPTION,
+    CLIENT_CAPTION,
+    PROBLEM_NAMES,
+    REGRET,
+    explain,
+    logarithmic,
+    paint_boxes,
+    problems_in,
+)
 from dffl.cases.paper.tables import methods_in, over_degrees
-from dffl.studies.drawing import WIDE, blank, note
+from dffl.studies.drawing import PALE_INK, WIDE, blank
+from dffl.studies.tables import Value
 from dffl.training.methods import colour_of
 
 LABELS = {
@@ -20,33 +30,36 @@ LABELS = {
 }
 
 
-@drawing
 def draw_oracles(rows: pd.DataFrame) -> Figure | None:
     """One panel per problem, one box per method."""
     clients = over_degrees(rows[rows["method"].isin(LABELS)])
     problems, methods = problems_in(clients), methods_in(clients, LABELS)
     if not problems:
         return None
-    figure = blank(WIDE, 2.7)
+    figure = blank(WIDE, 3.2)
     panels = figure.subplots(1, len(problems), squeeze=False)[0]
+    scales = {}
     for axes, problem in zip(panels, problems, strict=True):
-        _panel(axes, clients[clients["problem"] == problem], methods)
-        axes.set_title(PROBLEM_NAMES[problem])
+        own = clients[clients["problem"] == problem]
+        _panel(axes, own, methods)
+        scales[logarithmic(axes, own["regret"].to_numpy())] = PROBLEM_NAMES[problem]
+        axes.set_title(PROBLEM_NAMES[problem], pad=15)
     panels[0].set_ylabel(REGRET)
-    note(figure, f"{BOX_CAPTION} Dots and numbers: means.")
+    named = [scale if len(scales) == 1 else f"{problem}: {scale[0].lower()}{scale[1:]}" for scale, problem in scales.items()]
+    explain(figure, BOX_CAPTION, *named, CLIENT_CAPTION, "White dots and the numbers above them: means, as in the tables.")
     return figure
 
 
 def _panel(axes: Axes, clients: pd.DataFrame, methods: list[str]) -> None:
     for place, method in enumerate(methods):
-        regret = clients.loc[clients["method"] == method, "regret"].to_numpy()
-        if not len(regret):
+        own = clients[clients["method"] == method]
+        if own.empty:
             continue
-        paint_boxes(axes, [regret], [place], colour_of(method), 0.55)
-        axes.plot(place, regret.mean(), "o", color="white", markeredgecolor="black", markeredgewidth=0.7, zorder=5)
-        mean, spot = f"{regret.mean():.2f}", (place + 0.28, regret.mean())
-        axes.annotate(mean, spot, xytext=(2, 0), textcoords="offset points", va="center", fontsize=7)
+        paint_boxes(axes, [own["regret"].to_numpy()], [place], colour_of(method), 0.55)
+        mean = Value.over_seeds(own.groupby("seed")["regret"].mean()).mean
+        axes.plot(place, mean, "o", color="white", markeredgecolor="black", markeredgewidth=0.7, zorder=5)
+        spot = axes.get_xaxis_transform()
+        axes.text(place, 1.01, f"{mean:.2f}", transform=spot, ha="center", va="bottom", fontsize=7.5, color=PALE_INK)
     axes.set_xticks(range(len(methods)), [LABELS[method] for method in methods])
-    axes.set_xlim(-0.5, len(methods) - 0.3)
-    axes.set_ylim(bottom=0)
+    axes.set_xlim(-0.5, len(methods) - 0.5)
     axes.grid(axis="x", visible=False)

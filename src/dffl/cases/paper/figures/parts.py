@@ -1,19 +1,19 @@
-"""What the figures of the paper's study share: their rows, their labels, their colours, and a box of clients."""
+"""What the figures of the paper's study share: their rows, their labels, and boxes of clients."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Concatenate, ParamSpec
+from textwrap import fill
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dffl.cases.paper import tables
+from dffl.cases.paper.by_level import ALL_GROUPS, level_name
 from dffl.cases.paper.tables import client_group, percent
-from dffl.studies.drawing import in_print
+from dffl.studies.drawing import in_print, note
 
 PROBLEM_NAMES = {"knapsack": "Knapsack", "portfolio": "Portfolio"}
 ETA_NAMES = {
@@ -23,36 +23,40 @@ ETA_NAMES = {
 ETA_SYMBOLS = {"eta_obj": "$\\eta_{\\mathrm{obj}}$", "eta_constr": "$\\eta_{\\mathrm{constr}}$"}
 REGRET = "relative regret, %"
 
-Arguments = ParamSpec("Arguments")
-Draw = Callable[[pd.DataFrame], Figure | None]
-
-ALL_GROUPS = ("balanced", *tables.GROUPS)
-BALANCED, RICH, POOR = ALL_GROUPS
-
-SIZE_COLOURS = {BALANCED: "#777777", RICH: "#56B4E9", POOR: "#E69F00"}
-"""Blue and orange as in the paper; the blue is not the one of the local models."""
-SIZE_INKS = {BALANCED: "#444444", RICH: "#1F6E9C", POOR: "#946300"}
-"""The same, dark enough for small letters."""
-
+LINE = 132
+"""Characters of a note across `WIDE` inches."""
 WHISKERS = (5, 95)
-"""Percentiles. Beyond them a few clients would squeeze all boxes flat."""
-BOX_CAPTION = "Boxes: quartiles and median; whiskers: 5th to 95th percentile of the clients."
+"""Percentiles. The clients beyond them are drawn as points."""
+BOX_CAPTION = "Boxes: quartiles and median. Whiskers: 5th to 95th percentile. Points: every client beyond them."
+CLIENT_CAPTION = "A client's regret is its mean over degrees."
+LOWER_CAPTION = "Percentages: clients with lower regret when federated (a tie is not lower), mean over seeds."
 
 
-def drawing(
-    draw: Callable[Concatenate[pd.DataFrame, Arguments], Figure | None],
-) -> Callable[Concatenate[pd.DataFrame, Arguments], Figure | None]:
-    """Let a function draw in print style from the rows without noise, regret in percent; no rows, no figure."""
+class Draw(Protocol):
+    """A figure from a study's rows with this noise; None where these hold nothing that it could draw."""
 
-    @functools.wraps(draw)
-    def draw_quiet(rows: pd.DataFrame, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure | None:
-        quiet = rows if rows.empty else rows[rows["noise"] == 0]
-        if quiet.empty:
+    def __call__(self, rows: pd.DataFrame, noise: float = 0.0) -> Figure | None: ...
+
+
+def drawing(draw: Callable[[pd.DataFrame], Figure | None]) -> Draw:
+    """Let a function draw in print style from the rows with one noise, regret in percent; no rows, no figure."""
+
+    def draw_rows(rows: pd.DataFrame, noise: float = 0.0) -> Figure | None:
+        chosen = rows if rows.empty else rows[rows["noise"] == noise]
+        if chosen.empty:
             return None
         with in_print():
-            return draw(percent(quiet), *args, **kwargs)
+            figure = draw(percent(chosen))
+            if figure is not None and noise:
+                explain(figure, figure.get_supxlabel(), f"Configurations with noise {noise:g}, judged at realised costs.")
+        return figure
 
-    return draw_quiet
+    return draw_rows
+
+
+def explain(figure: Figure, *sentences: str) -> None:
+    """How to read a figure, under it, in lines that are no wider than the page."""
+    note(figure, fill(" ".join(sentence for sentence in sentences if sentence), LINE))
 
 
 def grouped(rows: pd.DataFrame) -> pd.DataFrame:
@@ -60,30 +64,31 @@ def grouped(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(group=client_group(rows))
 
 
+def groups_in(rows: pd.DataFrame) -> list[str]:
+    """The groups that have rows."""
+    return [group for group in ALL_GROUPS if (rows["group"] == group).any()]
+
+
 def problems_in(rows: pd.DataFrame) -> list[str]:
     """The problems that have rows, in the paper's order."""
-    found = set(rows["problem"].unique())
-    return [problem for problem in PROBLEM_NAMES if problem in found]
+    present = set(rows["problem"].unique())
+    return [problem for problem in PROBLEM_NAMES if problem in present]
 
 
-def levels_in(rows: pd.DataFrame, axis: str) -> list[float]:
-    """The heterogeneity levels that have rows, lowest first."""
-    return sorted(float(level) for level in rows[axis].unique())
-
-
-def level_name(level: float) -> str:
-    """A level as an axis writes it: .25 and not 0.25, which saves the width that small panels lack."""
-    return f"{level:g}".removeprefix("0") or "0"
+def equals(axis: str, level: float) -> str:
+    """A level with its symbol, for titles."""
+    return f"{ETA_SYMBOLS[axis]} = {level_name(level)}"
 
 
 def paint_boxes(axes: Axes, values: Sequence[np.ndarray], places: Sequence[float], colour: str, width: float) -> None:
-    """Draw a box for each array of values. The median is black, so that it shows on every colour."""
+    """Draw a box for each array of values, with its tails. The median is black, so that it shows on every colour."""
     if not values:
         return
     thin = {"linewidth": 0.7, "color": "#444444"}
+    points = {"marker": "o", "markersize": 1.6, "markerfacecolor": colour, "markeredgecolor": "none", "alpha": 0.7}
     axes.boxplot(
-        list(values), positions=list(places), widths=width, whis=WHISKERS, showfliers=False, patch_artist=True,
-        manage_ticks=False,
+        list(values), positions=list(places), widths=width, whis=WHISKERS, showfliers=True, patch_artist=True,
+        manage_ticks=False, flierprops=points,
         boxprops={"facecolor": colour, "edgecolor": "#444444", "linewidth": 0.6},
         medianprops={"color": "black", "linewidth": 1.1}, whiskerprops=thin, capprops=thin,
     )  # fmt: skip
@@ -91,10 +96,10 @@ def paint_boxes(axes: Axes, values: Sequence[np.ndarray], places: Sequence[float
 
 # A logarithmic axis of percentages that people can read.
 
-COARSE = np.array([0.01, 0.1, 1, 10, 100])
-MIDDLE = np.array([0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100])
-FINE = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
-LEAST = 0.01
+COARSE = np.array([0.001, 0.01, 0.1, 1, 10, 100, 1000])
+MIDDLE = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000])
+FINE = np.array([0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000])
+LEAST = 0.001
 """Percent. Differences below it are of no interest, so the axis is linear there."""
 
 
@@ -113,8 +118,8 @@ def logarithmic(axes: Axes, values: np.ndarray) -> str:
         axes.set_yscale("log")
         low /= 1.2
         axes.set_ylim(low, high)
-    found = [ticks[(ticks >= low) & (ticks <= high)] for ticks in (COARSE, MIDDLE, FINE)]
-    ticks = [*([0.0] if zero else []), *next((some for some in found if len(some) >= 3), found[-1])]
+    shown = [ticks[(ticks >= low) & (ticks <= high)] for ticks in (COARSE, MIDDLE, FINE)]
+    ticks = [*([0.0] if zero else []), *next((some for some in shown if len(some) >= 3), shown[-1])]
     axes.set_yticks(ticks, [level_name(tick) for tick in ticks])
     axes.minorticks_off()
     return reading

@@ -4,64 +4,66 @@ from __future__ import annotations
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from dffl.cases.paper.by_level import ALL_GROUPS, federated_share, levels_in, paired
 from dffl.cases.paper.figures import parts
 from dffl.cases.paper.tables import over_degrees
-from dffl.studies.drawing import WIDE, blank, legend_above, note
+from dffl.studies.drawing import INK, WIDE, blank, legend_above
 
 ENDS = ("fedavg", "local")
+BALANCED, RICH, POOR = ALL_GROUPS
+SIZE_COLOURS = {BALANCED: "#777777", RICH: "#2F7FC1", POOR: "#E6850E"}
+"""Blue and orange as in the paper; here they are sizes, not methods."""
+SIZE_INKS = {BALANCED: INK, RICH: "#12507F", POOR: "#8A4B00"}
+"""The same, dark enough for small letters and for the medians."""
 
 
-@parts.drawing
 def draw_slopes(rows: pd.DataFrame, problem: str, imbalanced: bool) -> Figure | None:
-    """A grid of panels, one line per client; upwards means that the client is better off federated."""
+    """A grid of panels, one line per client and seed; upwards means that the client has lower regret when federated."""
     rows = rows[(rows["problem"] == problem) & (rows["imbalanced"] == imbalanced) & rows["method"].isin(ENDS)]
-    clients = client_ends(rows)
+    clients = parts.grouped(paired(over_degrees(rows)))
     if clients.empty:
         return None
-    down, across = parts.levels_in(clients, "eta_obj"), parts.levels_in(clients, "eta_constr")
-    figure = blank(WIDE, 0.9 + 1.45 * len(down))
+    down, across = levels_in(clients, "eta_obj"), levels_in(clients, "eta_constr")
+    figure = blank(WIDE, 1.0 + 1.45 * len(down))
     panels = figure.subplots(len(down), len(across), sharex=True, sharey=True, squeeze=False)
     for line, row in zip(panels, down, strict=True):
         for axes, column in zip(line, across, strict=True):
             _panel(axes, clients[(clients["eta_obj"] == row) & (clients["eta_constr"] == column)])
-        line[0].set_ylabel(f"{parts.ETA_SYMBOLS['eta_obj']} = {parts.level_name(row)}\n{parts.REGRET}")
+        line[0].set_ylabel(f"{parts.equals('eta_obj', row)}\n{parts.REGRET}")
     for axes, column in zip(panels[0], across, strict=True):
-        axes.set_title(f"{parts.ETA_SYMBOLS['eta_constr']} = {parts.level_name(column)}")
+        axes.set_title(parts.equals("eta_constr", column), pad=14)
     scale = parts.logarithmic(panels[0, 0], clients[list(ENDS)].to_numpy())
     panels[0, 0].set_xticks([0, 1], ["federated", "local"])
     panels[0, 0].set_xlim(-0.25, 1.25)
-    groups = [group for group in parts.ALL_GROUPS if (clients["group"] == group).any()]
+    groups = parts.groups_in(clients)
     names = [f"{parts.PROBLEM_NAMES[problem]}, {group} clients" for group in groups]
-    legend_above(figure, [Line2D([], [], color=parts.SIZE_COLOURS[group]) for group in groups], names, len(groups))
-    note(
-        figure,
-        f"A line is a client, mean over degrees and seeds. {scale} Percentages: clients with lower regret when federated.",
+    legend_above(figure, [Line2D([], [], color=SIZE_COLOURS[group]) for group in groups], names, len(groups))
+    sizes = "Black: all clients. In colour: each group." if imbalanced else ""
+    lines = (
+        "A thin line is a client in a seed, mean over degrees; a thick line joins the medians. Upwards: lower when federated."
     )
+    parts.explain(figure, lines, scale, parts.LOWER_CAPTION, sizes)
     return figure
-
-
-def client_ends(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per client and pair of heterogeneities: its federated and local regret, over degrees and seeds, and its group."""
-    keys = ["eta_obj", "eta_constr", "client", "group"]
-    if not set(ENDS) <= set(rows["method"].unique()):
-        return pd.DataFrame(columns=[*keys, *ENDS])
-    clients = parts.grouped(over_degrees(rows))
-    wide = clients.pivot_table(index=keys, columns="method", values="regret", observed=True)
-    return wide.dropna().reset_index()
 
 
 def _panel(axes: Axes, clients: pd.DataFrame) -> None:
     axes.grid(axis="x", visible=False)
-    present = [group for group in parts.ALL_GROUPS if (clients["group"] == group).any()]
-    for place, group in enumerate(reversed(present)):
-        own = clients[clients["group"] == group]
-        axes.plot([0, 1], own[list(ENDS)].to_numpy().T, color=parts.SIZE_COLOURS[group], linewidth=0.8, alpha=0.8)
-        share = 100 * (own["fedavg"] < own["local"]).mean()
-        # Above the panel, where no line can run through it.
+    # In the order of seeds, so that neither group of clients lies on top of the other.
+    lines = [[(0, federated), (1, local)] for federated, local in clients[list(ENDS)].to_numpy()]
+    axes.add_collection(LineCollection(lines, colors=clients["group"].map(SIZE_COLOURS), linewidths=0.45, alpha=0.4))
+    groups = parts.groups_in(clients)
+    for group in groups:
+        medians = clients.loc[clients["group"] == group, list(ENDS)].median()
+        axes.plot([0, 1], medians, color=SIZE_INKS[group], linewidth=1.6)
+    # Above the panel, where no line can run through it.
+    shares = [(INK, clients)] if len(clients) else []
+    shares += [(SIZE_INKS[group], clients[clients["group"] == group]) for group in groups if group != BALANCED]
+    for place, (colour, part) in enumerate(reversed(shares)):
         axes.text(
-            1 - 0.25 * place, 1.02, f"{share:.0f}%", transform=axes.transAxes, ha="right", va="bottom", fontsize=7,
-            color=parts.SIZE_INKS[group], fontweight="bold",
+            1 - 0.24 * place, 1.01, f"{federated_share(part).mean:.0f}%", transform=axes.transAxes, ha="right", va="bottom",
+            fontsize=7, color=colour, fontweight="bold",
         )  # fmt: skip

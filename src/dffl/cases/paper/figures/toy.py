@@ -9,20 +9,22 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, Polygon
 
-from dffl.cases.paper.figures.parts import level_name
-from dffl.studies.drawing import INK, PALE_INK, WIDE, blank, in_print, note
+from dffl.cases.paper.by_level import level_name
+from dffl.cases.paper.figures.parts import explain
+from dffl.studies.drawing import INK, PALE_INK, WIDE, blank, in_print
 
 EPSILON, BOUND = 0.3, 1.0
 VERTICES = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 CLIENT_COLOURS = ("#000000", "#56B4E9")
-"""Two of Okabe and Ito's colours that no method has (the third marks the jump)."""
+"""Clients, not methods; the third colour marks the jump."""
 SET_COLOUR, JUMP_COLOUR = "#eeeeee", "#F0E442"
 CAPTION = (
-    f"$\\epsilon$ = {level_name(EPSILON)}, B = {BOUND:g}. Dots: the clients' best decisions; arrows: where their costs fall. "
-    "The gap is the largest difference of their\nSPO+ losses, found by a sweep over the predictions of norm at most B. "
-    "Right: solid, the gap found; dotted, the paper's bound."
+    f"$\\epsilon$ = {level_name(EPSILON)}, B = {BOUND:g}. Dots: the two clients' best decisions. Arrows: the directions "
+    "in which their costs fall. Jump: the distance between the decisions. Gap: the largest difference of the clients' SPO+ "
+    "losses, by a sweep over all predictions of norm at most B."
 )
 
 
@@ -61,7 +63,7 @@ def toy_numbers(epsilon: float = EPSILON, bound: float = BOUND) -> ToyNumbers:
     )
 
 
-def draw_toy(rows: pd.DataFrame | None = None) -> Figure:
+def draw_toy(rows: pd.DataFrame | None = None, noise: float = 0.0) -> Figure:
     """Both sets with the clients' decisions, and the gap as the clients become equal. It needs no rows."""
     numbers = toy_numbers()
     with in_print():
@@ -69,12 +71,12 @@ def draw_toy(rows: pd.DataFrame | None = None) -> Figure:
         triangle, ball, limit = figure.subplots(1, 3)
         triangle.add_patch(Polygon(VERTICES, facecolor=SET_COLOUR, edgecolor=INK, linewidth=0.8))
         ball.add_patch(Circle((0, 0), 1, facecolor=SET_COLOUR, edgecolor=INK, linewidth=0.8))
-        _frame(triangle, "Polyhedral set", (-0.5, 1.25), numbers.triangle_gap, numbers.triangle_bound)
-        _frame(ball, "Strongly convex set", (-1.65, 1.2), numbers.ball_gap, numbers.ball_bound)
+        _frame(triangle, "Polyhedral set", (-0.62, 1.2), numbers.triangle_gap, numbers.triangle_bound)
+        _frame(ball, "Strongly convex set", (-1.85, 1.2), numbers.ball_gap, numbers.ball_bound)
         _clients(triangle, TRIANGLE, f"jump {numbers.triangle_jump:.2f}", (0.68, 0.72))
         _clients(ball, BALL, f"jump {numbers.ball_jump:.2f}", (-0.1, -0.1))
         _limit(limit)
-        note(figure, CAPTION)
+        explain(figure, CAPTION)
     return figure
 
 
@@ -120,7 +122,7 @@ def _clients(axes: Axes, feasible: ToySet, jump: str, label: tuple[float, float]
         )
         axes.add_patch(arrow)
         axes.plot(*decision, "o", color=colour, markersize=5, zorder=5)
-        axes.text(tip[0] + 0.3 * way[0], tip[1] + 0.3 * way[1], f"$-c^{{({number})}}$", ha="center", va="center", fontsize=8)
+        axes.text(tip[0] + 0.42 * way[0], tip[1] + 0.42 * way[1], f"$-c^{{({number})}}$", ha="center", va="center", fontsize=8)
     axes.plot(*np.transpose(decisions), color=JUMP_COLOUR, linewidth=3.5, zorder=3, solid_capstyle="butt")
     leader = {"arrowstyle": "-", "linewidth": 0.6, "color": PALE_INK, "shrinkA": 1, "shrinkB": 1}
     middle = np.mean(decisions, axis=0)
@@ -136,10 +138,12 @@ def _limit(axes: Axes) -> None:
         "strongly convex": ([one.ball_gap for one in numbers], [one.ball_bound for one in numbers]),
     }
     for name, (gap, bound) in lines.items():
-        axes.plot(epsilons, gap, color=INK)
         axes.plot(epsilons, bound, ":", color=INK)
+        axes.plot(epsilons, gap, color=INK)
         axes.annotate(name, (epsilons[0], gap[0]), xytext=(2, 4), textcoords="offset points", va="bottom", fontsize=7.5)
     limit = (epsilons[0], 2 * np.sqrt(2) * BOUND)
-    axes.annotate("$2\\sqrt{2}B$", limit, xytext=(2, -4), textcoords="offset points", va="top", fontsize=7.5)
-    axes.set(xscale="log", xlabel="$\\epsilon$\n", ylim=(0, 4), box_aspect=1)
+    axes.annotate("limit $2\\sqrt{2}B$", limit, xytext=(2, -4), textcoords="offset points", va="top", fontsize=7.5)
+    kinds = [Line2D([], [], color=INK), Line2D([], [], color=INK, linestyle=":")]
+    axes.legend(kinds, ["gap", "the paper's bound"], loc="center left", bbox_to_anchor=(0, 0.42), handlelength=1.6)
+    axes.set(xscale="log", xlabel="$\\epsilon$\n", ylabel="largest gap of SPO+ losses", ylim=(0, 4), box_aspect=1)
     axes.set_title("Largest gap as $\\epsilon \\to 0$")

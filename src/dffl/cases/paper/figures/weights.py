@@ -9,38 +9,38 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
+from dffl.cases.paper.by_level import REFERENCE, level_name, levels_in, mean_weights
 from dffl.cases.paper.figures import parts
-from dffl.studies.drawing import WIDE, blank, ink_on, note
+from dffl.cases.paper.tables import name_of, over_degrees
+from dffl.studies.drawing import WIDE, blank, ink_on
 from dffl.training.methods import colour_of
 
-METHOD = "interp-spo"
 
-
-@parts.drawing
 def draw_weights(rows: pd.DataFrame) -> Figure | None:
     """Annotated heat maps: one row per problem, one column per group of clients."""
-    rows = parts.grouped(rows[(rows["method"] == METHOD) & rows["lambda"].notna()])
-    problems, groups = parts.problems_in(rows), [group for group in parts.ALL_GROUPS if (rows["group"] == group).any()]
+    clients = parts.grouped(over_degrees(rows[(rows["method"] == REFERENCE) & rows["lambda"].notna()]))
+    problems, groups = parts.problems_in(clients), parts.groups_in(clients)
     if not problems:
         return None
-    figure = blank(WIDE, 0.6 + 2.0 * len(problems))
+    figure = blank(WIDE, 0.7 + 1.75 * len(problems))
     panels = figure.subplots(len(problems), len(groups), sharex=True, sharey=True, squeeze=False)
-    across, down = parts.levels_in(rows, "eta_constr"), parts.levels_in(rows, "eta_obj")
+    across, down = levels_in(clients, "eta_constr"), levels_in(clients, "eta_obj")
     for line, problem in zip(panels, problems, strict=True):
         for axes, group in zip(line, groups, strict=True):
-            part = rows[(rows["problem"] == problem) & (rows["group"] == group)]
-            means = part.pivot_table(index="eta_obj", columns="eta_constr", values="lambda").reindex(index=down, columns=across)
+            part = clients[(clients["problem"] == problem) & (clients["group"] == group)]
+            means = mean_weights(part).pivot_table("mean", "eta_obj", "eta_constr").reindex(index=down, columns=across)
             image = _heat_map(axes, means.to_numpy(dtype=float))
             axes.set_title(f"{parts.PROBLEM_NAMES[problem]}, {group}")
-        line[0].set_yticks(range(len(down)), [parts.level_name(level) for level in down])
+        line[0].set_yticks(range(len(down)), [level_name(level) for level in down])
         line[0].set_ylabel(parts.ETA_SYMBOLS["eta_obj"])
     for axes in panels[-1]:
-        axes.set_xticks(range(len(across)), [parts.level_name(level) for level in across])
+        axes.set_xticks(range(len(across)), [level_name(level) for level in across])
         axes.set_xlabel(parts.ETA_SYMBOLS["eta_constr"])
     bar = figure.colorbar(image, ax=panels, shrink=0.6, aspect=30, pad=0.02)
     bar.set_ticks([0, 0.5, 1], labels=["0: local", ".5", "1: federated"])
+    bar.set_label("mean weight $\\lambda$", labelpad=-14)
     bar.outline.set_visible(False)
-    note(figure, "Mean $\\lambda$ of Interp-DFFL(SPO+) over clients, degrees and seeds.")
+    parts.explain(figure, f"Mean $\\lambda$ of {name_of(REFERENCE)} over clients and degrees, then over seeds.")
     return figure
 
 
