@@ -48,7 +48,7 @@ def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge
     return _outcome(run, fitted, MeanPredictor(tuple(shared)))
 
 
-@method("local-tuned", label="Local, tuned", colour="#88CCEE")
+@method("local-tuned", label="Local, tuned", colour="#F4A582")
 def local_tuned(run: Run, *, folds: int = FOLDS, epochs: Any = LOCAL_EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The mean of the folds' models that each client has trained alone."""
     return _outcome(run, cross_fitted(run, Stops(None, checked_epochs(epochs)), fold_parts(run, folds), judge))
