@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dffl.cases.energy.data import digest
-from dffl.cases.energy.setup import METHODS, SEEDS, Setup, halves
+from dffl.cases.energy.setup import SEEDS, Setup, halves
 from dffl.studies.study import Study, grid
 
 
@@ -34,7 +34,7 @@ def judge(*, data: str, protocol: dict[str, Any], seed: int, panel: str) -> pd.D
     market = setup.open(panel)
     train, test, _, first_test = halves(market, setup)
     weeks, tables = weeks_of(market, first_test), []
-    for method, fit in fit_all(train, METHODS, progress=False, **setup.training(seed)).items():
+    for method, fit in fit_all(train, setup.methods, progress=False, **setup.training(seed)).items():
         lost = fit.regrets_of(test.clients)
         chosen = pd.DataFrame([fit.row(client, own) for client, own in zip(test, lost, strict=True)])
         kept = chosen[[name for name in ("regret", "lambda", "epochs") if name in chosen]]
