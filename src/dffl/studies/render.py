@@ -92,19 +92,19 @@ def _grid(table: Table, plus_minus: str = "±") -> tuple[list[str], list[list[st
     body = []
     for label in dict.fromkeys(cell.row for cell in table.cells):
         cells = {cell.column: cell for cell in table.cells if cell.row == label}
-        for place, (who, texts) in enumerate(_lines(cells, columns, plus_minus)):
+        for place, (who, texts) in enumerate(_lines(cells, columns, plus_minus, table.differences)):
             shown = label if place == 0 else ("",) * len(label)
             body.append([*shown, *([who] if compared else []), *texts])
     return headings, body
 
 
-def _lines(cells: dict[str, Cell], columns: list[str], plus_minus: str) -> Iterator[tuple[str, list[str]]]:
+def _lines(cells: dict[str, Cell], columns: list[str], plus_minus: str, differences: bool) -> Iterator[tuple[str, list[str]]]:
     found = [cells.get(column) for column in columns]
     compared = any(cell is not None and cell.paper is not None for cell in found)
     if compared:
         yield "paper", [_value(cell.paper if cell else None, plus_minus) for cell in found]
     yield "ours" if compared else "ours alone", [_value(cell.ours if cell else None, plus_minus) for cell in found]
-    if compared:
+    if compared and differences:
         yield "difference", [_difference(cell) for cell in found]
 
 

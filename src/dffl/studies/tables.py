@@ -45,6 +45,8 @@ class Table(NamedTuple):
     labels: tuple[str, ...]
     cells: list[Cell]
     note: str
+    differences: bool = True
+    """Whether a line shows the difference between the paper's numbers and ours; not where they are of different things."""
 
 
 def plain_cells(row: tuple[str, ...], numbers: Mapping[str, float]) -> list[Cell]:

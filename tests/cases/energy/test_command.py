@@ -263,9 +263,10 @@ def test_the_default_of_train_is_the_method_of_run():
     assert inspect.signature(train).parameters["method"].default == METHOD
 
 
-def test_the_help_of_run_claims_no_settings_of_the_paper():
+def test_the_help_of_run_says_which_settings_are_the_papers():
     text = " ".join(call("run", "--help").stdout.replace("\u2502", " ").split())
-    assert "It does not state the rounds, local epochs and share of clients per round" in text
+    assert "By default all zones take part in each round" in text
+    assert "the paper's energy study, whose training settings are those of its synthetic one" in text
 
 
 def test_notes_reach_a_terminal_without_control_characters(capsys):

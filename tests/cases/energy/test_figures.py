@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from dffl.cases.energy.chosen import Rules
-from dffl.cases.energy.figures import draw_all, draw_calendar, draw_changes, draw_places, draw_zone_weights
+from dffl.cases.energy.figures import draw_all, draw_bars, draw_calendar, draw_changes, draw_places, draw_zone_weights
 from dffl.cases.energy.figures.calendar import EXPENSIVE, HIT, MISSED, REST, Bought
 from dffl.cases.energy.figures.labels import place_labels
 from dffl.cases.energy.figures.lines import EACH_END, MOST, lines_of
@@ -177,6 +177,47 @@ def test_a_zone_without_regret_of_its_own_is_left_out():
     figure = draw_changes(rows)
     assert len(figure.axes[0].get_yticks()) == 3
     assert note_of(figure).endswith("no regret of their own: 1.")
+
+
+# --- bars
+
+
+def test_the_papers_bars_stand_against_both_own_models_in_the_colours_of_the_paper():
+    rows = fabricate(zones=6)
+    figure = draw_bars(rows)
+    assert titles(figure) == ["against local (as in the paper)", "against local-tuned (the fair comparison)"]
+    order = zone_order(rows, "local")
+    wide = rows.pivot_table(index=["seed", "zone"], columns="method", values="regret")
+    for axes, against in zip(figure.axes, ("local", "local-tuned"), strict=True):
+        bars = [bar for bar in axes.patches if bar.get_height() < 1]
+        for number, method in enumerate(("fedavg", "interp-spo")):
+            change = (100 * (wide[method] / wide[against] - 1)).groupby("zone")
+            drawn = bars[6 * number : 6 * number + 6]
+            assert [bar.get_width() for bar in drawn] == pytest.approx(list(change.mean()[order]))
+            assert {to_hex(bar.get_facecolor()).upper() for bar in drawn} == {colour_of(method).upper()}
+            ends = np.array([segment[:, 0] for segment in axes.collections[number].get_segments()])
+            assert np.ptp(ends, axis=1) / 2 == pytest.approx(change.std()[order].to_numpy())
+            text = texts(axes)[0].splitlines()[number].replace("\N{MINUS SIGN}", "-")
+            assert text == f"{name_of(method)}: mean {change.mean().mean():+.0f} %, worst {change.mean().max():+.0f} %"
+    names = [label.get_text().split()[0] for label in figure.axes[0].get_yticklabels()]
+    assert names == order
+    red, _, blue = to_rgb(colour_of("fedavg"))
+    assert blue > 2 * red  # federated is blue, local orange, as in the paper
+    red, green, blue = to_rgb(colour_of("local"))
+    assert red > green > blue
+    render(figure)
+
+
+def test_bars_need_both_own_models_and_both_methods_of_the_paper():
+    assert draw_bars(pd.DataFrame()) is None
+    for missing in ("local", "local-tuned", "interp-spo"):
+        assert draw_bars(fabricate(methods=[name for name in METHODS if name != missing])) is None
+    rows = fabricate()
+    rows.loc[rows["zone"] == "ZONE_02", "regret"] = 0.0
+    assert len(draw_bars(rows).axes[0].get_yticks()) == 3
+    assert note_of(draw_bars(rows)).endswith("no regret of their own: 1.")
+    assert draw_bars(rows.assign(regret=0.0)) is None
+    assert "One seed." in note_of(draw_bars(fabricate(seeds=1)))
 
 
 # --- weights
@@ -370,7 +411,7 @@ def test_every_figure_is_written_the_same_each_time_and_none_left_open(tmp_path)
     rows, zones, calendar = fabricate(zones=2, seeds=2), located(NEW_YORK | FAR_WEST), (days_of(), "ZONE", "local")
     before = [table.copy() for table in (rows, zones, calendar[0])]
     first, second = (draw_all(rows, zones, calendar, tmp_path / name, resolution=50) for name in ("first", "second"))
-    assert [path.name for path in first] == ["changes.png", "places.png", "weights.png", "calendar.png"]
+    assert [path.name for path in first] == ["changes.png", "bars.png", "places.png", "weights.png", "calendar.png"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     assert sorted((tmp_path / "first").iterdir()) == sorted(first)
     assert plt.get_fignums() == []

@@ -34,8 +34,8 @@ energy = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-ROUNDS = 50
-"""The default of `dffl.Settings`, which is too slow to import for help."""
+ROUNDS, SEEDS = 50, 5
+"""The defaults of `dffl.Settings` and of the study, which are too slow to import for help."""
 PanelFile = Annotated[
     Path, typer.Argument(metavar="PANEL", help="A panel (.csv, .csv.gz, .parquet), or a folder with prices and weather.")
 ]
@@ -56,6 +56,10 @@ DemandSeed = Annotated[int, typer.Option(help="The seed of the demands, if the p
 Blocked = Annotated[
     bool, typer.Option("--blocked/--random-days", help="Choose by consecutive days that are held out, or random ones.")
 ]
+From = Annotated[
+    str | None, typer.Option("--from", help="The first day to use, such as 2020-05-01. Default: the panel's first.")
+]
+To = Annotated[str | None, typer.Option("--to", help="The last day to use. Default: the panel's last.")]
 Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")]
 Other = Annotated[
     list[str] | None, typer.Option("--set", help="Another setting of dffl.Settings, NAME=VALUE; may be repeated.")
@@ -69,15 +73,37 @@ def run(
         Path | None,
         typer.Option("--out", "-o", help="The folder of the results. Default: dffl-energy- and the panel's name."),
     ] = None,
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="The paper's protocol: the training settings of its synthetic study (dffl paper), five seeds, one year whose "
+            "first six months train, random days held out. Prints its Tables 4 and 5.",
+        ),
+    ] = False,
+    market: Annotated[
+        str | None,
+        typer.Option(help="pjm: the prices are day-ahead prices of PJM. The paper's numbers are shown next to these only."),
+    ] = None,
+    first: From = None,
+    last: To = None,
     split: Split = None,
     lags: Lags = False,
-    blocked: Blocked = True,
+    blocked: Annotated[
+        bool | None,
+        typer.Option(
+            "--blocked/--random-days",
+            help="Choose by consecutive days that are held out, or random ones. Default: consecutive; random with "
+            "--as-published.",
+            show_default=False,
+        ),
+    ] = None,
     cost: Cost = "total",
     weather_lag: WeatherLag = 0,
     covariates: Covariates = None,
     without: Without = None,
     demand_seed: DemandSeed = 0,
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="The number of seeds.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="The number of seeds.")] = SEEDS,
     rounds: Rounds = ROUNDS,
     set_: Other = None,
     zone: Annotated[str | None, typer.Option(help="The zone of the calendar figure. Default: that with most regret.")] = None,
@@ -92,21 +118,41 @@ def run(
 ) -> None:
     """Train every method on the first half of a panel and test it on the second half, zone by zone, beside naive rules.
 
-    The two halves, the demands and the number of seeds are the paper's. It does not state the rounds, local epochs and share
-    of clients per round of its energy study: they are the defaults of dffl, with which all clients take part in each round. A
-    run that was stopped continues with the same command.
+    By default all zones take part in each round, and consecutive days are held out. With --as-published everything is as in
+    the paper's energy study, whose training settings are those of its synthetic one. A run that was stopped continues with the
+    same command.
 
     Example: dffl energy run panel.csv
+
+    Example: dffl energy run pjm.csv --as-published --market pjm
 
     Example: dffl energy run panel.csv --lags --out with-past-prices --report report.html
     """
     with answering():
+        from dffl.cases.energy.as_published import refuse_contradictions
+        from dffl.cases.energy.compared import checked_market
         from dffl.cases.energy.running import run as run_study
         from dffl.studies.result import RunOptions
 
-        asked = _setup(split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_)
+        known = checked_market(market)
+        if as_published:
+            contradictions = {
+                "--lags": (lags, "uses no past prices"),
+                "--split": (split is not None, "trains on the first six months"),
+                "--blocked": (blocked is True, "holds out random days"),
+                "--weather-lag": (weather_lag != 0, "uses the weather of the day itself"),
+                "--covariates": (covariates is not None, "uses the covariates of the paper"),
+                f"--seeds {seeds}": (seeds != SEEDS, f"has {SEEDS} seeds"),
+                f"--rounds {rounds}": (rounds != ROUNDS, f"has {ROUNDS} rounds"),
+            }
+            refuse_contradictions(contradictions)
+            blocked = False
+        asked = _setup(
+            split, lags, blocked is not False, cost, weather_lag, covariates, without, demand_seed, rounds, set_, first, last,
+            as_published,
+        )  # fmt: skip
         options = RunOptions(out, workers=workers, show=show, progress=shown_progress(quiet), accept_versions=accept_versions)
-        answer(run_study(panel, asked, options, list(range(seeds)), zone, model, figures, report), json_)
+        answer(run_study(panel, asked, options, list(range(seeds)), zone, model, figures, report, known), json_)
 
 
 @energy.command()
@@ -119,6 +165,8 @@ def train(
     split: Annotated[
         str | None, typer.Option(help="The first test day of a second model, whose errors give the range of expected costs.")
     ] = None,
+    first: From = None,
+    last: To = None,
     cost: Cost = "total",
     weather_lag: WeatherLag = 0,
     covariates: Covariates = None,
@@ -140,7 +188,9 @@ def train(
         from dffl.cases.energy.model import train as train_model
         from dffl.cases.energy.result import print_notes
 
-        asked = _setup(split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_)
+        asked = _setup(
+            split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_, first, last
+        )  # fmt: skip
         opened, screen = asked.open(str(panel)), console()
         print_notes(opened.notes, screen)
         train_model(opened, asked, method, seed, progress=shown_progress(quiet)).model.save(out)
@@ -270,12 +320,19 @@ def _names(text: str | None) -> list[str] | None:
 
 def _setup(
     split: str | None, lags: bool, blocked: bool, cost: str, weather_lag: int, covariates: str | None,
-    without: list[str] | None, demand_seed: int, rounds: int, others: list[str] | None,
+    without: list[str] | None, demand_seed: int, rounds: int, others: list[str] | None, first: str | None, last: str | None,
+    published: bool = False,
 ) -> Setup:  # fmt: skip
+    from dffl.cases.energy.as_published import published_settings
+    from dffl.cases.energy.data.days import Days
     from dffl.cases.energy.setup import Setup
 
-    names, settings = _names(covariates), settings_of(others)
+    names, settings, days = _names(covariates), settings_of(others), Days(first, last).checked()
     if rounds != ROUNDS:
         settings["rounds"] = rounds
+    if published:
+        settings = published_settings(settings)
     chosen = None if names is None else tuple(names)
-    return Setup(split, lags, cost, weather_lag, chosen, tuple(without or ()), demand_seed, blocked, settings)
+    return Setup(
+        split, lags, cost, weather_lag, chosen, tuple(without or ()), demand_seed, blocked, settings, *days, published
+    )  # fmt: skip

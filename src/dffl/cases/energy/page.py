@@ -14,7 +14,7 @@ from dffl.cases.energy.harm import Change as Excess
 from dffl.cases.energy.harm import excesses
 from dffl.cases.energy.model import METHOD
 from dffl.cases.energy.naive import FORESIGHT, RULES
-from dffl.cases.energy.setup import METHODS, Setup
+from dffl.cases.energy.setup import Setup
 from dffl.cases.energy.summary import REFERENCES
 from dffl.cases.energy.tables import RULE_LABELS
 from dffl.cases.energy.weeks import week_names
@@ -37,9 +37,9 @@ def report_data(rows: pd.DataFrame, panel: Panel, setup: Setup, first_test: str,
     """The report of a study's rows; ``fit``, the model of the training days, gives the training curves."""
     there = set(rows["method"])
     methods = [_rule(name) for name in RULES if name in there and name != FORESIGHT]
-    methods += [known(name) for name in METHODS if name in there]
+    methods += [known(name) for name in setup.methods if name in there]
     references = [name for name in REFERENCES if name in there]
-    _, settings = requests(METHODS, setup.training(int(rows["seed"].min())))
+    _, settings = requests(setup.methods, setup.training(int(rows["seed"].min())))
     seeds = sorted(int(seed) for seed in rows["seed"].unique())
     return ReportData(
         title=f"Electricity: {rows['zone'].nunique()} zones that buy the cheapest hours",

@@ -10,6 +10,12 @@ CHANGES = {
 }
 """Mean and median change, worst harm and worst-20 % harm."""
 
+DEMANDS = {
+    "AECO": 6, "AEP": 6, "APS": 12, "ATSI": 4, "BGE": 12, "COMED": 4, "DAY": 4, "DEOK": 6, "DOM": 10, "DPL": 10, "DUQ": 6,
+    "JCPL": 8, "METED": 12, "PECO": 6, "PENELEC": 6, "PEPCO": 10, "PPL": 10, "PSEG": 8, "RECO": 8,
+}  # fmt: skip
+"""The hours that each zone buys in the authors' later public code; the paper has them in a figure only."""
+
 _ZONES = """
 DUQ 21.55 0.62 16.52 0.79 16.03 1.16 1.00 0.00
 JCPL 46.77 0.62 37.11 0.46 37.35 0.92 1.00 0.00

@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from dffl.cases.energy.compared import NOTHING, Comparison
 from dffl.cases.energy.data import Panel
 from dffl.cases.energy.data.clients import WARM_UP
 from dffl.cases.energy.fetch.market import with_places
@@ -27,6 +28,8 @@ from dffl.terminal import command_name, printable
 MODEL = "model.dffl"
 SHOWN = ("summary", "zones", "money")
 """The tables that the terminal shows; all are written."""
+PAPERS_SHOWN = ("table-4", "table-5", "summary", "money")
+"""The same where the paper's tables are wanted."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,19 @@ class EnergyResult(StudyRows):
     first_test: str
     tables: list[Table]
     report: Path | None = None
+    comparison: Comparison = NOTHING
 
     def show(self, console: Console) -> None:
         """Print notes, tables and a verdict for people."""
         print_notes(self.panel.notes, console)
         console.print(self._heading())
-        for table in (table for table in self.tables if table.name in SHOWN):
+        shown = PAPERS_SHOWN if self.comparison.wanted else SHOWN
+        for table in (table for table in self.tables if table.name in shown):
             console.print()
             console.print(to_rich(table))
         console.print()
+        for line in self.comparison.lines():
+            console.print(f"Paper: {line}")
         verdict = Verdict.of(self.rows)
         console.print(Text.assemble(("Read: ", "bold"), verdict.in_words()))
         for job, why in self.failed:
@@ -76,6 +83,7 @@ class EnergyResult(StudyRows):
             "money": money_as_json(self.rows),
             "rules": verdict.rules._asdict(),
             "model": METHOD,
+            "paper": self.comparison.as_json(),
             "total_change": {against: found and found._asdict() for against, found in verdict.changes.items()},
         }
         return jsonable(as_json(self.rows) | about)
@@ -84,12 +92,18 @@ class EnergyResult(StudyRows):
         panel, before = self.panel, np.datetime64(self.first_test, "D") - 1
         demands = "from the panel" if panel.demand_known else "random, from 4 to 12 hours (the panel has none)"
         past = f", and past prices (the first {WARM_UP} days are used for the average only)" if self.setup.lags else ""
+        published = f"\nAs published: {_in_words(self.setup.settings)}, random days held out." if self.setup.published else ""
         note = "\nThe own part counts twice (--cost): amounts in US$ are not what a zone pays."
         return (
             f"{counted(len(panel.names), 'zone')}; {panel.days[0]} to {before} train, {self.first_test} to {panel.days[-1]} "
             f"test; {counted(self.rows['seed'].nunique(), 'seed')}.\n"
-            f"From {', '.join(panel.covariate_names)}{past}. Demands: {demands}.{note if self.setup.cost != 'total' else ''}"
+            f"From {', '.join(panel.covariate_names)}{past}. Demands: {demands}.{published}"
+            f"{note if self.setup.cost != 'total' else ''}"
         )
+
+
+def _in_words(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in settings.items())
 
 
 def print_notes(notes: tuple[str, ...], console: Console) -> None:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pandas as pd
 
+from dffl.cases.energy.compared import Comparison
 from dffl.cases.energy.data import Panel
 from dffl.cases.energy.data.folder import panel_files
 from dffl.cases.energy.figure_data import calendar_days, zone_table
 from dffl.cases.energy.model import Trained, train
 from dffl.cases.energy.page import report_data
+from dffl.cases.energy.papers_tables import papers_tables
 from dffl.cases.energy.result import MODEL, EnergyResult
-from dffl.cases.energy.setup import METHODS, Setup, halves
+from dffl.cases.energy.setup import Setup, halves
 from dffl.cases.energy.study import study
 from dffl.cases.energy.summary import FAIR
 from dffl.cases.energy.tables import all_tables
@@ -27,18 +29,22 @@ from dffl.studies.result import RunOptions, finished_rows
 
 def run(
     path: Path, setup: Setup, options: RunOptions, seeds: list[int], calendar_zone: str | None = None, model: bool = True,
-    figures: bool = True, report: Path | None = None,
+    figures: bool = True, report: Path | None = None, market: str | None = None,
 ) -> EnergyResult:  # fmt: skip
-    """Run the study on a panel, or only show it, and write everything into its folder; and the page that is asked for."""
+    """Run the study on a panel, or only show it, and write everything into its folder; and the page that is asked for.
+
+    ``market`` is the market of the prices, as the user names it: the paper's numbers are shown next to those of PJM only.
+    """
     if report is not None:
         require_page(report, inputs=panel_files(path))
     panel = setup.open(str(path))
     made = halves(panel, setup)
-    refuse_early(made.train, METHODS, **setup.training(seeds[0]))  # before any training
+    refuse_early(made.train, setup.methods, **setup.training(seeds[0]))  # before any training
     if calendar_zone is not None:
         panel.rows(calendar_zone)  # refuses an unknown zone
     found = finished_rows(study(path, setup, seeds), options, default_folder(path, setup))
-    tables = all_tables(found.rows)
+    comparison = Comparison.of(panel, setup, market)
+    tables = [*papers_tables(found.rows, comparison), *all_tables(found.rows)]
     write_tables(tables, found.folder / "tables", found.remark)
     trained = None
     if model and not options.show:
@@ -50,13 +56,15 @@ def run(
     write_text(found.folder / KEPT, json.dumps(page.as_json()))  # for `dffl report FOLDER`
     if report is not None:
         write(page, report)
-    return EnergyResult(**vars(found), panel=panel, setup=setup, first_test=made.first_test, tables=tables, report=report)
+    return EnergyResult(
+        **vars(found), panel=panel, setup=setup, first_test=made.first_test, tables=tables, report=report, comparison=comparison
+    )  # fmt: skip
 
 
 def default_folder(panel: Path, setup: Setup) -> Path:
-    """The default folder of a run: named by the panel, and by whether past prices are used."""
+    """The default folder of a run: named by the panel, by whether past prices are used, and by the paper's protocol."""
     name = panel.resolve().name.split(".")[0]
-    return Path(f"dffl-energy-{name}{'-lags' if setup.lags else ''}")
+    return Path(f"dffl-energy-{name}{'-lags' if setup.lags else ''}{'-as-published' if setup.published else ''}")
 
 
 def _draw(rows: pd.DataFrame, panel: Panel, calendar_zone: str | None, trained: Trained | None, folder: Path) -> None:

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dffl.cases.energy.as_published import one_year, six_months
 from dffl.cases.energy.data import Panel, Sampling, federation, open_panel
 from dffl.cases.energy.data.clients import require_days
+from dffl.cases.energy.data.days import Days
 from dffl.cases.energy.naive import tuned_weight
 from dffl.data.tables import read_day
 from dffl.federation import Federation
@@ -18,16 +20,22 @@ from dffl.training.methods import requests
 
 METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "finetune", "finetune-mix", "crossfit")
 """What is trained. The methods without training, `mean-cost` and (with past prices) `forecast`, are naive rules here."""
+PAPERS_TOO = ("interp-mse",)
+"""What is trained too where the study is the paper's."""
+EVERY_METHOD = (*METHODS[:3], *PAPERS_TOO, *METHODS[3:])
+"""In the order of the tables."""
 SEEDS = (0, 1, 2, 3, 4)
+LATER = ("first", "last", "published")
+"""The options that version 0.2.0 did not have."""
 
 
 @dataclass(frozen=True)
 class Setup:
     """The options of `dffl energy run`.
 
-    The two halves in time, the demands of 4 to 12 hours and the five seeds are the paper's. It does not state the rounds, the
-    local epochs and the share of clients per round of its energy study: they are the defaults of `Settings`, with which all
-    clients take part in each round (0.2 of them in the paper's synthetic study).
+    The demands of 4 to 12 hours and the five seeds are the paper's. The rest is as in the paper with ``published`` only:
+    without it all clients take part in each round (0.2 of them in the paper), consecutive days are held out, and two halves of
+    the days train and test.
     """
 
     split: str | None = None
@@ -43,18 +51,30 @@ class Setup:
     """Hold out consecutive days to choose by. Days that follow each other are alike, so that random ones are no fair test."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings of training other than the defaults."""
+    first: str | None = None
+    """The first day of the panel that is used; None: the panel's first."""
+    last: str | None = None
+    published: bool = False
+    """The paper's protocol: one year, whose first six months train, and its covariates only (see `as_published`)."""
 
     def __post_init__(self) -> None:
         for name, instead in (("seed", "--seeds"), ("forecast", "--lags"), ("validation_blocks", "--blocked or --random-days")):
             if name in self.settings:
                 raise ValueError(f"--set cannot change {name}; use {instead}")
         checked_seed(self.demand_seed, "demand_seed")
-        _, shared = requests(METHODS, self.training(0))
+        _, shared = requests(self.methods, self.training(0))
         Settings.of(**shared)  # an unknown or impossible setting is refused before any work
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What is trained."""
+        return EVERY_METHOD if self.published else METHODS
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, for the protocol of a study."""
-        plain = asdict(self)
+        # Options that version 0.2.0 did not have are part of a protocol only where they are used: its results stay readable.
+        later = {name for name in LATER if not getattr(self, name)}
+        plain = {name: value for name, value in asdict(self).items() if name not in later}
         return plain | {"covariates": plain["covariates"] and list(plain["covariates"]), "without": list(plain["without"])}
 
     @classmethod
@@ -64,8 +84,19 @@ class Setup:
         return cls(**plain | {"covariates": names and tuple(names), "without": tuple(plain["without"])})
 
     def open(self, path: str) -> Panel:
-        """The panel with these covariates, zones and demands."""
-        return open_panel(path, self.without, None if self.covariates is None else list(self.covariates), self.demand_seed)
+        """The panel with these days, covariates, zones and demands."""
+        panel = self._open(path, Days(self.first, self.last))
+        if not self.published:
+            return panel
+        year = one_year(panel, self.last)
+        if year == (str(panel.days[0]), str(panel.days[-1])):
+            return panel
+        left_out = f"{np.datetime64(year.last, 'D') + 1} to {panel.days[-1]}"
+        return self._open(path, year).noted([f"--as-published has one year: the days from {left_out} were left out"])
+
+    def _open(self, path: str, days: Days) -> Panel:
+        names = None if self.covariates is None else list(self.covariates)
+        return open_panel(path, self.without, names, self.demand_seed, days, papers_only=self.published)
 
     def sampling(self, panel: Panel, before: str | None = None) -> Sampling:
         """How days become samples; a moving average is tuned on the days before ``before``."""
@@ -88,7 +119,7 @@ class Halves(NamedTuple):
 
 def halves(panel: Panel, setup: Setup) -> Halves:
     """The panel's two halves in time. Features of a test day may depend on prices of the days before it, and on no others."""
-    first = split_day(panel, setup.split)
+    first = six_months(panel) if setup.published else split_day(panel, setup.split)
     day_before = str(np.datetime64(first, "D") - 1)
     require_days(panel, Sampling(setup.cost, setup.weather_lag, 1.0 if setup.lags else None), None, day_before)
     sampling = setup.sampling(panel, first)

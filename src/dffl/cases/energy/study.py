@@ -10,13 +10,13 @@ import pandas as pd
 
 from dffl.cases.energy.data import digest
 from dffl.cases.energy.naive import RULES, naive_regrets
-from dffl.cases.energy.setup import METHODS, SEEDS, Setup, halves
+from dffl.cases.energy.setup import SEEDS, Setup, halves
 from dffl.studies.study import Study, grid
 
 
 def study(panel: Path, setup: Setup, seeds: Sequence[int] = SEEDS) -> Study:
     """The study of a panel. Its protocol knows the panel by its content, so that the file may move between two runs."""
-    protocol = {"data": digest(panel), "protocol": setup.as_json(), "methods": [*METHODS, *RULES]}
+    protocol = {"data": digest(panel), "protocol": setup.as_json(), "methods": [*setup.methods, *RULES]}
     places = {"panel": str(panel.resolve())}
     return Study("energy", judge, grid(seed=list(seeds)), protocol, places=places, inner_axis=("methods", "method"))
 

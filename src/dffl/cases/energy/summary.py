@@ -44,10 +44,10 @@ def zone_changes(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
     return changes.drop(columns=against)
 
 
-def zone_order(rows: pd.DataFrame) -> list[str]:
+def zone_order(rows: pd.DataFrame, against: str = FAIR) -> list[str]:
     """All zones, from the one that federating helps most to the one that it harms most; then those without a change."""
     zones = pd.Index(sorted(rows["zone"].unique()), name="zone")
-    changes = zone_changes(rows)
+    changes = zone_changes(rows, against)
     if LEADER in changes:
         zones = changes[LEADER].groupby("zone").mean().reindex(zones).sort_values(kind="stable").index
     return list(zones)

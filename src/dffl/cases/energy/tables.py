@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
-from dffl.cases.energy import published
 from dffl.cases.energy.chosen import Rules
 from dffl.cases.energy.harm import Change, excesses, harmed_zones, total_change
 from dffl.cases.energy.naive import FORESIGHT, RULES
-from dffl.cases.energy.setup import METHODS
+from dffl.cases.energy.setup import EVERY_METHOD
 from dffl.cases.energy.summary import FAIR, PAPERS, REFERENCES, STATISTICS, by_seed, zone_order
 from dffl.studies.tables import Cell, Table, Value, plain_cells
 from dffl.training.methods import label_of
@@ -47,11 +44,16 @@ def name_of(method: str) -> str:
     return RULE_LABELS.get(method) or label_of(method)
 
 
+def trained(rows: pd.DataFrame) -> list[str]:
+    """The methods of these rows that are trained, in the order of the tables."""
+    there = set(rows["method"])
+    return [method for method in EVERY_METHOD if method in there]
+
+
 def all_tables(rows: pd.DataFrame) -> list[Table]:
-    """Every table of these rows; with the paper's numbers beside ours if the zones are the paper's."""
-    papers = set(rows["zone"]) == set(published.ZONES)
-    changed = [changes(rows, FAIR, {}), changes(rows, PAPERS, published.CHANGES if papers else {})]
-    return [summary(rows), totals(rows), *changed, harm(rows), zones(rows, papers), rules(rows), money(rows)]
+    """Every table of these rows, except for the paper's (see `papers_tables`)."""
+    changed = [changes(rows, against) for against in REFERENCES]
+    return [summary(rows), totals(rows), *changed, harm(rows), zones(rows), rules(rows), money(rows)]
 
 
 def summary(rows: pd.DataFrame) -> Table:
@@ -59,16 +61,16 @@ def summary(rows: pd.DataFrame) -> Table:
     fair, papers = (by_seed(rows, against).groupby("method", sort=False) for against in REFERENCES)
     harmed = harmed_zones(rows, FAIR)
     zones, picked, cells = rows["zone"].nunique(), Rules.of(rows), []
-    for method in (*METHODS, *_shown_rules(rows)):
-        row, own = (_remarked(method, picked),), fair.get_group(method)
-        cells.append(Cell(row, "US$ a day", _over_seeds(own["regret"])))
+    for method in (*trained(rows), *_shown_rules(rows)):
+        row, own = (remarked(method, picked),), fair.get_group(method)
+        cells.append(Cell(row, "US$ a day", over_seeds(own["regret"])))
         if method != FAIR:
-            cells.append(Cell(row, f"against {FAIR} %", _over_seeds(own["mean_change"])))
-            cells.append(Cell(row, "worst zone %", _over_seeds(own["worst_harm"])))
-            cells.append(Cell(row, f"over 1 % of {zones}", _over_seeds(own["harmed"])))
+            cells.append(Cell(row, f"against {FAIR} %", over_seeds(own["mean_change"])))
+            cells.append(Cell(row, "worst zone %", over_seeds(own["worst_harm"])))
+            cells.append(Cell(row, f"over 1 % of {zones}", over_seeds(own["harmed"])))
             cells.append(Cell(row, f"harmed of {zones}", Value(float(harmed.get(method, np.nan)))))
         if method != PAPERS:
-            cells.append(Cell(row, f"against {PAPERS} %", _over_seeds(papers.get_group(method)["mean_change"])))
+            cells.append(Cell(row, f"against {PAPERS} %", over_seeds(papers.get_group(method)["mean_change"])))
     note = (
         "Regret of a test day in US$ for each MW, mean over zones; mean change of a zone's regret against its own model, made "
         f"with the same care ({FAIR}) or as in the paper ({PAPERS}), in percent; negative is a gain. Mean +- sd over seeds. "
@@ -81,7 +83,7 @@ def totals(rows: pd.DataFrame) -> Table:
     """The change of the mean regret over zones against both own models and the chosen rule, and whether luck explains it."""
     cells = []
     for against in (*REFERENCES, Rules.of(rows).chosen):
-        for method in (name for name in METHODS if name != against):
+        for method in (name for name in trained(rows) if name != against):
             if found := total_change(rows, method, against):
                 cells += plain_cells((against, name_of(method)), _interval(found))
     note = (
@@ -91,16 +93,16 @@ def totals(rows: pd.DataFrame) -> Table:
     return Table("totals", "Change of the total regret", ("against", "method"), cells, note)
 
 
-def changes(rows: pd.DataFrame, against: str, paper: Mapping[str, tuple[Value, ...]]) -> Table:
+def changes(rows: pd.DataFrame, against: str) -> Table:
     """How each method changes the zones' regrets, against one of their own models."""
     harmed, zones, cells = harmed_zones(rows, against), rows["zone"].nunique(), []
     for method, part in by_seed(rows, against).groupby("method", sort=False):
         if method in (against, FORESIGHT):
             continue
-        row, published_here = (name_of(str(method)),), dict(zip(STATISTICS, paper.get(str(method), ()), strict=False))
+        row = (name_of(str(method)),)
         for name, heading in zip(STATISTICS, HEADINGS, strict=True):
-            cells.append(Cell(row, heading, _over_seeds(part[name]), published_here.get(name)))
-        cells.append(Cell(row, f"over 1 % of {zones}", _over_seeds(part["harmed"])))
+            cells.append(Cell(row, heading, over_seeds(part[name])))
+        cells.append(Cell(row, f"over 1 % of {zones}", over_seeds(part["harmed"])))
         cells.append(Cell(row, f"harmed of {zones}", Value(float(harmed.get(method, np.nan)))))
     note = (
         f"Change of a zone's regret against its own model ({against}), in percent; negative is a gain. Statistics over zones "
@@ -115,7 +117,7 @@ def harm(rows: pd.DataFrame) -> Table:
     cells = []
     for against in REFERENCES:
         found = excesses(rows, against)
-        for method in (name for name in METHODS if name not in REFERENCES):
+        for method in (name for name in trained(rows) if name not in REFERENCES):
             own = found[(found["method"] == method) & found["over"]]
             for _, one in own.sort_values("change", ascending=False, kind="stable").iterrows():
                 row = (against, name_of(method), str(one["zone"]), "harmed" if one["harmed"] == 1 else "perhaps luck")
@@ -128,15 +130,14 @@ def harm(rows: pd.DataFrame) -> Table:
     return Table("harm", "Who is harmed", ("against", "method", "zone", ""), cells, note)
 
 
-def zones(rows: pd.DataFrame, papers: bool) -> Table:
+def zones(rows: pd.DataFrame) -> Table:
     """Each zone's regret under the main methods and the chosen rule, and the weight that interpolation chose."""
     wide = {(zone, method): part for (zone, method), part in rows.groupby(["zone", "method"], sort=False)}
     shown, cells = (*IN_ZONES, Rules.of(rows).chosen), []
     for zone in zone_order(rows):
         row = (zone, f"{wide[zone, PAPERS]['demand'].iloc[0]:g}")
-        paper = published.ZONES.get(zone, {}) if papers else {}
-        cells += [Cell(row, method, _over_seeds(wide[zone, method]["regret"]), paper.get(method)) for method in shown]
-        cells.append(Cell(row, LAMBDA, _over_seeds(wide[zone, "interp-spo"]["lambda"]), paper.get(LAMBDA)))
+        cells += [Cell(row, method, over_seeds(wide[zone, method]["regret"])) for method in shown]
+        cells.append(Cell(row, LAMBDA, over_seeds(wide[zone, "interp-spo"][LAMBDA])))
     note = (
         "Regret of a test day in US$ for each MW, mean +- sd over seeds; zones in the order of their federated change. The "
         "last regret is of the naive rule that the training days choose. lambda is the weight of the shared model that "
@@ -150,7 +151,7 @@ def rules(rows: pd.DataFrame) -> Table:
     means, picked, cells = rows.groupby("method")[["training_regret", "regret"]].mean(), Rules.of(rows), []
     for rule in _shown_rules(rows):
         numbers = {"training days": means["training_regret"][rule], "test days": means["regret"][rule]}
-        cells += plain_cells((_remarked(rule, picked),), numbers)
+        cells += plain_cells((remarked(rule, picked),), numbers)
     note = f"Regret of a day in US$ for each MW, mean over zones. {CHOSEN}"
     return Table("rules", "Naive rules", ("rule",), cells, note)
 
@@ -158,7 +159,7 @@ def rules(rows: pd.DataFrame) -> Table:
 def money(rows: pd.DataFrame) -> Table:
     """What each method loses in a year against perfect foresight, and saves against both own models and the chosen rule."""
     cells = [
-        Cell((name_of(method),), name, _over_seeds(values), None)
+        Cell((name_of(method),), name, over_seeds(values), None)
         for method, columns in _money(rows).items()
         for name, values in columns.items()
     ]
@@ -204,13 +205,13 @@ def _shown_rules(rows: pd.DataFrame) -> list[str]:
     return [rule for rule in RULES if rule in there and rule != FORESIGHT]
 
 
-def _remarked(method: str, picked: Rules) -> str:
+def remarked(method: str, picked: Rules) -> str:
     """The name; of a naive rule also whether it was chosen, and whether it turned out to be the best."""
     remarks = [name for name in Rules._fields if getattr(picked, name) == method]
     return name_of(method) + (f" ({', '.join(remarks)})" if remarks else "")
 
 
-def _over_seeds(values: pd.Series) -> Value:
+def over_seeds(values: pd.Series) -> Value:
     """The mean over seeds and its standard deviation; no deviation if the values are equal."""
     found = Value.over_seeds(values)
     return found if found.sd > 1e-9 else Value(found.mean)

@@ -13,9 +13,8 @@ import pandas as pd
 from dffl.cases.energy.chosen import Rules
 from dffl.cases.energy.harm import Change, harmed_zones, total_change
 from dffl.cases.energy.model import METHOD
-from dffl.cases.energy.setup import METHODS
 from dffl.cases.energy.summary import FAIR, PAPERS, REFERENCES, by_seed
-from dffl.cases.energy.tables import name_of
+from dffl.cases.energy.tables import name_of, trained
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Verdict:
         """The verdict of these rows."""
         regret, rules = rows.groupby("method")["regret"].mean(), Rules.of(rows)
         changes = {against: total_change(rows, METHOD, against) for against in (*REFERENCES, rules.chosen)}
-        return cls(regret, rules, str(regret[list(METHODS)].idxmin()), changes, _harm(rows))
+        return cls(regret, rules, str(regret[trained(rows)].idxmin()), changes, _harm(rows))
 
     @property
     def beaten(self) -> bool:

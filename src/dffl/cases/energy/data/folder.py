@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dffl.cases.energy.data.columns import DEMAND
+from dffl.cases.energy.data.days import EVERY_DAY, Days
 from dffl.cases.energy.data.hourly import build_panel
 from dffl.cases.energy.data.panel import Panel
 from dffl.cases.energy.data.reading import read_panel
@@ -17,15 +18,19 @@ ZONES = "zones.csv"
 
 
 def open_panel(
-    path: str | Path, without: Iterable[str] = (), covariates: list[str] | None = None, demand_seed: int = 0
-) -> Panel:
-    """A panel from its file, or from a folder with prices.csv.gz, weather.csv.gz and, if there, zones.csv."""
+    path: str | Path, without: Iterable[str] = (), covariates: list[str] | None = None, demand_seed: int = 0,
+    days: Days = EVERY_DAY, papers_only: bool = False,
+) -> Panel:  # fmt: skip
+    """A panel from its file, or from a folder with prices.csv.gz, weather.csv.gz and, if there, zones.csv.
+
+    Of a file, ``papers_only`` takes the covariates that the paper uses, as is always done of a folder.
+    """
     path = Path(path)
     if not path.is_dir():
-        return read_panel(path, covariates, without, demand_seed)
+        return read_panel(path, covariates, without, demand_seed, days, papers_only)
     prices, weather = _tables(path)
     zones = path / ZONES
-    return build_panel(prices, weather, zones if zones.is_file() else None, covariates, without, demand_seed)
+    return build_panel(prices, weather, zones if zones.is_file() else None, covariates, without, demand_seed, days)
 
 
 def panel_files(path: Path) -> list[Path]:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dffl.cases.energy.data.columns import DATE, DEMAND, LATITUDE, LONGITUDE, ZONE, covariate_columns
 from dffl.cases.energy.data.daily_prices import daily_prices, in_all
+from dffl.cases.energy.data.days import EVERY_DAY, Days
 from dffl.cases.energy.data.lagged import weekday
 from dffl.cases.energy.data.panel import Panel
 from dffl.cases.energy.data.reading import assemble, zone_facts
@@ -18,16 +19,16 @@ from dffl.data.tables import InputTable, first_true, listed
 
 def build_panel(
     prices: str | Path, weather: str | Path, zones: str | Path | None = None, covariates: Sequence[str] | None = None,
-    without: Iterable[str] = (), demand_seed: int = 0,
+    without: Iterable[str] = (), demand_seed: int = 0, span: Days = EVERY_DAY,
 ) -> Panel:  # fmt: skip
     """A panel from a table of prices (zone, date, hour, total) and one of weather (zone, date, covariates).
 
     ``zones`` is a table with each zone's lat and lon, and its demand where that is known. ``covariates`` names the columns
     of the weather to keep, or is ``["all"]``; by default those that the paper uses, if any is there, else all. The weekday
-    is added where the weather has none.
+    is added where the weather has none. Only the rows of ``span`` are read.
     """
     notes, left_out = list[str](), set(without)
-    hourly, daily = (InputTable.read(Path(path), ZONE, DATE) for path in (prices, weather))
+    hourly, daily = (span.of(InputTable.read(Path(path), ZONE, DATE)) for path in (prices, weather))
     days, grid = daily_prices(hourly.without(left_out), notes)
     known, values, names = _weather(daily.without(left_out & set(daily.keys)), covariates, notes)
     place = _zone_days(known).get_indexer(_zone_days(days))

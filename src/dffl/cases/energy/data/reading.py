@@ -18,6 +18,7 @@ from dffl.cases.energy.data.columns import (
     covariate_columns,
     price_columns,
 )  # fmt: skip
+from dffl.cases.energy.data.days import EVERY_DAY, Days
 from dffl.cases.energy.data.panel import HOURS, Panel
 from dffl.data.tables import InputTable, first_true, shown
 from dffl.randomness import checked_seed
@@ -27,17 +28,19 @@ LEAST, MOST = 4, 12
 
 
 def read_panel(
-    path: str | Path, covariates: Sequence[str] | None = None, without: Iterable[str] = (), demand_seed: int = 0
-) -> Panel:
+    path: str | Path, covariates: Sequence[str] | None = None, without: Iterable[str] = (), demand_seed: int = 0,
+    days: Days = EVERY_DAY, papers_only: bool = False,
+) -> Panel:  # fmt: skip
     """Read a panel from CSV or Parquet, in dffl's layout or in the one of the paper's authors.
 
     Every column of numbers that is no price, name, place or demand is a covariate, unless ``covariates`` names them (or is
     ``["all"]``); the weekday is added where the panel has none. Zones in ``without`` are left out. Where the panel has no
-    demands, they are random numbers from ``demand_seed``.
+    demands, they are random numbers from ``demand_seed``. Only the rows of ``days`` are read; with ``papers_only``, only the
+    covariates that the paper uses.
     """
-    rows, notes = InputTable.read(Path(path), ZONE, DATE).without(set(without)), list[str]()
+    rows, notes = days.of(InputTable.read(Path(path), ZONE, DATE).without(set(without))), list[str]()
     columns = price_columns(rows)
-    names = covariate_columns(rows, covariates, notes, columns)
+    names = covariate_columns(rows, covariates, notes, columns, papers_only)
     rows = rows.only({*columns, *names, *DEMAND, *LATITUDE, *LONGITUDE})
     prices, values = np.empty((len(rows), len(columns))), np.empty((len(rows), len(names)))
     for place, name in enumerate(columns):

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from dffl.cases.energy.figures.bars import draw_bars
 from dffl.cases.energy.figures.calendar import draw_calendar
 from dffl.cases.energy.figures.changes import draw_changes
 from dffl.cases.energy.figures.places import draw_places
 from dffl.cases.energy.figures.weights import draw_zone_weights
 from dffl.studies.drawing import write_figures
 
-__all__ = ["draw_all", "draw_calendar", "draw_changes", "draw_places", "draw_zone_weights"]
+__all__ = ["draw_all", "draw_bars", "draw_calendar", "draw_changes", "draw_places", "draw_zone_weights"]
 
 
 def draw_all(
@@ -29,6 +30,7 @@ def draw_all(
     """
     figures = {
         "changes": draw_changes(rows),
+        "bars": draw_bars(rows),
         "places": draw_places(zones),
         "weights": draw_zone_weights(rows),
         "calendar": None if calendar is None else draw_calendar(*calendar),

@@ -45,7 +45,7 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
             text = _harm(means[method], counts[method])
             axes.annotate(text, (0, 1), (0, 2), "axes fraction", "offset points", va="bottom", fontsize=7, color=HARM_INK)
         name_lines(panels[0], lines, rows, len(order) - len(lines))
-        cut = _limits(panels[0], means.loc[list(lines)], spreads.loc[list(lines)])
+        cut = limits(panels[0], means.loc[list(lines)], spreads.loc[list(lines)])
         note(figure, _explanation(rows, len(order), len(lines), cut))
     return figure
 
@@ -64,7 +64,7 @@ def _bars(
     axes.axvline(0, color=INK, linewidth=0.7)
     for place, (zone, change) in zip(places, own.items(), strict=True):
         axes.annotate(
-            _signed(change), (1, place), (3, 0), axes.get_yaxis_transform(), "offset points", ha="left", va="center",
+            signed(change), (1, place), (3, 0), axes.get_yaxis_transform(), "offset points", ha="left", va="center",
             fontsize=6.5, color=HARM_INK if change > HARM_PERCENT else PALE_INK,
             fontweight="bold" if zone in harmed else "normal",
         )  # fmt: skip
@@ -72,7 +72,7 @@ def _bars(
     axes.set_xlabel("gain ← % → harm", fontsize=7)
 
 
-def _limits(axes: Axes, means: pd.DataFrame, spreads: pd.DataFrame) -> bool:
+def limits(axes: Axes, means: pd.DataFrame, spreads: pd.DataFrame) -> bool:
     """Set the range of the axis to the bars and their whiskers; the answer is whether some bars are longer than the axis."""
     found, spread = means.to_numpy(), spreads.fillna(0).to_numpy()
     far = FAR * float(np.nanquantile(np.abs(found), 0.9)) or 1.0
@@ -88,10 +88,11 @@ def _harm(means: pd.Series, harmed: float) -> str:
     known = means.dropna()
     over = int((known > HARM_PERCENT).sum())
     luck = f"{harmed:,.0f} beyond luck" if np.isfinite(harmed) else "perhaps luck"
-    return f"{over:,} of {len(known):,} over {HARM_PERCENT:g} %\n{luck}\nworst {_signed(known.max())} %"
+    return f"{over:,} of {len(known):,} over {HARM_PERCENT:g} %\n{luck}\nworst {signed(known.max())} %"
 
 
-def _signed(change: float) -> str:
+def signed(change: float) -> str:
+    """A change in whole percent, with its sign; 0 has none."""
     text = f"{change:+z.0f}".replace("-", "\N{MINUS SIGN}")
     return "0" if text[1:] == "0" else text
 

@@ -40,7 +40,8 @@ def method_panels(
     figure.suptitle(title, x=0.01, ha="left")
     panels = list(figure.subplots(1, len(methods), sharex=True, sharey=True, squeeze=False)[0])
     for axes, method in zip(panels, methods, strict=True):
-        axes.set_title(fill(name_of(method), TITLE_WIDTH // len(methods)), fontweight="bold", pad=pad)
+        title = "\n".join(fill(line, TITLE_WIDTH // len(methods)) for line in name_of(method).splitlines())
+        axes.set_title(title, fontweight="bold", pad=pad)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
     return figure, panels
