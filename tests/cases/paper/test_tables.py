@@ -106,9 +106,10 @@ def test_both_levels_of_the_noise_are_averaged_where_both_are_finished():
 def test_the_whole_grid_says_how_near_it_is():
     quiet, noisy = made_up(), made_up(noise=1.0)
     noisy["job"] += "noisy"
-    rows = {cell.row for cell in nearness_table(pd.concat([quiet, noisy])).cells}
-    assert rows == {(w, r) for w in ("without noise", "both levels averaged") for r in ("in total", "per sample")}
-    assert {cell.row[0] for cell in nearness_table(quiet).cells} == {"without noise"}
+    rows = {cell.row for cell in nearness_table(pd.concat([quiet, noisy[noisy["degree"] == 2]])).cells}
+    counts = ("without noise (16)", "both levels averaged (16)")
+    assert rows == {(words, reading) for words in counts for reading in ("in total", "per sample")}
+    assert {cell.row[0] for cell in nearness_table(quiet).cells} == {"without noise (16)"}
 
 
 def test_one_seed_has_no_deviation():

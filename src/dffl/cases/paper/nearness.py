@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.cases.paper.published import AGGREGATE, BY_SIZE, STATISTICS
-from dffl.cases.paper.tables import COLUMN_VALUES, PAPER_FOUR, READINGS, client_group, over_degrees, percent
+from dffl.cases.paper.tables import COLUMN_VALUES, PAPER_FOUR, READINGS, client_group, over_degrees, percent, with_both_levels
 from dffl.studies.tables import Cell, Count, Table, Value
 
 ALL = "all clients"
@@ -105,10 +105,10 @@ def nearness_row(row: tuple[str, ...], cells: Mapping[Place, float]) -> list[Cel
 def nearness_table(rows: pd.DataFrame) -> Table:
     """How near a study's rows are, without noise and over both levels of it, under both readings."""
     cells = []
-    for words, part in (("without noise", rows[rows["noise"] == 0]), ("both levels averaged", rows)):
-        if part["noise"].nunique() == 1 + (words != "without noise"):
-            for reading, label in READINGS.items():
-                cells += nearness_row((words, label), measured(part, reading))
+    for words, part in (("without noise", rows[rows["noise"] == 0]), ("both levels averaged", with_both_levels(rows))):
+        count = part["job"].nunique()
+        for reading, label in READINGS.items() if count else ():
+            cells += nearness_row((f"{words} ({count:,})", label), measured(part, reading))
     return Table("nearness", "How near all configurations are to the paper", ("configurations", "regret"), cells, NOTE)
 
 

@@ -223,10 +223,15 @@ def with_noise(rows: pd.DataFrame) -> Table:
     return Table("noise", "With the noise as worded", ("problem", "judged by", "method"), cells, note)
 
 
+def with_both_levels(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the configurations that are finished with and without noise."""
+    levels = rows.groupby([*CONFIGURATION, "degree"], observed=True)["noise"].transform("nunique")
+    return rows[levels == 2]
+
+
 def both_levels(rows: pd.DataFrame) -> Table:
     """Table 7 as the paper's grid has it: each client averaged over the degrees and over both levels of the noise."""
-    levels = rows.groupby([*CONFIGURATION, "degree"], observed=True)["noise"].transform("nunique")
-    both = rows[levels == 2]
+    both = with_both_levels(rows)
     count = both["job"].nunique()
     methods = [*PAPER_FOUR, *ORACLES, *BEYOND, *FLOOR]
     note = (
