@@ -165,6 +165,7 @@ def test_tables_say_of_which_versions_their_rows_are(tmp_path, monkeypatch):
     assert (result.as_json()["versions"], result.as_json()["remarks"]) == ({"0.1.0": 2}, [])
     monkeypatch.setattr(dffl, "__version__", "0.2.0")
     run(study("bb", count=1), tmp_path, accept_versions=True, progress=False)
+    assert Store(tmp_path).describe()["protocol"]["methods"] == ["a", "bb"]
     text, result = shown(study("a", "bb", "ccc", count=4))
     versions = "Rows of dffl 0.1.0 (2 configurations) and 0.2.0 (1): see the column dffl of rows.parquet."
     means = "Means are over different configurations: of 2, bb has 1."
