@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -78,7 +79,8 @@ def to_rich(table: Table) -> RichTable:
         # In a narrow terminal numbers continue in the next line instead of being cut.
         out.add_column(heading, justify="left" if label else "right", no_wrap=label, overflow="fold", min_width=width)
     compared = any(cell.paper for cell in table.cells)
-    for line, after in zip(body, [*body[1:], None], strict=True):
+    for line, after in pairwise([*body, None]):
+        assert line is not None, "None stands behind the last line only"
         last = compared and (after is None or bool(after[0]))  # the next line starts a new row of the table
         out.add_row(*line, end_section=last, style="dim" if "paper" in line[:labels] else "")
     return out

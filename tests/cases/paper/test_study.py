@@ -155,3 +155,20 @@ def test_budgets_drawn_once_are_equal_in_all_seeds():
     assert bounds[0] == bounds[1]
     with pytest.raises(ValueError, match="constraint_seed"):
         make(constraint_seed=-1)
+
+
+def test_a_variant_counts_when_it_is_finished():
+    first = variants.Variant()
+    jobs = [job for job in variants.study().jobs if job.parameters["seed"] in variants.FIRST]
+    mine = [job for job in jobs if len(variants.rows_of(first, pd.DataFrame([job.parameters])))]
+    lines = []
+    for job in mine:
+        for method in variants.PAPER_SIX:
+            for client in range(1, 21):
+                n = 100 if not job.parameters["imbalanced"] else 500 if client <= 10 else 50
+                lines.append({"job": job.key, "method": method, "client": client, "n": n, **job.parameters})
+    rows = pd.DataFrame(lines).assign(saturated=False, relative_regret=0.01, mean_ratio=0.02, **{"lambda": np.nan})
+    table = next(iter(variants.tables(rows, variants.study())))
+    assert table.name == "variants-first"
+    assert {cell.row for cell in table.cells} == {(first.words(), "in total"), (first.words(), "per sample")}
+    assert not variants.tables(rows[rows["job"] != mine[0].key], variants.study()), "half a variant would mislead"

@@ -187,3 +187,9 @@ def test_only_a_number_without_a_spread_is_shown_as_a_count() -> None:
         Cell(("a",), "big", Value(1234.5, 6.0)),
     ]
     assert "| a | 22 | 22.00 ± 0.96 | 1,234 ± 6 |" in render.to_markdown(Table("t", "T", ("of",), cells, ""))
+
+
+def test_a_table_without_cells_can_be_shown() -> None:
+    empty = Table("t", "T", ("of",), [], "nothing is finished")
+    assert render.to_rich(empty).row_count == 0
+    assert render.to_markdown(empty)

@@ -122,12 +122,13 @@ def rows_of(variant: Variant, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def tables(rows: pd.DataFrame, study: Study) -> list[Table]:
-    """How near every variant is to the paper under both readings: with the first seeds, and those that are run with all."""
+    """How near every finished variant is under both readings: with the first seeds, and those that are run with all."""
     several = (*FINALISTS, *AROUND)
-    return [
+    both = [
         _nearness_table("variants", "with five seeds", several, paper.SEEDS, rows, study),
         _nearness_table("variants-first", "with the first two seeds", COMBINED, FIRST, rows, study),
     ]
+    return [table for table in both if table.cells]
 
 
 def _nearness_table(
