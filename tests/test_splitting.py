@@ -135,9 +135,9 @@ def test_fit_switches_where_clients_share_rows_and_says_so() -> None:
 
 def test_test_rows_that_train_elsewhere_are_named() -> None:
     train, test = dffl.Federation([client("a", np.arange(60))]), dffl.Federation([client("a", np.arange(50, 120))])
-    assert [tuple(one) for one in seen_in_training(test, train)] == [("a", 10, 70, ("a",))]
+    assert seen_in_training(test, train) == [("a", 10, 70, ("a",), "rows")]
     zone = dffl.Federation([dffl.Client("a", RNG.normal(size=(70, 3)), C[50:], dffl.TopK(4, 2))])  # by costs alone
-    assert [tuple(one) for one in seen_in_training(zone, train)] == [("a", 10, 70, ("a",))]
+    assert seen_in_training(zone, train) == [("a", 10, 70, ("a",), "costs")]
 
 
 def test_copies_in_another_currency_or_precision_are_shared_rows() -> None:
