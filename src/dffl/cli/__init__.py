@@ -92,7 +92,7 @@ def advise(
     without: Without = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Fixes everything that is random. Default: the seed of the file, or 0.", show_default=False),
+        typer.Option(help="Fixes everything that is random. Default: that of the file, or 0.", show_default=False),
     ] = None,
     folds: Annotated[int, typer.Option(help="The number of cross-validation folds.")] = 5,
     blocks: Annotated[
