@@ -135,9 +135,9 @@ def test_fit_switches_where_clients_share_rows_and_says_so() -> None:
 
 def test_test_rows_that_train_elsewhere_are_named() -> None:
     train, test = dffl.Federation([client("a", np.arange(60))]), dffl.Federation([client("a", np.arange(50, 120))])
-    assert [tuple(one) for one in seen_in_training(test, train)] == [("a", 10, 70, ("a",))]
+    assert seen_in_training(test, train) == [("a", 10, 70, ("a",), "rows")]
     zone = dffl.Federation([dffl.Client("a", RNG.normal(size=(70, 3)), C[50:], dffl.TopK(4, 2))])  # by costs alone
-    assert [tuple(one) for one in seen_in_training(zone, train)] == [("a", 10, 70, ("a",))]
+    assert seen_in_training(zone, train) == [("a", 10, 70, ("a",), "costs")]
 
 
 def test_copies_in_another_currency_or_precision_are_shared_rows() -> None:
@@ -165,6 +165,56 @@ def test_keys_of_any_type_match() -> None:
         keys_of(["a", None])
     with pytest.raises(ValueError, match=r"^client 'b': keys must be given for all clients of a federation or for none$"):
         dffl.Federation([client("a", np.arange(9), keys=np.arange(9)), client("b", np.arange(9))])
+
+
+def test_one_cell_changes_no_other_key() -> None:
+    hours = np.arange(20.0)
+    for place, value in ((7, 7.5), (7, 2.0**60)):
+        other = hours.copy()
+        other[place] = value
+        assert np.flatnonzero(keys_of(other) != keys_of(hours)).tolist() == [place]
+    assert np.flatnonzero(keys_of(["1", "2", "3b", "4"]) != keys_of([1, 2, 3, 4])).tolist() == [2]
+    assert np.flatnonzero(
+        keys_of(["2024-01-01", "n/a", "2024-01-03"]) != keys_of(pd.date_range("2024-01-01", periods=3))
+    ).tolist() == [1]
+    assert np.array_equal(keys_of(["1.5", "2", "x"])[:2], keys_of([1.5, 2.0]))
+    assert np.array_equal(keys_of([1, "2", 3.0]), keys_of([1, 2, 3]))
+
+
+def test_a_day_is_one_day_however_it_is_written() -> None:
+    day = keys_of(np.array(["2024-01-05"], "M8[D]"))
+    for text in ("2024-01-05", "2024/01/05", "2024-1-5", "2024/1/5", " 2024-01-05 ", "2024-01-05 00:00", "2024-01-05T00:00Z"):
+        assert keys_of([text]) == day, text
+    assert keys_of(["2024/02/30"]) == keys_of(["2024/02/30 "]) != keys_of(["2024-03-01"])  # no day: a text
+
+
+def test_keys_are_literal_numbers_that_no_version_may_change() -> None:
+    """Stored models and plans record divisions by them (computed by version 0.2.0)."""
+    assert keys_of([0, 5, -3]).tolist() == keys_of([0.0, 5.0, -3.0]).tolist() == [0, 5, 2**64 - 3]
+    assert keys_of(["2024-01-05"]).tolist() == [1704412800000000000]
+    assert keys_of(["x", "y"]).tolist() == [5717441744405258058, 6892360672924705551]
+    assert keys_of([1.5, 2.25]).tolist() == [501192881046439246, 10541649747585654051]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "words"),
+    [
+        (["2024-01-05"], [20240105], r"be dates, as client 'a' has \('2024-01-05'\), found numbers \('20240105'\); write"),
+        (["2024-01-05"], ["2024-01-05 00:00+01:00"], r"with a time zone .* give all moments with their time zone, or none$"),
+        (["x"], [3.5], r"keys must be texts, as client 'a' has \('x'\), found numbers \('3.5'\)"),
+    ],
+)  # fmt: skip
+def test_keys_of_other_kinds_are_refused_by_name(mine: list[object], theirs: list[object], words: str) -> None:
+    pair = [client("a", np.arange(3), keys=mine * 3), client("b", np.arange(3), keys=theirs * 3)]
+    with pytest.raises(ValueError, match=f"^client 'b': .*{words}"):
+        dffl.Federation(pair)
+    mixed = [*theirs, mine[0], *theirs]
+    assert len(dffl.Federation([pair[0], client("b", np.arange(3), keys=np.array(mixed, object))])) == 2
+
+
+def test_empty_keys_are_refused_in_numbers_too() -> None:
+    with pytest.raises(ValueError, match=r"^keys must not be empty, found none in row 1$"):
+        keys_of([1.0, np.nan])
 
 
 def test_rows_that_one_client_repeats_are_held_out_together() -> None:

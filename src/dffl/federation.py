@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,7 +16,7 @@ from dffl.forecasts import appended, named_columns, placed_last, table_in_order
 from dffl.sets import FeasibleSet
 from dffl.sets._calls import Limits
 from dffl.sets._errors import host_errors
-from dffl.splitting import Splitting, about, chained, cost_digests, keys_of
+from dffl.splitting import DATES, ZONED, Splitting, about, chained, cost_digests, keyed
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,8 @@ class Client:
     columns of a data frame are matched with those of c by name, or names of columns of x: a pattern such as ``"dnn_*"``,
     matched with the names of the costs by the text under the star, or a list in the order of the costs. Afterwards it is an
     array (n, d) in the order of the costs, and also the last d columns of ``x``."""
+    key_kinds: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    """The kinds of values that keys were made of, each with an example: they must not differ between clients."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -87,7 +89,9 @@ class Client:
             _agreed(who, "c_mean", column_names(self.c_mean), self.cost_names, "as c has")
             object.__setattr__(self, "c_mean", mean)
         if self.keys is not None:
-            object.__setattr__(self, "keys", _one_each(who, "keys", keys_of(self.keys, f"{who}: "), len(x)))
+            keys, kinds = keyed(self.keys, f"{who}: ")
+            object.__setattr__(self, "keys", _one_each(who, "keys", keys, len(x)))
+            object.__setattr__(self, "key_kinds", kinds)
         if self.times is not None:
             object.__setattr__(self, "times", _one_each(who, "times", checked_times(who, self.times), len(x)))
 
@@ -214,17 +218,18 @@ class Federation(Sequence[Client]):
             who = f"client {client.name!r}"
             if (client.keys is None) != (first.keys is None):
                 raise ValueError(f"{who}: keys must be given for all clients of a federation or for none")
+            _require_kinds(client, first)
             if (client.forecast is None) != (first.forecast is None):
                 one, other = ("no forecast", "one") if client.forecast is None else ("a forecast", "none")
                 fix = "all clients of a federation bring a forecast, or none"
                 raise ValueError(f"{who}: brings {one}, client {first.name!r} {other}; {fix}")
-            for field, mine, theirs in (
+            for table, mine, theirs in (
                 ("c", client.c.shape[1], first.c.shape[1]),
                 ("x", client.x.shape[1], first.x.shape[1]),
             ):
                 if mine != theirs:
                     like = f"as client {first.name!r} has"
-                    raise ValueError(f"{who}: {field} must have {theirs} columns, {like}, found {mine}")
+                    raise ValueError(f"{who}: {table} must have {theirs} columns, {like}, found {mine}")
             self.feature_names = _agreed(who, "x", client.feature_names, self.feature_names)
             self.cost_names = _agreed(who, "c", client.cost_names, self.cost_names)
 
@@ -313,6 +318,19 @@ class Federation(Sequence[Client]):
         """The clients without these samples, and with these samples alone."""
         kept = [client.rows(np.setdiff1d(np.arange(client.n), out)) for client, out in zip(self, held, strict=True)]
         return Federation(kept), Federation([client.rows(out) for client, out in zip(self, held, strict=True)])
+
+
+def _require_kinds(client: Client, first: Client) -> None:
+    """Refuse keys of other kinds than the first client's: none of them could be equal."""
+    mine, theirs = client.key_kinds, first.key_kinds
+    if not mine or not theirs or mine.keys() & theirs.keys():
+        return
+    (found, example), (wanted, other) = next(iter(mine.items())), next(iter(theirs.items()))
+    like = f"as client {first.name!r} has ({other!r:.40})"
+    fix = (
+        "give all moments with their time zone, or none" if {found, wanted} == {DATES, ZONED} else "write them in the same way"
+    )
+    raise ValueError(f"client {client.name!r}: keys must be {wanted}, {like}, found {found} ({example!r:.40}); {fix}")
 
 
 _OPTIMA: WeakKeyDictionary[Client, np.ndarray] = WeakKeyDictionary()

@@ -8,8 +8,9 @@ and the seed: the same at every client, without comparing any rows, and so the s
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -125,43 +126,89 @@ def places_of(keys: np.ndarray, seed: int, purpose: Purpose) -> np.ndarray:
     return (_mixed(keys ^ salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
+class Keyed(NamedTuple):
+    """Keys of rows, and the kinds of values that they were made of, each with an example; none of what were keys already."""
+
+    keys: np.ndarray
+    kinds: dict[str, str]
+
+
+NUMBERS, DATES, ZONED, TEXTS = "numbers", "dates", "dates with a time zone", "texts"
+DAY = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)(?!\d)")
+"""How a text begins that is a date."""
+WHOLE = re.compile(r"[+-]?\d{1,18}")
+
+
 def keys_of(values: Any, who: str = "") -> np.ndarray:
     """Keys of rows that a user names by dates, numbers or texts. Equal values have equal keys, in any type and time zone.
 
-    5, 5.0 and "5" are equal, and so are a date, its text (2024-01-31) and a moment of that day at midnight, UTC.
+    5, 5.0 and "5" are equal, and so are a date, its texts (2024-01-31, 2024/1/31) and a moment of that day at midnight, UTC.
+    Each value has its key whatever stands in other rows: one fraction, or one text, changes no other key.
     """
+    return keyed(values, who).keys
+
+
+def keyed(values: Any, who: str = "") -> Keyed:
+    """As `keys_of`, with the kinds of the values."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{who}keys must have one value for each row, found {array.ndim} axes")
     if array.dtype == np.uint64:  # they are keys already
-        return array
-    if array.dtype.kind not in "iufM":
-        index = pd.Index(array)
-        if index.isna().any():
-            raise ValueError(f"{who}keys must not be empty, found none in row {int(np.argmax(index.isna()))}")
-        array = _plainest(index.astype(str).str.strip())
+        return Keyed(array, {})
+    empty = np.asarray(pd.isna(array))
+    if empty.any():
+        raise ValueError(f"{who}keys must not be empty, found none in row {int(np.argmax(empty))}")
+    example = str(array[0]) if len(array) else ""
     if array.dtype.kind == "M":
-        if np.isnat(array).any():
-            raise ValueError(f"{who}keys must not be empty, found none in row {int(np.argmax(np.isnat(array)))}")
-        return array.astype("M8[ns]").astype(np.int64).view(np.uint64)
+        return Keyed(array.astype("M8[ns]").astype(np.int64).view(np.uint64), {DATES: example})
+    if array.dtype.kind in "iu":
+        return Keyed(array.astype(np.int64).view(np.uint64), {NUMBERS: example})
     if array.dtype.kind == "f":
-        whole = np.isfinite(array) & (array == np.round(array)) & (np.abs(array) < 2**53)
-        if not whole.all():
-            return row_digests(array[:, None].astype(np.float64))
-    if array.dtype.kind in "iuf":
-        return array.astype(np.int64).view(np.uint64)
-    return text_digests(array)
+        return Keyed(_number_keys(array.astype(np.float64)), {NUMBERS: example})
+    return _keyed_texts(np.asarray(pd.Index(array).astype(str).str.strip(), object))
 
 
-def _plainest(texts: pd.Index) -> np.ndarray:
-    """Texts as moments, or as numbers, if all of them are; else as they are."""
-    if texts.str.match(r"\d{4}-\d\d-\d\d").all():
-        try:
-            return pd.to_datetime(texts, utc=True, format="ISO8601").tz_localize(None).to_numpy()
-        except ValueError:
-            return texts.to_numpy()
-    numbers = pd.to_numeric(pd.Series(texts.to_numpy()), errors="coerce")
-    return texts.to_numpy() if numbers.isna().any() else numbers.to_numpy()
+def _number_keys(numbers: np.ndarray) -> np.ndarray:
+    """Whole numbers as they are, others by a digest of their bits."""
+    keys = row_digests(numbers[:, None])
+    with np.errstate(invalid="ignore"):
+        whole = np.isfinite(numbers) & (numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)
+    keys[whole] = numbers[whole].astype(np.int64).view(np.uint64)
+    return keys
+
+
+def _keyed_texts(texts: np.ndarray) -> Keyed:
+    """The keys of texts: dates and numbers by what they mean, others by a digest; each different text is looked at once."""
+    unique, place = np.unique(texts.astype(str), return_inverse=True)
+    keys = text_digests(unique).copy()
+    kinds: dict[str, str] = {}
+    dated = np.array([DAY.match(text) is not None for text in unique], bool)
+    iso = [DAY.sub(lambda found: f"{found[1]}-{int(found[3]):02}-{int(found[4]):02}", text, count=1) for text in unique[dated]]
+    moments = pd.to_datetime(pd.Series(iso, dtype=object), utc=True, format="ISO8601", errors="coerce")
+    clock = moments.dt.tz_localize(None).to_numpy().astype("M8[ns]")
+    valid = ~np.isnat(clock)
+    dated[np.flatnonzero(dated)[~valid]] = False  # such as the 30th of February
+    keys[dated] = clock[valid].astype(np.int64).view(np.uint64)
+    if dated.any():
+        zoned = np.array([ZONE.search(text) is not None for text in unique[dated]])
+        apart = zoned & (clock[valid] != clock[valid].astype("M8[D]"))  # midnight, UTC, is its day
+        for kind, some in ((DATES, ~zoned if apart.any() else np.ones_like(zoned)), (ZONED, zoned & apart.any())):
+            if some.any():
+                kinds[kind] = str(unique[dated][some][0])
+    whole = {number: int(text) for number, text in enumerate(unique) if not dated[number] and WHOLE.fullmatch(text)}
+    keys[list(whole)] = np.array(list(whole.values()), np.int64).view(np.uint64)
+    rest = np.array([number for number in range(len(unique)) if not dated[number] and number not in whole], int)
+    numbers = pd.to_numeric(pd.Series(unique[rest].astype(object)), errors="coerce").to_numpy(np.float64)
+    known = ~np.isnan(numbers)
+    keys[rest[known]] = _number_keys(numbers[known])
+    for kind, found in ((NUMBERS, [*whole, *rest[known]]), (TEXTS, [*rest[~known]])):
+        if found:
+            kinds[kind] = str(unique[found[0]])
+    return Keyed(keys[place], kinds)
+
+
+ZONE = re.compile(r"\d:\d\d\S*\s?(Z|[+-]\d\d:?\d\d)$")
+"""How a text ends that is a moment in a time zone."""
 
 
 def text_digests(texts: np.ndarray) -> np.ndarray:

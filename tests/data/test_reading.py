@@ -38,6 +38,9 @@ READ: dict[str, tuple[bytes, dict[str, list[Any]]]] = {
     "semicolons and points": (b"a;b\n1.5;x\n2;y, z\n", {"a": [1.5, 2], "b": ["x", "y, z"]}),
     "semicolons and a text with commas": (b"a;b\n1,5;1,5\n2;x\n3;y\n4;z\n", {"a": [1.5, 2, 3, 4], "b": ["1,5", "x", "y", "z"]}),
     "semicolons, commas and exponents": (b"a;b\n1,5e-3;1\n-2,0E2;2\n", {"a": [0.0015, -200], "b": [1, 2]}),
+    "three decimals with points that are no thousands": (b"a;b\n0.125;1.0\n1.250;2.0\n", {"a": [0.125, 1.25], "b": [1, 2]}),
+    "three decimals and two": (b"a;b\n21.305;1\n20.55;2\n", {"a": [21.305, 20.55], "b": [1, 2]}),
+    "points with commas between": (b"a,b\n1.061,1\n1.250,2\n", {"a": [1.061, 1.25], "b": [1, 2]}),
     "three decimals that are no thousands": (b"a;b\n0,125;1\n1,250;2\n", {"a": [0.125, 1.25], "b": [1, 2]}),
     "tabs": (b"a\tb\n1\tx\n2\ty\n", {"a": [1, 2], "b": ["x", "y"]}),
     "tabs and decimal commas": (b"a\tb\n1,5\tx\n2,5\ty\n", {"a": [1.5, 2.5], "b": ["x", "y"]}),
@@ -79,6 +82,10 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "Parquet without its ending": (b"PAR1rest", "table.csv: is Parquet, not CSV"),
     "two signs": (b"a;b,c\n1;2,3\n", "table.csv, line 1: has commas and semicolons between the names"),
     "thousands or decimals": (b"a;b\n1,234;x\n2,500;y\n", "table.csv, column 'a': '1,234' may be a decimal or thousands"),
+    "thousands or decimals with points": (
+        b"a;b\n904;x\n1.061;y\n", "table.csv, line 3, column 'a': '1.061' may be a decimal or thousands; write thousands",
+    ),
+    "whole thousands with points": (b"a\tb\n1.000\tx\n2.000\ty\n", "table.csv, line 2, column 'a': '1.000' may be a decimal"),
     "points and commas": (b"a;b\n1,25;1.5\n2,5;2.5\n", "table.csv: has decimal commas in column 'a' and decimal points"),
     "a steering character": (b"a\x1b,b\n1,2\n", "table.csv: the column 'a\\x1b' has a character that cannot be printed"),
 }  # fmt: skip

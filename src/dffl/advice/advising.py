@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
 
-from dffl.advice.causes import Cause, causes
+from dffl.advice.causes import NOT_EXAMINED, Cause, causes
 from dffl.advice.evidence import Evidence, check_fits, given
 from dffl.advice.folds import folds as held_out
 from dffl.advice.gains import CROSSFIT, FEDERATED, LOCAL, LOCAL_TUNED, Gains, estimate
@@ -23,6 +24,9 @@ from dffl.federation import Federation
 from dffl.fitting import Fit, require_federation
 from dffl.jsonable import jsonable
 from dffl.training import Settings
+from dffl.training.crossing import Crossing, crossing_of
+from dffl.training.crossing_words import reason as no_verdict
+from dffl.training.crossing_words import warning
 from dffl.training.keywords import SettingsKeywords
 from dffl.training.sharing import Sharing, settled, sharing_of
 
@@ -40,6 +44,8 @@ REGRETS = {
 """The columns of held-out regrets, and the methods that they are of."""
 JOINT, PERSONAL = ("fedavg", "finetune", "crossfit"), ("finetune", "crossfit")
 """The methods that need the others; and those of them that also train at the client."""
+TOGETHER = [column for column, method in REGRETS.items() if method in JOINT]
+"""The columns of regrets that need the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +68,10 @@ class Advice:
     prices, both, neither, unclear, none (it does not lose more) or not examined; ``constraint_share`` is the part that goes
     with the constraint. ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are signals about the client's
     prices and constraint. ``shared_rows`` counts the client's rows that other clients hold too (or whose costs they hold, as in
-    one price zone): they teach little that is new. ``nothing`` is true where there is nothing to gain. What is not known is not
+    one price zone): they teach little that is new. ``crossing_rows`` counts those that are held out while another client trains
+    on their equals (see `dffl.training.crossing`); where they are more than 5 % of a client's rows, its verdict is *cannot
+    tell*, it deploys a model of its own, and the regrets of models that the others helped to train, and gains, are not numbers.
+    ``nothing`` is true where there is nothing to gain. What is not known is not
     a number: if ``quick``, the reference is a closed-form model in ``local``; with fits that were handed in, only `crossfit`
     and `local-tuned` are compared, and no cause is examined.
     """
@@ -76,6 +85,8 @@ class Advice:
     """The fits of `crossfit` and `local-tuned` behind the advice, ready to use; none if ``quick``."""
     sharing: str = ""
     """Which clients share rows, in a sentence; empty where none do."""
+    crossing: str = ""
+    """Which clients' held-out rows train others, and what to do about it, in a sentence; empty where few or none do."""
 
     def __getitem__(self, client: str) -> dict[str, Any]:
         """One client's row."""
@@ -100,7 +111,7 @@ class Advice:
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         how = {"confidence": self.confidence, "folds": self.folds, "blocks": self.blocks, "quick": self.quick}
-        return {**how, "sharing": self.sharing, "clients": jsonable(self.rows())}
+        return {**how, "sharing": self.sharing, "crossing": self.crossing, "clients": jsonable(self.rows())}
 
 
 class Found(NamedTuple):
@@ -110,6 +121,14 @@ class Found(NamedTuple):
     shared: Gains | None
     personal: Gains | None
     causes: list[Cause]
+    crossed: Mapping[str, Crossing] = MappingProxyType({})
+    """The rows of each client that train others while they are held out."""
+    remedy: Callable[[Crossing], str] = str
+    """Why a client of which too many do so gets no verdict, and what to do."""
+
+    def undecided(self, client: str) -> bool:
+        """Whether too many of a client's held-out rows train others to judge it."""
+        return client in self.crossed and self.crossed[client].many
 
     @property
     def main(self) -> Gains:
@@ -153,6 +172,9 @@ def advise(
     plan = Plan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     alike = sharing_of(federation)
     how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds, "keys": alike.keys(federation.clients)}
+    crossed = {one.client: one for one in crossing_of(federation, plan.settings.splitting, folds)}
+    many = [one for one in crossed.values() if one.many]
+    how["crossed"] = np.array([client.name in {one.client for one in many} for client in federation])
     used: Mapping[str, Fit] = {}
     if quick:
         evidence = regressed(federation, plan.settings, folds)
@@ -165,9 +187,11 @@ def advise(
         evidence, used = trained(federation, plan, folds, progress)
         shared, personal = estimate(evidence, FEDERATED, **how), estimate(evidence, CROSSFIT, **how)
     why = causes(federation, evidence, "local" if quick else "local_tuned", blocks, plan.settings.seed)
-    found = Found(evidence, shared, personal, why)
+    ruled = str(rule.split)
+    found = Found(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled))
     table = _table(found, signals(federation, plan.settings, blocks), alike, confidence, folds, blocks)
-    return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)))
+    crosses = warning(many, ruled) if many else ""
+    return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)), crosses)
 
 
 def recommend(shared: float, personal: float, nothing: bool) -> str:
@@ -196,6 +220,7 @@ def _table(found: Found, why: Signals, alike: Sharing, confidence: float, folds:
         row |= {name: values[place] for name, values in (shared | personal).items()}
         row |= {name: float(getattr(one, name).mean()) for name in REGRETS}
         row["shared_rows"] = common.get(one.name, 0)
+        row["crossing_rows"] = found.crossed[one.name].rows if one.name in found.crossed else 0
         row["nothing"] = bool(found.main.nothing[place])
         row |= {
             "cause": found.causes[place].cause,
@@ -204,6 +229,11 @@ def _table(found: Found, why: Signals, alike: Sharing, confidence: float, folds:
             "cost_p_value": why.cost_p_value[place],
             "decision_distance": why.decision_distance[place],
         }
+        if found.undecided(one.name) and not row["nothing"]:
+            row |= {"cause": NOT_EXAMINED, "constraint_share": math.nan} | dict.fromkeys(TOGETHER, math.nan)
+            row["recommendation"], row["deploy"] = settle("cannot tell", _expected(row, "", found, place, folds, blocks))
+            rows.append(row | {"reason": found.remedy(found.crossed[one.name]), "shared_model": shared_model(row)})
+            continue
         verdict = recommend(row["probability"], row["crossfit_probability"], row["nothing"])
         row["recommendation"], row["deploy"] = settle(verdict, _expected(row, verdict, found, place, folds, blocks))
         tuning = verdict == "stay local" != row["recommendation"]
@@ -242,13 +272,13 @@ def _expected(row: dict[str, Any], verdict: str, found: Found, place: int, folds
         return {"local-tuned": row["local_tuned"], "mean-cost": row["mean_cost"]}
     curve = found.personal.curve
     own = max(row["local_tuned"] * math.exp(-LOCAL_TUNED.fall(curve)), 1e-9)
-    expected = {
-        "local-tuned": 1.0,
-        "crossfit": math.exp(found.personal.ratio[place]),
-        "mean-cost": row["mean_cost"] / own,
-    }
+    expected = {"local-tuned": 1.0, "mean-cost": row["mean_cost"] / own}
     if found.shared is not None:
         expected["local"] = row["local"] * math.exp(-LOCAL.fall(curve, folds, blocks)) / own
+    if found.undecided(row["client"]):
+        return expected
+    expected["crossfit"] = math.exp(found.personal.ratio[place])
+    if found.shared is not None:
         expected["fedavg"] = math.exp(found.shared.ratio[place])
         if row["federated"] > 0:
             # Tuning is compared with the shared model, from which it starts; the ratio of own and shared has been shrunk.

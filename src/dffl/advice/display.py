@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -67,6 +68,8 @@ def warnings(advice: Advice) -> list[str]:
             f"{advice.sharing[0].upper()}{advice.sharing[1:]}. Shared rows teach little that is new and are no independent "
             "evidence, so expected gains are small and intervals are wide."
         )
+    if advice.crossing:
+        lines.append(f"{advice.crossing[0].upper()}{advice.crossing[1:]}.")
     if advice.quick:
         lines.append("A quick answer is rough: nothing was trained, and its intervals may hold less often than they claim.")
     table = advice.table[~advice.table["nothing"]]
@@ -94,7 +97,7 @@ def _table(advice: Advice, title: str) -> Table:
     for name in names:
         out.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     for row in advice.rows():
-        regrets = (f"{100 * row[name]:.2f}" for name in names)
+        regrets = ("-" if math.isnan(row[name]) else f"{100 * row[name]:.2f}" for name in names)
         out.add_row(row["client"], str(row["n"]), row["deploy"], _recommendation(row), _gain(row, *gain), *regrets)
     return out
 
@@ -121,4 +124,6 @@ def _recommendation(row: dict[str, Any]) -> Text:
 def _gain(row: dict[str, Any], gain: str, ends: str) -> str:
     if row["nothing"]:
         return "nothing to gain"
+    if math.isnan(row[gain]):
+        return "not judged"
     return f"{row[gain]:+z.0%} ({row[ends + 'low']:+z.0%} to {row[ends + 'high']:+z.0%})"

@@ -143,20 +143,24 @@ def estimate(
     quick: bool = False,
     folds: int = 5,
     keys: Sequence[np.ndarray] | None = None,
+    crossed: np.ndarray | None = None,
 ) -> Gains:
     """The gains of all clients; each estimate also uses the others' evidence.
 
-    ``keys`` say which rows of which clients are equal, where some are: equal rows are no independent evidence.
+    ``keys`` say which rows of which clients are equal, where some are: equal rows are no independent evidence. Nothing is
+    estimated for clients that are ``crossed``, nor from them: others train on their held-out rows.
     """
     top, bottom, naive = (_means(evidence, name) for name in (tested.name, reference.name, "mean_cost"))
     counts = np.array([one.n for one in evidence], float)
     # A regression may fit exactly where a network does not.
     nothing = (naive if quick else np.minimum(bottom, naive)) <= 1e-9
     unknown = ~nothing & quick & (bottom < QUICK_EXACT * naive)
-    some = ~nothing & ~unknown
+    hidden = np.zeros(len(evidence), bool) if crossed is None else crossed & ~nothing
+    some = ~nothing & ~unknown & ~hidden
     m = len(evidence)
     ratio, spread, raw, error = np.zeros(m), np.full(m, 1e-6), np.zeros(m), np.zeros(m)
     spread[unknown] = LARGEST_RATIO
+    ratio[hidden], spread[hidden] = np.nan, np.nan
     known = None if keys is None else [own for own, keep in zip(keys, some, strict=True) if keep]
     told = [one for one, keep in zip(evidence, some, strict=True) if keep]
     curve = learning_curve(told)

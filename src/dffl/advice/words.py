@@ -56,7 +56,7 @@ def reason(row: dict[str, Any], median: float, steep: float, distance: float) ->
 def shared_model(row: dict[str, Any]) -> str:
     """What the shared model as it is would do, beside the own one."""
     if math.isnan(row["federated"]):
-        return f"the shared model as it is was not judged; your own would lose {row['local_tuned']:.2%}"
+        return f"the shared model as it is was not judged; your own would lose {_own(row):.2%}"
     told = f"the shared model as it is would lose {row['federated']:.2%}, your own {_own(row):.2%}"
     return told if math.isnan(row["crossfit"]) else f"{told} (crossfit: {row['crossfit']:.2%})"
 

@@ -90,18 +90,28 @@ def demo(
 def advise(
     source: SourceName = "demo",
     without: Without = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Fixes everything that is random. Default: that of the file, or 0.", show_default=False),
+    ] = None,
     folds: Annotated[int, typer.Option(help="The number of cross-validation folds.")] = 5,
     blocks: Annotated[
         bool | None, typer.Option(help="Hold out consecutive samples, as time series need. Default: on for electricity panels.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="The confidence level of the interval.")] = 0.9,
-    rounds: Rounds = 50,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            help="Federated rounds; fewer are faster but less accurate. Default: those of the file, or 50.", show_default=False
+        ),
+    ] = None,
     quick: Annotated[bool, typer.Option(help="Train nothing: a rough answer from cost models, in seconds.")] = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Tell each client whether to federate: the expected gain, an interval, and the reason in plain words.
+
+    The settings under [training] of a federation's file are used; options that are typed override them.
 
     Example: dffl advise demo
 
@@ -110,14 +120,16 @@ def advise(
     with answering():
         from dffl.advice import advise as advise_clients
         from dffl.advice.display import AdviceShown
-        from dffl.cli.sources import load
+        from dffl.cli.sources import load, unused_if_quick
 
-        found = load(source, seed, without or ())
+        found = load(source, seed or 0, without or ())
+        typed = {name: value for name, value in (("seed", seed), ("rounds", rounds)) if value is not None}
         advice = advise_clients(
             found.federation, folds=folds, blocks=found.ordered if blocks is None else blocks, quick=quick,
-            confidence=confidence, progress=shown_progress(quiet), seed=seed, rounds=rounds, **found.settings,
+            confidence=confidence, progress=shown_progress(quiet), **{**found.settings, **typed},
         )  # fmt: skip
-        answer(AdviceShown(advice, found.title, found.notes), json_)
+        notes = [*found.notes, *(unused_if_quick(found.settings) if quick else ())]
+        answer(AdviceShown(advice, found.title, notes), json_)
 
 
 @app.command()

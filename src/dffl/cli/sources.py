@@ -5,22 +5,49 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dffl.data import synthetic
 from dffl.federation import Federation
+
+if TYPE_CHECKING:
+    from dffl.data.description import Description
 
 NAMED = ("demo", "knapsack", "portfolio", "shortest-path")
 
 
 class Source(NamedTuple):
-    """A federation, what it is called, whether its samples are in the order of time, and how its file says to hold them out."""
+    """A federation, what it is called, whether its samples are in the order of time, and how its file says to train."""
 
     federation: Federation
     title: str
     ordered: bool
     settings: Mapping[str, Any] = MappingProxyType({})
     notes: Sequence[str] = ()
+
+
+ADVISED = ("mean-cost", "local", "local-tuned", "fedavg", "finetune", "crossfit")
+"""The methods that advice compares."""
+DIVIDING = ("seed", "split", "period")
+"""The settings that a quick advice uses too: it trains nothing."""
+
+
+def for_advice(made: Description) -> tuple[dict[str, Any], list[str]]:
+    """The keywords of `dffl.advise` that a file gives, and a note of what advice cannot use."""
+    where = f"{made.path}: training."
+    if made.method not in ADVISED:
+        names = ", ".join(ADVISED)
+        more = " with its options" if made.options else ""
+        return dict(made.settings), [f"{where}method: advice compares {names}; {made.method}{more} is not used"]
+    used = {name: value for name, value in made.options.items() if name != "folds"}
+    folds = [f"{where}folds: advice has folds of its own, see --folds"] if "folds" in made.options else []
+    return {**made.settings, **{f"{made.method}.{name}": value for name, value in used.items()}}, folds
+
+
+def unused_if_quick(settings: Mapping[str, Any]) -> list[str]:
+    """That a quick advice uses no settings of training, where a file gives some."""
+    given = [name for name in settings if name not in DIVIDING]
+    return [f"a quick answer trains nothing, and does not use {', '.join(given)} of [training]"] if given else []
 
 
 def inputs_at(source: str) -> list[Path]:
@@ -53,8 +80,9 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
         from dffl.data.description import read
 
         made = read(path)
-        how: dict[str, Any] = {name: value for name, value in made.settings.items() if name in ("split", "period")}
-        return Source(made.train, f"{len(made.train)} clients of {path}", made.order is not None, how, made.notes)
+        how, notes = for_advice(made)
+        ordered = bool(how.pop("validation_blocks", False))
+        return Source(made.train, f"{len(made.train)} clients of {path}", ordered, how, [*made.notes, *notes])
     if not path.exists():
         known = f"{', '.join(NAMED)}, or a market's panel (see dffl energy), or a federation.toml"
         raise ValueError(f"SOURCE must be {known}, found {source!r}")

@@ -43,7 +43,19 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 FIX = "write decimals with a point, texts with commas in quotes, and the names of all columns in the first line"
 UTF8_FIX = "cannot be read as CSV, as it is not text in UTF-8; save it as CSV in UTF-8"
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+POINTED_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
 CHUNK = 1 << 24
+
+
+def _may_be_thousands(column: Any) -> bool:
+    """Whether all numbers of a column could be thousands in which a point was taken for a decimal one."""
+    if not pa.types.is_floating(column.type):
+        return False
+    numbers = column.drop_null().to_numpy()
+    parts = np.abs(numbers[numbers != np.round(numbers)])
+    return bool(
+        len(numbers) and ((parts >= 1) & (parts < 1000) & np.isclose(1000 * parts, np.round(1000 * parts), 0, 1e-6)).all()
+    )
 
 
 class CsvSource:
@@ -61,6 +73,8 @@ class CsvSource:
         table = self._read(columns, texts)
         if self.delimiter != "," and self._has_decimal_commas(table, columns, texts):
             table = self._read(columns, texts, ",")
+        elif self.delimiter != ",":
+            self._refuse_pointed_thousands(table, [name for name in columns if name not in texts])
         made = pa.table({name: prepared(table.column(str(self._position[name]))) for name in columns})
         frame: pd.DataFrame = made.to_pandas()  # at once: one by one is slow where there are thousands of columns
         return frame
@@ -142,6 +156,25 @@ class CsvSource:
             found = f"decimal commas in column {commas!r} and decimal points in column {points!r}"
             raise ValueError(f"{self.path}: has {found}; write all decimals with a point")
         return commas is not None
+
+    def _refuse_pointed_thousands(self, table: Any, columns: Sequence[str]) -> None:
+        """Refuse a column whose points may all stand between thousands, as in 1.061: with semicolons, people write so."""
+        asked = [str(self._position[name]) for name in columns if _may_be_thousands(table.column(str(self._position[name])))]
+        if not asked:
+            return
+        raw = self._arrow(asked, EMPTY, dict.fromkeys(asked, pa.string()), ".")
+        for name in columns:
+            place = str(self._position[name])
+            pointed = (
+                [cell.strip() for cell in raw.column(place).unique().to_pylist() if cell and "." in cell]
+                if place in asked
+                else []
+            )
+            if pointed and all(POINTED_THOUSANDS.fullmatch(cell) for cell in pointed):
+                row, cell = next((row, cell) for row, cell in enumerate(raw.column(place).to_pylist()) if cell and "." in cell)
+                fix = "write thousands without signs; if they are decimals, write commas between the columns"
+                found = f"{cell.strip()!r:.60} may be a decimal or thousands"
+                raise ValueError(f"{self.path}, {self.place(row)}, column {name!r}: {found}; {fix}")
 
     def _refuse_among_commas(self, name: str, column: Any, cells: list[str]) -> None:
         """Name the first cell that is no number, in a column of numbers with a decimal comma: one is enough to spoil it."""

@@ -22,6 +22,7 @@ from dffl.training.methods import Request
 from dffl.training.parts import ALL, Part
 from dffl.training.run import Run, job_name
 from dffl.training.settings import Settings
+from dffl.training.sharing import told_of
 from dffl.training.trainers.base import Trainer
 from dffl.training.trainers.federated import Federated, ServerState
 
@@ -100,4 +101,6 @@ def stand_in(names: Mapping[str, int], settings: Settings, features: int, dim: i
         for name, x in rows.items()
     ]
     drawn = replace(settings, split=DRAW, period=None)  # only the shapes matter, and those of a draw are certain
-    return Run(Federation(clients), drawn)
+    made = Federation(clients)
+    told_of(made)  # rows that are made up are equal at all clients
+    return Run(made, drawn)

@@ -6,25 +6,21 @@ Only a process that holds all tables can see them. A deployed site sees its own 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.splitting import COST, DRAW, ROW, TIME
+from dffl.training.crossing import SAME_COSTS, Crossing, crossing, crossing_of, tells
+from dffl.training.crossing_words import listed, warning, worst
 from dffl.training.settings import Settings
 
-SHOWN = 3
-"""Names in a message."""
-SAME_COSTS = 0.01
-"""The share of a client's rows whose costs others have too, above which costs tell rows apart; fewer may be chance."""
 FEWEST_DIFFERENT = 10
 """Different rows that a client needs to be divided by row without being asked to."""
-TELLING = 0.5
-"""The share of different cost rows at a client below which equal costs say little, as with a few tariffs."""
 
 
 class Shared(NamedTuple):
@@ -36,8 +32,7 @@ class Shared(NamedTuple):
     others: tuple[str, ...]
 
     def __str__(self) -> str:
-        more = f" and {len(self.others) - SHOWN} more" if len(self.others) > SHOWN else ""
-        return f"{self.client!r} has {self.rows} of its {self.of} rows in common with {_listed(self.others)}{more}"
+        return f"{self.client!r} has {self.rows} of its {self.of} rows in common with {listed(self.others)}"
 
 
 class Sharing(NamedTuple):
@@ -88,11 +83,6 @@ def sharing(clients: Sequence[Client]) -> Sharing:
     return Sharing(rows, [one for one in found if one.rows >= SAME_COSTS * one.of])
 
 
-def tells(keys: np.ndarray) -> bool:
-    """Whether costs tell rows apart; a few tariffs, which many rows have, do not."""
-    return len(np.unique(keys)) >= TELLING * len(keys)
-
-
 def shared_by(keys: Sequence[np.ndarray], clients: Sequence[Client]) -> list[Shared]:
     """The clients some of whose keys other clients have too."""
     whole, place = np.unique(np.concatenate(keys), return_inverse=True)
@@ -120,23 +110,46 @@ def sharing_of(federation: Federation) -> Sharing:
     return _KNOWN[federation]
 
 
+_SAID: WeakSet[Federation] = WeakSet()
+"""The federations of which a user knows what crosses: a compare, or several runs, need not repeat it."""
+
+
 def settled(federation: Federation, settings: Settings) -> Settings:
-    """The settings with a rule of holding out: the given one, or what the clients' rows ask for, with a warning."""
+    """The settings with a rule of holding out: the given one, or what the clients' rows ask for, with a warning.
+
+    Rows that the rule, whoever chose it, puts on different sides at several clients are warned of too.
+    """
+    chosen, said = _ruled(federation, settings)
+    known = federation in _SAID
+    found = [] if known else [crossed for crossed in crossing_of(federation, chosen.splitting) if crossed.many]
+    if found:
+        _SAID.add(federation)
+        warnings.warn(warning(found, str(chosen.split)), stacklevel=3)
+    elif said:
+        warnings.warn(said, stacklevel=3)
+    return chosen
+
+
+def told_of(federation: Federation) -> None:
+    """Do not warn of what crosses in a federation: its user was told, or its rows are made up."""
+    _SAID.add(federation)
+
+
+def _ruled(federation: Federation, settings: Settings) -> tuple[Settings, str]:
+    """The settings with a rule, and what to say of it."""
     if settings.split == TIME and settings.period is None:
-        return replace(settings, period=whole_period(federation))
+        return replace(settings, period=whole_period(federation)), ""
     if settings.split is not None:
-        return settings
+        return settings, ""
     if all(client.keys is not None for client in federation):
-        return replace(settings, split=ROW)
-    found = sharing_of(federation) if len(federation) > 1 else Sharing([], [])
+        return replace(settings, split=ROW), ""
+    found, said = sharing_of(federation) if len(federation) > 1 else Sharing([], []), ""
     if found.rule == DRAW and not settings.validation_blocks and (twice := repeated(federation)):
-        warnings.warn(f"{twice}; equal rows are held out together (split='row')", stacklevel=3)
-        return replace(settings, split=ROW)
+        return replace(settings, split=ROW), f"{twice}; equal rows are held out together (split='row')"
     if found.rule != DRAW:
         what = "rows of equal costs" if found.rule == COST else "equal rows"
         said = f"{found.words(len(federation))}; {what} are held out together (split={found.rule!r}), and {MEANS}"
-        warnings.warn(said, stacklevel=3)
-    return replace(settings, split=found.rule)
+    return replace(settings, split=found.rule), said
 
 
 def repeated(federation: Federation) -> str:
@@ -164,34 +177,32 @@ def whole_period(federation: Federation) -> tuple[float, float]:
     return first, float(np.nextafter(last, np.inf)) if last > first else first + 1.0
 
 
-def seen_in_training(test: Federation, train: Federation) -> list[Shared]:
-    """The test clients some of whose rows, or the costs of some of whose rows, train the same or another client."""
-    by_rows = _seen({client.name: client.content_keys for client in test}, {c.name: c.content_keys for c in train})
-    asked, known = ({c.name: c.cost_keys for c in part if tells(c.cost_keys)} for part in (test, train))
-    by_costs = [one for one in _seen(asked, known) if one.rows >= SAME_COSTS * one.of]
-    return max(by_rows, by_costs, key=lambda found: sum(one.rows for one in found))
+def seen_in_training(test: Federation, train: Federation) -> list[Crossing]:
+    """The test clients some of whose rows train the same or another client, in one of the ways of `dffl.training.crossing`."""
+    clients = [*test, *train]
+    held = [True] * len(test) + [False] * len(train)
+    sides = [np.full(client.n, int(out)) for client, out in zip(clients, held, strict=True)]
+    return crossing(clients, sides, counted=held, same=True)
 
 
-def _seen(asked: Mapping[str, np.ndarray], known: Mapping[str, np.ndarray]) -> list[Shared]:
-    whole = np.unique(np.concatenate([np.empty(0, np.uint64), *known.values()]))
-    found = []
-    for name, keys in asked.items():
-        common = keys[np.isin(keys, whole)]
-        if len(common):
-            others = tuple(other for other, theirs in known.items() if np.isin(common, theirs).any())
-            found.append(Shared(name, len(common), len(keys), others))
-    return found
+def seen_words(found: Sequence[Crossing]) -> str:
+    """Which test rows train, of the client with the largest share of them."""
+    most = worst(found)
+    more = f" (and so for {len(found) - 1} more clients)" if len(found) > 1 else ""
+    return f"{most.rows} of the {most.of} test rows of client {most.client!r} {SEEN[most.way]} {listed(most.others)}{more}"
+
+
+SEEN = {
+    "rows": "are equal to rows that train",
+    "costs": "have costs of rows that train",
+    "features": "have features, and related costs, of rows that train",
+    "fees": "have costs, up to a fee, of rows that train",
+}
 
 
 def warn_of_seen(test: Federation, train: Federation) -> None:
     """Warn where test rows are training rows: what is measured on them is too good."""
-    found = seen_in_training(test, train)
-    if found:
-        most = max(found, key=lambda one: one.rows / one.of)
-        what = f"{most.rows} of the {most.of} test rows of {most.client!r} have costs of rows that train {_listed(most.others)}"
-        more = f" (and so for {len(found) - 1} more clients)" if len(found) > 1 else ""
-        warnings.warn(f"{what}{more}: regrets on them are too low, also in comparisons; leave these rows out", stacklevel=3)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names[:SHOWN]))
+    if found := seen_in_training(test, train):
+        warnings.warn(
+            f"{seen_words(found)}: regrets on them are too low, also in comparisons; leave these rows out", stacklevel=3
+        )

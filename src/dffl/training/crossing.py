@@ -1,0 +1,300 @@
+"""Rows that some other client has on another side: the check that a division of samples keeps copies together.
+
+A rule of holding out (by row, by key, by costs, by time, by a draw) may miss copies: keys that differ, times that are shifted,
+prices with a fee. So the final parts are counted. A row crosses if another client has its equal on another side: it is held out
+here and trains there. Rows are equal, for this count, in one of four ways:
+
+- *rows*: equal features and costs, also in another currency, sign or precision (`Client.content_keys`);
+- *costs*: equal costs, whatever the features (`Client.cost_keys`), unless a client has a few tariffs only;
+- *features*: features that are equal bit by bit in single precision, where costs are related. Columns that are constant at
+  every client, and a brought forecast, are left out. Features alone prove nothing: a calendar is the same at all sites. So this
+  counts for two clients only if at least 90 % of the rows of both have features of their own, at least ten rows match, and the
+  costs of the matched rows have a correlation of at least .9 in size, in one of three views: each column standardised;
+  the same without the mean of each row, as with a fee that changes; the same with each row sorted, as with permuted columns;
+- *fees*: costs that are equal up to an amount for all columns of a row, whatever the features. This counts for two clients only
+  if at least 90 % of the rows of both are different ones, and at least half of the rows of one match: costs of a few digits
+  match by chance, but not so often.
+
+It takes digests and sorting, and compares no pairs of rows. Only a process that holds all tables can count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from dffl.federation import Client, Federation
+from dffl.splitting import FEWEST_COSTS, Splitting, chained, row_digests
+
+LIMIT = 0.05
+"""The share of a client's rows that may cross; above it, what is measured at the client is not trusted."""
+SAME_COSTS = 0.01
+"""The share of a client's rows whose costs others have too, above which costs tell rows apart; fewer may be chance."""
+TELLING = 0.5
+"""The share of different cost rows at a client below which equal costs say little, as with a few tariffs."""
+DISTINCT = 0.9
+"""The share of different rows that features, or costs up to a fee, need to say that two rows are one."""
+RELATED = 0.9
+"""The correlation from which on costs of rows with equal features are related."""
+FEWEST_MATCHED = 10
+"""Rows with equal features from which on a correlation of their costs says something."""
+MOST_MATCHED = 2000
+"""Rows of which the correlation is computed, at most: evenly spaced ones of all that match."""
+HALF = 0.5
+"""The share of a client's rows that must be equal to another one's up to a fee."""
+FOLDS = 5
+
+WAYS = {
+    "rows": "rows that are equal",
+    "costs": "rows of equal costs",
+    "features": "rows of equal features and related costs",
+    "fees": "rows of costs that are equal up to a fee",
+}
+
+
+class Crossing(NamedTuple):
+    """A client, how many of its rows other clients have on another side, which clients, and in which way most are equal."""
+
+    client: str
+    rows: int
+    of: int
+    others: tuple[str, ...]
+    way: str
+
+    @property
+    def many(self) -> bool:
+        """Whether they are too many to trust what is measured."""
+        return self.rows > LIMIT * self.of
+
+
+class Part:
+    """Samples of a client and the side that each of them is on."""
+
+    def __init__(self, client: Client, side: np.ndarray, varying: np.ndarray):
+        self.client, self.side, self._varying = client, side, varying
+
+    @property
+    def name(self) -> str:
+        return self.client.name
+
+    @cached_property
+    def features(self) -> np.ndarray | None:
+        """A digest of each row's features; None where they tell too few rows apart."""
+        x = np.ascontiguousarray(self.client.x[:, self._varying].astype(np.float32) + np.float32(0))  # 0.0 and -0.0 are equal
+        return _telling(chained(x.view(np.uint32).astype(np.uint64)), DISTINCT) if x.size else None
+
+    @cached_property
+    def fees(self) -> np.ndarray | None:
+        """A digest of each row's costs up to an amount for all columns; None where they tell too few rows apart."""
+        c = self.client.c
+        if c.shape[1] < FEWEST_COSTS or not len(c):
+            return None
+        rest = c - c.mean(axis=1, keepdims=True)
+        size = np.abs(rest).mean(axis=1, keepdims=True)
+        return _telling(row_digests(np.round(rest / np.where(size > 0, size, 1.0), 4)), DISTINCT)
+
+    @cached_property
+    def costs(self) -> np.ndarray | None:
+        return _telling(self.client.cost_keys, TELLING)
+
+
+DIGESTS: dict[str, Callable[[Part], np.ndarray | None]] = {
+    "rows": lambda part: part.client.content_keys,
+    "costs": lambda part: part.costs,
+    "features": lambda part: part.features,
+    "fees": lambda part: part.fees,
+}
+
+
+def _telling(keys: np.ndarray, share: float) -> np.ndarray | None:
+    return keys if len(keys) and len(np.unique(keys)) >= share * len(keys) else None
+
+
+def tells(keys: np.ndarray) -> bool:
+    """Whether costs tell rows apart; a few tariffs, which many rows have, do not."""
+    return _telling(keys, TELLING) is not None
+
+
+def crossing(
+    clients: Sequence[Client], sides: Sequence[np.ndarray], counted: Sequence[bool] | None = None, same: bool = False
+) -> list[Crossing]:
+    """The clients some of whose rows other clients have on another side; ``sides`` are numbers, one for each row.
+
+    A client may be there twice, with rows of several parts. ``counted`` says of which entries the rows are counted, by default
+    of all. With ``same``, rows that are on another side at the client itself count too.
+    """
+    varying = _varying(clients)
+    parts = [Part(client, np.asarray(side), varying) for client, side in zip(clients, sides, strict=True)]
+    wanted = [place for place in range(len(parts)) if counted is None or counted[place]]
+    masks: dict[str, list[np.ndarray]] = {
+        way: _crossed(parts, [DIGESTS[way](part) for part in parts], same) for way in ("rows", "costs")
+    }
+    masks["costs"] = [mask if mask.sum() >= SAME_COSTS * len(mask) else np.zeros_like(mask) for mask in masks["costs"]]
+    pairs: dict[str, set[tuple[str, str]]] = {}
+    for way, related in (("features", _related), ("fees", _half)):
+        masks[way], pairs[way] = _crossed_by_pairs(parts, DIGESTS[way], related)
+    found = []
+    for place in wanted:
+        whole = np.any([masks[way][place] for way in WAYS], axis=0)
+        if whole.any():
+            way = max(WAYS, key=lambda way: int(masks[way][place].sum()))
+            others = _holders(parts, place, way, masks[way][place], same)
+            if way in pairs:
+                others = tuple(name for name in others if (parts[place].name, name) in pairs[way])
+            found.append(Crossing(parts[place].name, int(whole.sum()), len(whole), others, way))
+    return found
+
+
+def _varying(clients: Sequence[Client]) -> np.ndarray:
+    """Which features are not constant at every client; a brought forecast is left out."""
+    varying = np.zeros(clients[0].x.shape[1], bool)
+    for client in clients:
+        if client.n:
+            varying |= (client.x != client.x[0]).any(axis=0)
+    if clients[0].forecast is not None:
+        varying[-clients[0].c.shape[1] :] = False
+    return varying
+
+
+def _crossed(parts: Sequence[Part], keys: Sequence[np.ndarray | None], same: bool) -> list[np.ndarray]:
+    """For each part, which rows have their key on another side, at another client."""
+    made = [np.zeros(len(part.side), bool) for part in parts]
+    used = [place for place, own in enumerate(keys) if own is not None and len(own)]
+    if not used:
+        return made
+    owners = np.unique([part.name for part in parts], return_inverse=True)[1]
+    key = np.unique(np.concatenate([own for own in keys if own is not None and len(own)]), return_inverse=True)[1]
+    owner = np.concatenate([np.full(len(parts[place].side), owners[place]) for place in used])
+    side = np.unique(np.concatenate([parts[place].side for place in used]), return_inverse=True)[1]
+    # Of the different (client, side) of a key: all, less those of this client, less those of this side, plus this one itself.
+    each = np.unique(np.stack([key, owner, side]), axis=1)
+    own_pairs, place_of_owner = np.unique(each[:2], axis=1, return_counts=True)
+    side_pairs, place_of_side = np.unique(each[::2], axis=1, return_counts=True)
+    number = np.bincount(each[0], minlength=int(key.max()) + 1)
+    elsewhere = number[key] - place_of_side[_place(side_pairs, key, side)]
+    if not same:
+        elsewhere = elsewhere - place_of_owner[_place(own_pairs, key, owner)] + 1
+    for place, mask in zip(used, np.split(elsewhere > 0, np.cumsum([len(parts[p].side) for p in used])[:-1]), strict=True):
+        made[place] = mask
+    return made
+
+
+def _place(pairs: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Where pairs stand among sorted ones that hold them."""
+    size = int(pairs[1].max()) + 1
+    return np.searchsorted(pairs[0].astype(np.int64) * size + pairs[1], first.astype(np.int64) * size + second)
+
+
+def _crossed_by_pairs(
+    parts: Sequence[Part],
+    digest: Callable[[Part], np.ndarray | None],
+    related: Callable[[Part, Part, np.ndarray, np.ndarray], bool],
+) -> tuple[list[np.ndarray], set[tuple[str, str]]]:
+    """As `_crossed`, among pairs of clients that are related; and the names of these pairs."""
+    made, pairs = [np.zeros(len(part.side), bool) for part in parts], set()
+    for i, j in _candidates(parts, [digest(part) for part in parts]):
+        one, other = digest(parts[i]), digest(parts[j])
+        assert one is not None
+        assert other is not None
+        _, first, second = np.intersect1d(one, other, return_indices=True)
+        if not len(first) or not related(parts[i], parts[j], first, second):
+            continue
+        for place, mine, there, theirs in ((i, one, j, other), (j, other, i, one)):
+            made[place] |= _elsewhere(mine, parts[place].side, theirs, parts[there].side)
+            pairs.add((parts[place].name, parts[there].name))
+    return made, pairs
+
+
+def _candidates(parts: Sequence[Part], keys: Sequence[np.ndarray | None]) -> Iterator[tuple[int, int]]:
+    """The pairs of different clients that have keys which several parts have."""
+    used = {place: own for place, own in enumerate(keys) if own is not None}
+    if len(used) < 2:
+        return
+    known, count = np.unique(np.concatenate([np.unique(own) for own in used.values()]), return_counts=True)
+    several = known[count > 1]
+    sharing = [place for place, own in used.items() if len(several) and np.isin(own, several).any()]
+    yield from ((i, j) for i, j in combinations(sharing, 2) if parts[i].name != parts[j].name)
+
+
+def _elsewhere(mine: np.ndarray, side: np.ndarray, theirs: np.ndarray, their_side: np.ndarray) -> np.ndarray:
+    """Which of my keys they have on another side than I do."""
+    order = np.lexsort((their_side, theirs))
+    sorted_keys, sorted_sides = theirs[order], their_side[order]
+    first, last = np.searchsorted(sorted_keys, mine, "left"), np.searchsorted(sorted_keys, mine, "right")
+    held = last > first
+    low, high = sorted_sides[np.minimum(first, len(order) - 1)], sorted_sides[np.maximum(last - 1, 0)]
+    return held & ((low != side) | (high != side))
+
+
+def _related(one: Part, other: Part, first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether the costs of rows with equal features are related."""
+    if len(first) < FEWEST_MATCHED:
+        return False
+    some = np.linspace(0, len(first) - 1, min(len(first), MOST_MATCHED)).astype(int)
+    a, b = one.client.c[first[some]], other.client.c[second[some]]
+    views: Sequence[Callable[[np.ndarray], np.ndarray]] = (
+        lambda c: c,
+        lambda c: c - c.mean(axis=1, keepdims=True),
+        lambda c: np.sort(c, axis=1) - c.mean(axis=1, keepdims=True),
+    )
+    return any(abs(_correlation(view(a), view(b))) >= RELATED for view in views)
+
+
+def _correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Of two tables, with each column standardised; columns that are constant in one of them are left out."""
+    a, b = a - a.mean(axis=0), b - b.mean(axis=0)
+    sizes = [np.sqrt((table**2).mean(axis=0)) for table in (a, b)]
+    tiny = [1e-9 * (np.abs(table).max() + 1e-300) for table in (a, b)]
+    moving = (sizes[0] > tiny[0]) & (sizes[1] > tiny[1])
+    return float(np.mean((a * b).mean(axis=0)[moving] / (sizes[0] * sizes[1])[moving])) if moving.any() else 0.0
+
+
+def _half(one: Part, other: Part, first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether half of the rows of one of two clients match."""
+    return len(first) >= max(HALF * min(len(one.side), len(other.side)), FEWEST_MATCHED)
+
+
+def _holders(parts: Sequence[Part], place: int, way: str, mask: np.ndarray, same: bool) -> tuple[str, ...]:
+    """The other clients that have these rows on another side."""
+    mine = DIGESTS[way](parts[place])
+    assert mine is not None
+    names: dict[str, None] = {}
+    for part in parts:
+        theirs = DIGESTS[way](part)
+        if theirs is None or not len(theirs) or (part.name == parts[place].name and not same):
+            continue
+        if _elsewhere(mine[mask], parts[place].side[mask], theirs, part.side).any():
+            names[part.name] = None
+    return tuple(names)
+
+
+def sides_of(clients: Sequence[Client], how: Splitting, count: int = FOLDS) -> list[np.ndarray]:
+    """The fold of each row of each client; a client that cannot be divided is refused elsewhere."""
+    made = []
+    for client in clients:
+        side = np.zeros(client.n, int)
+        try:
+            for number, rows in enumerate(how.folds(client, count)):
+                side[rows] = number
+        except ValueError:
+            pass
+        made.append(side)
+    return made
+
+
+_COUNTED: WeakKeyDictionary[Federation, dict[tuple[Splitting, int], list[Crossing]]] = WeakKeyDictionary()
+
+
+def crossing_of(federation: Federation, how: Splitting, count: int = FOLDS) -> list[Crossing]:
+    """What crosses between the folds of a federation, counted once."""
+    if len(federation) < 2:
+        return []
+    known = _COUNTED.setdefault(federation, {})
+    if (how, count) not in known:
+        known[how, count] = crossing(federation.clients, sides_of(federation.clients, how, count))
+    return known[how, count]

@@ -1,0 +1,141 @@
+"""Rows that another client has on another side are counted, in each of the ways in which rows can be equal."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import dffl
+from dffl.splitting import Splitting
+from dffl.training.crossing import Crossing, crossing, crossing_of, sides_of
+from dffl.training.crossing_words import fix
+from dffl.training.settings import Settings
+from dffl.training.sharing import seen_in_training, settled
+
+RNG = np.random.default_rng(8)
+N, D = 100, 5
+X = RNG.normal(size=(N, 3))
+C = 10 + X @ RNG.normal(size=(3, D)) + RNG.normal(size=(N, D))
+ORDERS = [np.random.default_rng(seed).permutation(N) for seed in (1, 2)]
+
+
+def pair(change: Callable[[np.ndarray], np.ndarray], own_x: bool = False, **more: object) -> dffl.Federation:
+    """Two clients with the rows of one table, each in its own order; the costs of the second are changed."""
+    x = RNG.normal(size=(N, 3)) if own_x else X
+    first, second = ORDERS
+    kind = dffl.TopK(D, 2)
+    return dffl.Federation(
+        [dffl.Client("a", X[first], C[first], kind, **more), dffl.Client("b", x[second], change(C[second]), kind, **more)]
+    )
+
+
+def expected() -> list[int]:
+    """Counted row by row: how many rows of each client the other one has in another fold."""
+    sides = sides_of(pair(lambda c: c).clients, Splitting(0))
+    fold = [dict(zip(own.tolist(), side.tolist(), strict=True)) for own, side in zip(ORDERS, sides, strict=True)]
+    return [sum(fold[0][row] != fold[1][row] for row in range(N))] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "own_x", "way"),
+    [
+        (lambda c: 1.1 * c, False, "rows"),
+        (lambda c: c, True, "costs"),
+        (lambda c: c + 3.5, False, "features"),
+        (lambda c: c + np.linspace(1, 9, len(c))[:, None], False, "features"),
+        (lambda c: c * np.linspace(0.9, 1.1, D), False, "features"),
+        (lambda c: (1.083 * c).round(1), False, "features"),
+        (lambda c: -c * np.linspace(0.9, 1.1, D), False, "features"),
+        (lambda c: c[:, ::-1], False, "features"),
+        (lambda c: c + 3.5, True, "fees"),
+    ],
+    ids=["currency", "zone", "fee", "fee of each day", "factors", "cents", "sign", "permuted", "fee and own weather"],
+)
+def test_copies_in_two_orders_are_counted_as_a_loop_over_rows_counts_them(change, own_x, way):
+    found = crossing_of(pair(change, own_x), Splitting(0))
+    assert [one.rows for one in found] == expected()
+    assert [(one.client, one.of, one.others, one.way) for one in found] == [("a", N, ("b",), way), ("b", N, ("a",), way)]
+    assert all(one.many for one in found)
+
+
+def test_equal_rows_on_one_side_do_not_cross():
+    assert crossing_of(pair(lambda c: c), Splitting(0, "row")) == []
+    assert crossing_of(pair(lambda c: c, own_x=True), Splitting(0, "cost")) == []
+    assert crossing_of(pair(lambda c: c), Splitting(0)) != []
+
+
+def test_a_calendar_is_no_copy_and_a_few_values_of_features_accuse_nobody():
+    """Equal features say nothing where costs are independent, or where rows have few different features."""
+    calendar = np.column_stack([np.sin(np.arange(N)), np.cos(np.arange(N)), np.full(N, 3.0)])
+    profile = 100 * np.arange(D)  # a dear hour is dear at all sites
+    for x in (calendar, np.eye(7)[np.arange(N) % 7]):
+        sites = [dffl.Client(name, x, profile + RNG.normal(size=(N, D)), dffl.TopK(D, 2)) for name in "abc"]
+        assert crossing_of(dffl.Federation(sites), Splitting(0)) == []
+    weekday = [dffl.Client(name, np.eye(7)[np.arange(N) % 7], c, dffl.TopK(D, 2)) for name, c in (("a", C), ("b", C + C**1.1))]
+    assert crossing_of(dffl.Federation(weekday), Splitting(0)) == []
+
+
+def test_costs_of_a_few_digits_are_not_equal_up_to_a_fee():
+    digits = [dffl.Client(name, RNG.normal(size=(N, 3)), RNG.integers(0, 10, size=(N, 5)), dffl.TopK(D, 2)) for name in "abcd"]
+    assert [one for one in crossing_of(dffl.Federation(digits), Splitting(0)) if one.way == "fees"] == []
+
+
+def test_columns_that_are_constant_at_each_client_are_left_out():
+    """The place of a site differs between sites and says nothing about rows; a column that moves somewhere counts."""
+    federation = pair(lambda c: c + 3.5)
+    placed = [
+        dffl.Client(one.name, np.column_stack([one.x, np.full(N, place)]), one.c, one.set)
+        for place, one in enumerate(federation)
+    ]
+    assert [one.way for one in crossing(placed, sides_of(placed, Splitting(0)))] == ["features"] * 2
+    moved = [placed[0], dffl.Client("b", np.column_stack([federation[1].x, np.arange(N)]), federation[1].c, federation[1].set)]
+    assert [one.way for one in crossing(moved, sides_of(moved, Splitting(0)))] == ["fees"] * 2
+
+
+def test_a_third_client_is_not_accused_and_few_rows_are_not_many():
+    other = dffl.Client("c", RNG.normal(size=(N, 3)), 10 + RNG.normal(size=(N, D)), dffl.TopK(D, 2))
+    found = crossing([*pair(lambda c: c + 3.5), other], sides_of([*pair(lambda c: c), other], Splitting(0)))
+    assert [one.client for one in found] == ["a", "b"]
+    some = dffl.Client("s", np.r_[X[:4], RNG.normal(size=(N - 4, 3))], np.r_[C[:4], RNG.normal(size=(N - 4, D))], other.set)
+    few = crossing([dffl.Client("a", X, C, other.set), some], [np.zeros(N), np.ones(N)])
+    assert few == [Crossing("a", 4, N, ("s",), "rows"), Crossing("s", 4, N, ("a",), "rows")]
+    assert not few[0].many
+
+
+def test_test_rows_that_train_elsewhere_with_a_fee_are_seen():
+    a, b = pair(lambda c: c + 3.5)
+    train, test = (dffl.Federation([one.rows(rows) for one in (a, b)]) for rows in (slice(0, 80), slice(80, N)))
+    truth = [len(set(mine[80:]) & set(theirs[:80])) for mine, theirs in (ORDERS, ORDERS[::-1])]
+    assert [(one.rows, one.of, one.way) for one in seen_in_training(test, train)] == [(rows, 20, "features") for rows in truth]
+
+
+@pytest.mark.parametrize(
+    ("federation", "settings", "words"),
+    [
+        (
+            pair(lambda c: c, keys=np.arange(N)),
+            {},
+            "are equal train 'b' .* give rows of one moment the same key",
+        ),
+        (
+            pair(lambda c: c, times=np.arange(N)),
+            {"split": "time"},
+            "are equal train 'b' .* give rows of one moment the same time",
+        ),
+        (pair(lambda c: c, own_x=True), {"split": "row"}, r'equal costs train \'b\' .* write split = "cost", or give rows'),
+        (pair(lambda c: c + 3.5), {}, "equal features and related costs train 'b' .* give rows of one moment the same key"),
+        (pair(lambda c: c), {"split": "draw"}, r'are equal train \'b\' .* write split = "row"'),
+    ],
+    ids=["keys", "times", "zone", "fee", "draw"],
+)
+def test_a_rule_that_misses_copies_is_warned_of_once(federation, settings, words, recwarn):
+    with pytest.warns(UserWarning, match=r"^\d+ of the 100 rows of 'a' are held out while rows .*" + words):
+        settled(federation, Settings(**settings))
+    recwarn.clear()
+    settled(federation, Settings(**settings))
+    assert not recwarn.list
+
+
+def test_each_way_and_rule_has_a_remedy():
+    assert 'split = "row"' in fix("rows", "draw")
+    assert 'split = "cost"' not in fix("fees", "row")
