@@ -93,7 +93,8 @@ def test_every_figure_is_written_no_text_is_cut_and_none_left_open(tmp_path, mon
         return write_figures(figures.items(), *args)
 
     monkeypatch.setattr("dffl.cases.paper.figures.write_figures", keep)
-    written = draw_all(rows, tmp_path / "new", formats=["png"], resolution=40)
+    # At the resolution that a figure has before it is saved: afterwards texts are measured where they were drawn.
+    written = draw_all(rows, tmp_path / "new", formats=["png"], resolution=100)
     assert [path.name for path in written] == [f"{name}.png" for name in DRAWINGS]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)
     assert sorted((tmp_path / "new").iterdir()) == sorted(written)
