@@ -89,51 +89,14 @@ class WarmLP:
         raise ValueError(self._refusal(self, status))
 
 
-class Model:
-    """A polytope whose every variable has a predicted cost."""
+class Projects:
+    """A polytope between two corners, with what finds its nearest points."""
 
-    def __init__(self, lp: LP, proof: Callable[[float], Proof]):
-        """``proof`` makes what checks answers at costs of very different sizes, for a polytope of this extent."""
-        self.lp = lp
-        self.calls = Calls()
-        d, rows = lp.lower.size, np.concatenate([lp.A_ub, lp.A_eq])
-        # Rows are brought to size 1 by powers of two, which is exact; HiGHS's own scaling doubles the pivots.
-        size = np.abs(rows).max(axis=1, initial=0.0)
-        unit = np.exp2(-np.frexp(size)[1])
-        model = highspy.HighsLp()
-        model.num_col_, model.num_row_ = d, len(rows)
-        model.col_cost_ = np.zeros(d)
-        model.col_lower_, model.col_upper_ = lp.lower, lp.upper
-        right = unit * np.concatenate([lp.b_ub, lp.b_eq])
-        model.row_lower_ = np.where(np.arange(len(rows)) < lp.b_ub.size, -highspy.kHighsInf, right)
-        model.row_upper_ = right
-        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        model.a_matrix_.start_ = np.arange(0, rows.size + 1, d)
-        model.a_matrix_.index_ = np.tile(np.arange(d), len(rows))
-        model.a_matrix_.value_ = (unit[:, None] * rows).ravel()
-        self._warm = WarmLP(model, lambda _, status: _refusal(status))
-        self.lower = np.array([self._warm.run(_unit(d, j))[j] for j in range(d)])
-        self.upper = np.array([self._warm.run(-_unit(d, j))[j] for j in range(d)])
+    def __init__(self, lp: LP, lower: np.ndarray, upper: np.ndarray):
+        self.lp, self.lower, self.upper = lp, lower, upper
         self._extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
         self._nearest: Nearest | None = None
         self._middle: np.ndarray | None = None
-        self._make_proof = proof
-        self._proof: Proof | None = None
-        self._free = lp.lower < lp.upper
-
-    def solve(self, costs: np.ndarray) -> np.ndarray:
-        """One vertex for each row of costs."""
-        scale = np.abs(costs).max(axis=-1, keepdims=True)
-        unit = costs / np.where(scale > 0, scale, 1.0)
-        answers = np.array([self._warm.run(c) for c in unit]).reshape(costs.shape)
-        width = ranges(costs, self._free)
-        for row in np.flatnonzero(width >= WIDE):
-            if self._proof is None:
-                self._proof = self._make_proof(self._extent)
-            answers[row], proven = self._proof(unit[row], answers[row])
-            if not proven:
-                self.calls.note_unproven(float(width[row]))
-        return answers
 
     def project(self, points: np.ndarray) -> np.ndarray:
         """The nearest point of the polytope for each row of points."""
@@ -151,6 +114,50 @@ class Model:
             return Nearest(*lp, self._extent), None
         ub, eq = (rest(b, sparse.csc_matrix(a.T), middle) for a, b in ((lp.A_ub, lp.b_ub), (lp.A_eq, lp.b_eq)))
         return Nearest(lp.A_ub, ub, lp.A_eq, eq, lp.lower - middle, lp.upper - middle, half), middle
+
+
+class Model(Projects):
+    """A polytope whose every variable has a predicted cost."""
+
+    def __init__(self, lp: LP, proof: Callable[[float], Proof]):
+        """``proof`` makes what checks answers at costs of very different sizes, for a polytope of this extent."""
+        self.calls = Calls()
+        d, rows = lp.lower.size, np.concatenate([lp.A_ub, lp.A_eq])
+        # Rows are brought to size 1 by powers of two, which is exact; HiGHS's own scaling doubles the pivots.
+        size = np.abs(rows).max(axis=1, initial=0.0)
+        unit = np.exp2(-np.frexp(size)[1])
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = d, len(rows)
+        model.col_cost_ = np.zeros(d)
+        model.col_lower_, model.col_upper_ = lp.lower, lp.upper
+        right = unit * np.concatenate([lp.b_ub, lp.b_eq])
+        model.row_lower_ = np.where(np.arange(len(rows)) < lp.b_ub.size, -highspy.kHighsInf, right)
+        model.row_upper_ = right
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = np.arange(0, rows.size + 1, d)
+        model.a_matrix_.index_ = np.tile(np.arange(d), len(rows))
+        model.a_matrix_.value_ = (unit[:, None] * rows).ravel()
+        self._warm = WarmLP(model, lambda _, status: _refusal(status))
+        lower = np.array([self._warm.run(_unit(d, j))[j] for j in range(d)])
+        upper = np.array([self._warm.run(-_unit(d, j))[j] for j in range(d)])
+        super().__init__(lp, lower, upper)
+        self._make_proof = proof
+        self._proof: Proof | None = None
+        self._free = lp.lower < lp.upper
+
+    def solve(self, costs: np.ndarray) -> np.ndarray:
+        """One vertex for each row of costs."""
+        scale = np.abs(costs).max(axis=-1, keepdims=True)
+        unit = costs / np.where(scale > 0, scale, 1.0)
+        answers = np.array([self._warm.run(c) for c in unit]).reshape(costs.shape)
+        width = ranges(costs, self._free)
+        for row in np.flatnonzero(width >= WIDE):
+            if self._proof is None:
+                self._proof = self._make_proof(self._extent)
+            answers[row], proven = self._proof(unit[row], answers[row])
+            if not proven:
+                self.calls.note_unproven(float(width[row]))
+        return answers
 
     def excess(self, w: np.ndarray) -> np.ndarray:
         """The largest violation of a constraint by each row of w, relative to the constraint's size."""

@@ -20,6 +20,17 @@ else:
 
 CONTINUOUS, INTEGER, SEMI_CONTINUOUS, SEMI_INTEGER = range(4)
 """Kinds of columns, as HiGHS numbers them. A semi-continuous or semi-integer one may also be zero."""
+WIDE_ROW = 1e6
+"""A row is wide if its largest coefficient is this many times its smallest one: see `_wide_rows`."""
+
+
+def row_sizes(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest coefficient of each row that is not zero, in size, and the largest one; infinite and 0 where all are."""
+    smallest, largest = np.full(matrix.shape[0], np.inf), np.zeros(matrix.shape[0])
+    rows, size = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), np.abs(matrix.data)
+    np.maximum.at(largest, rows, size)
+    np.minimum.at(smallest, rows, np.where(size > 0, size, np.inf))
+    return smallest, largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +102,11 @@ class Program:
         """Whether the objective has a known part."""
         return bool(self.known.any()) or self.offset != 0.0
 
+    def in_units(self, unit: np.ndarray) -> Program:
+        """The same program with each column measured in its unit, a power of two; 1 for columns that are not continuous."""
+        matrix = sparse.csr_matrix(self.matrix @ sparse.diags(unit))
+        return replace(self, matrix=matrix, lower=self.lower / unit, upper=self.upper / unit, known=self.known * unit)
+
     def name(self, column: int) -> str:
         """How messages name a column."""
         return f"column {column}" if self.columns is None else f"variable {self.columns[column]!r}"
@@ -111,10 +127,9 @@ class Program:
 
     @cached_property
     def scaled_rows(self) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The rows brought to size 1 by powers of two, which is exact."""
-        size = np.zeros(self.matrix.shape[0])
-        if self.matrix.nnz:
-            np.maximum.at(size, np.repeat(np.arange(size.size), np.diff(self.matrix.indptr)), np.abs(self.matrix.data))
+        """The rows brought to size 1 by powers of two, which is exact; of wide ones, the middle of their coefficients is."""
+        smallest, size = row_sizes(self.matrix)
+        size = np.where(size >= WIDE_ROW * smallest, np.sqrt(size) * np.sqrt(np.minimum(smallest, size)), size)
         unit = np.exp2(-np.frexp(size)[1])
         return sparse.csr_matrix(sparse.diags(unit) @ self.matrix), unit * self.row_lower, unit * self.row_upper
 

@@ -62,8 +62,9 @@ class _Branch(NamedTuple):
 class Proof:
     """Checks answers of one program, and finds better ones. It is used by one thread at a time."""
 
-    def __init__(self, program: Program, extent: float):
-        self.program, self._extent = program, extent
+    def __init__(self, program: Program, extent: float, breaks: Callable[[np.ndarray], bool] = lambda _: False):
+        """``breaks`` says of a solution that it breaks a row which the program itself cannot show."""
+        self.program, self._extent, self._breaks = program, extent, breaks
         relaxed = program.relaxed
         self._root = _Branch(relaxed.lower, relaxed.upper)
         self._columns, self._row_lower, self._row_upper = program.scaled_columns
@@ -74,31 +75,57 @@ class Proof:
         set_options(self._highs, {"primal_feasibility_tolerance": 1e-10})
         self._highs.passModel(relaxed.highs())
 
-    def __call__(self, cost: np.ndarray, answer: np.ndarray, again: Again | None = None) -> tuple[np.ndarray, bool]:
+    def __call__(
+        self, cost: np.ndarray, answer: np.ndarray, again: Again | None = None, *, doubtful: bool = False
+    ) -> tuple[np.ndarray, bool]:
         """A best solution at these costs, and whether that is proven: the answer itself, if no other is cheaper.
 
-        ``again`` solves the integer program anew, with costs in other units.
+        ``again`` solves the integer program anew, with costs in other units. A ``doubtful`` answer may break a row.
         """
         # In units of the usual costs, but not above 1e15: HiGHS takes 1e20 for infinite.
         cost = cost / max(self._usual(cost), float(np.abs(cost).max()) / 1e15)
         worth = float(np.minimum(np.abs(cost), 1.0) @ np.abs(answer))
         enough = ENOUGH * max(worth, 1e-3 * self._extent)
-        if TOLERANCE * float(np.abs(cost).max()) * self._extent <= enough:
+        if not doubtful and TOLERANCE * float(np.abs(cost).max()) * self._extent <= enough:
             return answer, True  # one cost is very small, and the others are not: what HiGHS allows is small enough
+        if doubtful and not self._allowed(answer):
+            start = self.feasible(self._root.lower, self._root.upper, cost)
+            if start is None:
+                return answer, False
+            answer = start
         self._start(cost)
         first = self._relaxation(self._root)
         if first is not None and self._lead(cost, answer, self._root, first[1]) <= enough:
             return answer, True
         best = answer
         for candidate in self._candidates(cost, first, again):
-            if self.program.excess(candidate[None], self._extent)[0] <= 1e-9 and _dot(cost, best - candidate) > enough:
+            if self._allowed(candidate) and _dot(cost, best - candidate) > enough:
                 best = candidate
         return self._search(cost, best, enough)
+
+    def feasible(self, lower: np.ndarray, upper: np.ndarray, cost: np.ndarray, within: float = 1e-9) -> np.ndarray | None:
+        """A solution within these bounds, which is good at these costs; None where there is none, or the search is long."""
+        self._start(cost)
+        open_branches, program = [_Branch(lower, upper)], self.program
+        for _ in range(MOST_NODES):
+            if not open_branches:
+                return None
+            branch = open_branches.pop()
+            found = self._relaxation(branch)
+            if found is not None:
+                v = np.where(program.whole, np.round(found[0]), found[0])
+                if self._allowed(v, within):
+                    return v
+                open_branches.extend(self._parts(found[0], branch) or ())
+        return None
+
+    def _allowed(self, v: np.ndarray, within: float = 1e-9) -> bool:
+        return bool(self.program.excess(v[None], self._extent)[0] <= within) and not self._breaks(v)
 
     def _candidates(
         self, cost: np.ndarray, first: tuple[np.ndarray, np.ndarray] | None, again: Again | None
     ) -> list[np.ndarray]:
-        found = [] if first is None else [first[0]]
+        found = [] if first is None else [np.where(self.program.whole, np.round(first[0]), first[0])]
         if again is not None:
             with suppress(ValueError):  # HiGHS may give up in these units; it has answered before
                 found.append(again(cost))
@@ -160,7 +187,7 @@ class Proof:
             v = found[0]
             parts = self._parts(v, branch)
             if parts is None:  # nothing to branch on
-                if self.program.excess(v[None], self._extent)[0] <= 1e-9 and _dot(cost, best - v) > 0:
+                if self._allowed(v) and _dot(cost, best - v) > 0:
                     best = v + 0.0
                 proven &= self._lead(cost, best, branch, found[1]) <= enough
             else:

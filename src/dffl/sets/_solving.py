@@ -25,6 +25,7 @@ from dffl.sets._program import CONTINUOUS, Program
 from dffl.sets._proof import WIDE, Proof, ranges
 from dffl.sets._rounding import rounded_for_free
 from dffl.sets._switches import with_small_factors
+from dffl.sets._wide_rows import Rows, has_wide_rows, units_of
 from dffl.sets._within import limit, run
 
 if TYPE_CHECKING:
@@ -132,8 +133,11 @@ class ProgramModel:
     """The host model of a program: costs (n, d) to decisions (n, d)."""
 
     def __init__(self, program: Program, nodes: int, seconds: float):
-        program = with_small_factors(program)
-        self.program, self._nodes, self._seconds = program, nodes, seconds
+        asked = program
+        self.program, self._nodes, self._seconds = with_small_factors(program), nodes, seconds
+        self._unit = units_of(self.program)
+        program = self._solved = self.program if self._unit is None else self.program.in_units(self._unit)
+        """What HiGHS solves: the program in units that HiGHS can see. Without wide rows, the program itself."""
         self.calls = Calls()
         self._bounded: dict[float, bool] = {}
         self.remembered = program.integer
@@ -142,9 +146,10 @@ class ProgramModel:
         self._exact, self._fixed = Instances(self._load), Instances(lambda: _Fixed(program))
         self.lower, self.upper = self._reach()
         self.extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
+        self._rows = Rows(asked, float(np.abs(self.ends).max()) or 1.0) if has_wide_rows(asked) else None
         self._rest = np.flatnonzero(program.kind == CONTINUOUS)
         self._free = program.lower < program.upper
-        self._proofs = Instances(lambda: Proof(program, self.extent))
+        self._proofs = Instances(lambda: Proof(program, self.extent, self._breaks))
         if program.integer:
             self._integer(np.zeros(program.lower.size))  # one without a feasible point is refused here
         senses = (1.0, -1.0) if program.maximize is None else (-1.0,) if program.maximize else (1.0,)
@@ -152,6 +157,12 @@ class ProgramModel:
             raise ValueError(self._endless)
 
     # What a set asks.
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest value of each predicted column, in the user's units."""
+        unit = 1.0 if self._unit is None else self._unit[self.program.predicted]
+        return self.lower * unit, self.upper * unit
 
     @property
     def minimised(self) -> bool:
@@ -164,15 +175,21 @@ class ProgramModel:
     def excess(self, w: np.ndarray) -> np.ndarray:
         """Of decisions: 0 where helpers exist that make them feasible, else infinite, as there is no size to compare with."""
         if not self.program.helpers.size:
-            return self.program.excess(w[:, np.argsort(self.program.predicted)], self.extent)
+            v = w[:, np.argsort(self.program.predicted)]
+            return self.program.excess(v, self.extent) if self._rows is None else self._rows.excess(v)
         return side_by_side(self._unreachable, w)
 
     def complete(self, costs: np.ndarray, weight: np.ndarray | float) -> np.ndarray:
         """All columns of a best solution for each row of predicted costs, with known costs of this weight."""
         full = self.program.costs(costs, weight)
+        if self._unit is not None:
+            full *= self._unit
         wide = ranges(full, self._free)
         scale = np.abs(full).max(axis=-1, keepdims=True)
         full /= np.where(scale > 0, scale, 1.0)
+        if self._rows is not None:
+            answers = side_by_side(self._checked, full)
+            return (answers if self._unit is None else answers * self._unit) + 0.0
         answers = side_by_side(self._integer if self.program.integer else self._linear, full)
         if (wide >= WIDE).any():
             rows = np.flatnonzero(wide >= WIDE)
@@ -183,7 +200,7 @@ class ProgramModel:
         """Whether the known part, with this weight, has a least value: a helper without a bound may have none."""
         if weight not in self._bounded:
             try:
-                self._linear(weight * self.program.known / (np.abs(self.program.known).max() or 1.0))
+                self._linear(weight * self._solved.known / (np.abs(self._solved.known).max() or 1.0))
                 self._bounded[weight] = True
             except ValueError:
                 self._bounded[weight] = False
@@ -195,27 +212,59 @@ class ProgramModel:
         return self._relaxed.use(lambda warm: warm.run(cost))
 
     def _integer(self, cost: np.ndarray) -> np.ndarray:
-        rounded = rounded_for_free(self.program, self._linear(cost), cost)
-        if rounded is not None and self.program.excess(rounded[None], self.extent)[0] <= 1e-9:
-            return rounded + 0.0
+        return self._with_bound(cost)[0]
+
+    def _with_bound(self, cost: np.ndarray) -> tuple[np.ndarray, float]:
+        """A best solution, and what HiGHS says that none is below."""
+        linear = self._linear(cost)
+        rounded = rounded_for_free(self._solved, linear, cost)
+        if rounded is not None and self._solved.excess(rounded[None], self.extent)[0] <= 1e-9:
+            return rounded + 0.0, float(cost @ linear)
         return self._exact.use(lambda highs: self._branch(highs, cost))
 
     def _proven(self, both: np.ndarray) -> np.ndarray:
         """The best answer at costs of very different sizes, from the answer of HiGHS; counted where there is no proof."""
         cost, answer = both
-        again = (lambda c: self._exact.use(lambda highs: self._branch(highs, c, count=False))) if self.program.integer else None
-        best, proven = self._proofs.use(lambda proof: proof(cost, answer, again))
+        best, proven = self._proof(cost, answer)
         if not proven:
             self.calls.note_unproven(float(ranges(cost[None], self._free)[0]))
         return best
 
+    def _proof(self, cost: np.ndarray, answer: np.ndarray, *, doubtful: bool = False) -> tuple[np.ndarray, bool]:
+        def again(other: np.ndarray) -> np.ndarray:
+            return self._exact.use(lambda highs: self._branch(highs, other, count=False)[0])
+
+        integer = again if self.program.integer else None
+        return self._proofs.use(lambda proof: proof(cost, answer, integer, doubtful=doubtful))
+
+    def _checked(self, cost: np.ndarray) -> np.ndarray:
+        """The best answer of a program with wide rows; counted where it breaks a row, or where there is no proof."""
+        if self.program.integer:
+            answer, bound = self._with_bound(cost)
+            # Whole numbers made whole may cost more than HiGHS has thought, or leave a row.
+            doubtful = float(cost @ answer) - bound > 1e-7 * max(float(np.abs(cost) @ np.abs(answer)), 1e-3 * self.extent)
+        else:
+            answer, doubtful = self._linear(cost), False
+        doubtful = doubtful or self._breaks(answer)
+        width = float(ranges(cost[None], self._free)[0])
+        if doubtful or width >= WIDE:
+            answer, proven = self._proof(cost, answer, doubtful=doubtful)
+            if not proven or self._breaks(answer):
+                self.calls.note_unproven(width)
+        return answer
+
+    def _breaks(self, answer: np.ndarray) -> bool:
+        """Whether an answer breaks a row as the user gave it."""
+        return self._rows is not None and self._rows.broken(answer if self._unit is None else answer * self._unit)
+
     def _load(self) -> highspy.Highs:
         highs = highspy.Highs()
         set_options(highs, EXACT | {"mip_feasibility_tolerance": _whole_within(self.program)})
-        highs.passModel(self.program.highs())
+        highs.passModel(self._solved.highs())
         return highs
 
-    def _branch(self, highs: highspy.Highs, cost: np.ndarray, count: bool = True) -> np.ndarray:
+    def _branch(self, highs: highspy.Highs, cost: np.ndarray, count: bool = True) -> tuple[np.ndarray, float]:
+        """A solution, and what HiGHS says that none is below; infinite where the search ended at a limit."""
         kinds = highspy.HighsModelStatus
         highs.changeColsCost(cost.size, np.arange(cost.size, dtype=np.int32), cost)
         status = kinds.kNotset
@@ -241,11 +290,13 @@ class ProgramModel:
                 raise ValueError(self._without_point(status))
             if count:
                 self.calls.note_gap(float(info.mip_gap))
-        return self._tidied(np.asarray(highs.getSolution().col_value), cost)
+        # A search that ended at a limit is counted already, and says nothing about its rows.
+        bound = float(info.mip_dual_bound) if status == kinds.kOptimal else np.inf
+        return self._tidied(np.asarray(highs.getSolution().col_value), cost), bound
 
     def _tidied(self, v: np.ndarray, cost: np.ndarray) -> np.ndarray:
         """Whole numbers made whole, and the other columns solved for again with these."""
-        program = self.program
+        program = self._solved
         fixed = np.where(program.whole, np.round(v), v)
         fixed = np.where(program.semi & (np.abs(v) <= 1e-9), 0.0, fixed)
         if not self._rest.size:
@@ -254,7 +305,7 @@ class ProgramModel:
 
     def _reach(self) -> tuple[np.ndarray, np.ndarray]:
         """The least and the largest value of each predicted column, in the relaxation; an unbounded one is refused."""
-        program, ends = self.program, []
+        program, ends = self._solved, []
         self._linear(np.zeros(program.lower.size))  # an empty program is refused here
         for sign in (1.0, -1.0):
             found = np.empty(program.predicted.size)
@@ -271,16 +322,23 @@ class ProgramModel:
         return ends[0], ends[1]
 
     def _unreachable(self, w: np.ndarray) -> np.ndarray:
-        program = self.program
-        low, high = program.lower.copy(), program.upper.copy()
-        slack = 1e-7 * self.extent
+        program = self._solved
+        bounds = program if self._rows is None else program.relaxed
+        low, high = bounds.lower.copy(), bounds.upper.copy()
+        slack = np.asarray(1e-7 * self.extent)
         whole = program.whole[program.predicted]
         near = np.round(w)
+        if self._rows is not None:  # each entry may be off by rounding of its own size
+            w = w if self._unit is None else w / self._unit[program.predicted]
+            slack = 1e-7 * np.abs(w) + 1e-12 * np.maximum(np.abs(self.lower), np.abs(self.upper))
         if (np.abs(w - near)[whole] > 1e-6).any() or (w < self.lower - slack).any() or (w > self.upper + slack).any():
             return np.asarray(np.inf)
         # A continuous decision is allowed to be off by rounding; a whole one is not.
         low[program.predicted] = np.where(whole, near, np.clip(w - slack, self.lower, self.upper))
         high[program.predicted] = np.where(whole, near, np.clip(w + slack, self.lower, self.upper))
+        if self._rows is not None:
+            point = self._proofs.use(lambda proof: proof.feasible(low, high, np.zeros(low.size), within=1e-6))
+            return np.asarray(np.inf if point is None else 0.0)
         highs = highspy.Highs()
         set_options(highs, EXACT | {"mip_max_nodes": self._nodes})
         lp = program.highs()
@@ -307,7 +365,7 @@ class ProgramModel:
         """The rows and columns that cannot hold together, where HiGHS can tell."""
         highs = highspy.Highs()
         set_options(highs, {"output_flag": False, "time_limit": 10.0})
-        highs.passModel(self.program.relaxed.highs())
+        highs.passModel(self._solved.relaxed.highs())
         found = _smallest_clash(highs)
         if found is None:
             return ""

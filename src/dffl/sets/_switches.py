@@ -6,15 +6,22 @@ feasible.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from dffl.sets._highs import WarmLP
-from dffl.sets._program import INTEGER, Program
+from dffl.sets._program import INTEGER, WIDE_ROW, Program, row_sizes
 
+LOST = 1e16
+"""A row with a larger range of factors cannot be brought to units in which HiGHS takes all of them."""
 TOO_LARGE = 1e4
 """A factor is too large if it is this many times what its row needs. Smaller ones are left as they are, to the last bit."""
+NEARLY = 1e3
+"""Factors of a row within this much of its largest one are made smaller together."""
+Row = tuple[np.ndarray, float, bool]
+"""Factors and end of a row factors . v <= end, and whether any has changed."""
 
 
 def with_small_factors(program: Program) -> Program:
@@ -23,17 +30,25 @@ def with_small_factors(program: Program) -> Program:
     Only rows with one end are looked at. What their other columns add up to follows from bounds, or else from all rows.
     """
     switch = (program.kind == INTEGER) & (program.lower == 0)
+    whole = program.kind == INTEGER
+    program = _changed(program, switch, _uneven(program), _smaller)
+    smallest, largest = row_sizes(program.matrix)
+    return _changed(program, whole, largest >= WIDE_ROW * smallest, _together)
+
+
+def _changed(program: Program, chosen: np.ndarray, uneven: np.ndarray, rule: Callable[..., Row]) -> Program:
+    """The program with this rule applied to its uneven rows with one end, for the chosen columns."""
     one_end = np.isfinite(program.row_lower) != np.isfinite(program.row_upper)
-    if not switch.any() or not one_end.any():
+    rows = np.flatnonzero(one_end & uneven & chosen.any())
+    if not rows.size:
         return program
-    relaxed = program.relaxed
     matrix, row_lower, row_upper = program.matrix.copy(), program.row_lower.copy(), program.row_upper.copy()
-    changed, reach = False, _Reach(relaxed)
-    for row in np.flatnonzero(one_end & _uneven(program)):
+    changed, reach = False, _Reach(program.relaxed)
+    for row in rows:
         mine = slice(matrix.indptr[row], matrix.indptr[row + 1])
         columns, sign = matrix.indices[mine], 1.0 if np.isfinite(row_upper[row]) else -1.0
         factors, end = sign * matrix.data[mine], sign * (row_upper[row] if sign > 0 else row_lower[row])
-        factors, end, better = _smaller(factors, end, columns, switch[columns], reach)
+        factors, end, better = rule(factors, end, columns, chosen[columns], reach)
         if better:
             changed = True
             matrix.data[mine] = sign * factors
@@ -49,12 +64,16 @@ class _Reach:
 
     def __init__(self, relaxed: Program):
         self._relaxed, self.upper = relaxed, relaxed.upper
+        smallest, largest = row_sizes(relaxed.matrix)
+        self._solvable = not (largest > LOST * smallest).any()
         self._warm: WarmLP | None = None
 
     def __call__(self, columns: np.ndarray, factors: np.ndarray) -> tuple[float, float]:
         terms = factors * np.where(factors > 0, self._relaxed.upper[columns], self._relaxed.lower[columns])
         if np.isfinite(terms).all():
             return float(terms.sum()), float(np.abs(terms).max())
+        if not self._solvable:
+            return np.inf, np.inf
         cost = np.zeros(self._relaxed.lower.size)
         cost[columns] = -factors / np.abs(factors).max()
         try:
@@ -69,18 +88,12 @@ class _Reach:
 
 def _uneven(program: Program) -> np.ndarray:
     """Whether a row's largest factor is at least TOO_LARGE times its smallest one: only such rows are examined."""
-    matrix, size = program.matrix, np.abs(program.matrix.data)
-    largest, smallest = np.zeros(matrix.shape[0]), np.full(matrix.shape[0], np.inf)
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    np.maximum.at(largest, rows, size)
-    np.minimum.at(smallest, rows, size)
+    smallest, largest = row_sizes(program.matrix)
     return largest >= TOO_LARGE * smallest
 
 
-def _smaller(
-    factors: np.ndarray, end: float, columns: np.ndarray, switch: np.ndarray, reach: _Reach
-) -> tuple[np.ndarray, float, bool]:
-    """Factors and end of a row factors . v <= end with the same whole solutions; and whether any has changed."""
+def _smaller(factors: np.ndarray, end: float, columns: np.ndarray, switch: np.ndarray, reach: _Reach) -> Row:
+    """A row with the same whole solutions, in which each switch alone has a smaller factor."""
     factors, better = factors.copy(), False
     for place in np.flatnonzero(switch):
         factor = factors[place]
@@ -99,3 +112,28 @@ def _smaller(
         if abs(factor) >= TOO_LARGE * max(abs(needed), largest):
             factors[place], end, better = needed, new_end, True
     return factors, end, better
+
+
+def _together(factors: np.ndarray, end: float, columns: np.ndarray, whole: np.ndarray, reach: _Reach) -> Row:
+    """A row with the same whole solutions, in which all large factors of whole columns are smaller together.
+
+    They are multiples of one factor G, so the row is ``rest + G t <= end`` with a whole number t. If the rest moves by less
+    than G, then at most one t leaves it a choice: any smaller t allows all of it, and any larger one nothing.
+    """
+    size = np.abs(factors)
+    large = whole & (size * NEARLY >= size.max(initial=0.0))
+    rest = ~large & (size > 0)
+    if not large.any() or not rest.any():
+        return factors, end, False
+    unit = float(size[large].min())
+    times = np.round(factors[large] / unit)
+    (high, _), (low, _) = reach(columns[rest], factors[rest]), reach(columns[rest], -factors[rest])
+    low = -low
+    new = 2.0 * (high - low)
+    if not (times * unit == factors[large]).all() or not 0.0 < new <= unit / 2:
+        return factors, end, False
+    last = np.floor((end - low) / unit)  # the largest t that leaves the rest anything
+    left = min(end - unit * last, high)  # what it may be then
+    factors = factors.copy()
+    factors[large] = new * times
+    return factors, float(left + new * last), True

@@ -13,8 +13,10 @@ from jax.typing import ArrayLike
 
 from dffl.sets import _highs
 from dffl.sets._constraints import checked_constraints, checked_helpers, checked_known, described, program_of
+from dffl.sets._host import HostModel
 from dffl.sets._proof import Proof
 from dffl.sets._solving import ProgramModel
+from dffl.sets._wide_polytope import WidePolytope, has_wide_rows
 from dffl.sets.base import Bracket
 from dffl.sets.geometry import hulls
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet
@@ -49,7 +51,14 @@ class Polytope(ProgramSet):
         known = checked_known("Polytope", known_cost, numbers, columns)
         program = partial(program_of, "Polytope", lp, np.zeros(columns, bool), numbers, known)
         if not numbers.size and not known.any():
-            super().__init__(columns, spec, lambda: _highs.Model(lp, lambda extent: Proof(program(), extent)), content=lp)
+            wide = has_wide_rows(lp)
+
+            def build() -> HostModel:
+                if wide:
+                    return WidePolytope(lp, program(), NODES, SECONDS)
+                return _highs.Model(lp, lambda extent: Proof(program(), extent))
+
+            super().__init__(columns, spec, build, content=lp)
             return
         spec |= {"known_cost": known, "helpers": numbers}
         super().__init__(
