@@ -50,6 +50,14 @@ def write(path: Path, members: Mapping[str, bytes]) -> None:
         file.write(seal)
 
 
+def is_sealed(path: Path) -> bool:
+    """Whether a file ends with a seal, as all that `write` wrote do; the seal is not checked."""
+    with path.open("rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(-min(WIDTH, file.tell()), os.SEEK_END)
+        return file.read(len(SEAL)) == SEAL
+
+
 def read(path: Path, index: str, what: str, limits: Limits | None = None) -> Archive:
     """The members of a file, one of which is called ``index`` and tells that it is ``what``.
 

@@ -37,6 +37,14 @@ def require_target(path: Path, name: str, inputs: Iterable[Path] = ()) -> None:
     require_regular(path, name)
 
 
+def require_replaceable(path: Path, name: str, kind: str, fits: Callable[[Path], bool]) -> None:
+    """Refuse to replace a file that is not of a ``kind``: it may be an input that this command does not know. Empty is fine."""
+    if path.is_file() and path.stat().st_size and not fits(path):
+        raise ValueError(
+            f"{name} must be a new file or {kind}, found {str(path)!r}, which is not; name another file, or remove it"
+        )
+
+
 def require_regular(path: Path, name: str = "the file to write") -> None:
     """Refuse a path at which there is something other than a regular file."""
     try:

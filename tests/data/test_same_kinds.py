@@ -110,6 +110,29 @@ def test_sites_without_a_common_text_are_noted(tmp_path: Path) -> None:
     assert not any("in common; if" in note for note in read(write(tmp_path, south=table(("Dry", "Wet", "wet")))).notes)
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "what"),
+    [
+        (
+            ("dry", "wet"),
+            ("dry", "Wet"),
+            "'wet' ('north') and 'Wet' ('south') differ in case alone and become two columns; write",
+        ),
+        (
+            ("no", "yes"),
+            ("no", "y"),
+            "'yes' at 'north' alone and 'y' at 'south' alone; if they mean the same, write them alike",
+        ),
+        (("no", "yes"), ("no", "yes", "unknown"), ""),
+    ],
+)
+def test_texts_that_may_mean_the_same_are_noted(tmp_path: Path, mine: tuple, theirs: tuple, what: str) -> None:
+    path = write(tmp_path, table(mine), table(theirs))
+    notes = [note for note in read(path).notes if "column 'kind'" in note]
+    assert len(notes) == bool(what)
+    assert all(f"{path}: column 'kind': {what}" in note for note in notes)
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_site_that_does_not_match_the_lists_is_refused(tmp_path: Path, alone: bool) -> None:
     lists = 'categories = { kind = ["dry", "wet"] }\ntimes = ["date"]'

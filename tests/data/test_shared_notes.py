@@ -79,6 +79,20 @@ def test_keys_that_are_written_in_two_ways_are_noted(tmp_path: Path) -> None:
     assert "rows with equal keys are held out together" in described(tmp_path, lambda made: made, 'key = "date"').notes[0]
 
 
+def test_a_site_with_too_few_rows_for_the_rule_is_named(tmp_path: Path) -> None:
+    """None of its rows falls into the test: the one that is taken may train another site."""
+    noted = 0
+    for first in range(0, 60, 4):
+        found = described(tmp_path, lambda made, first=first: made[first : first + 4])
+        both = {tuple(row) for row in found.test["b"].c.tolist()} & {tuple(row) for row in found.train["a"].c.tolist()}
+        forced = [note for note in found.notes if "client 'b': none of its 4 rows falls into the test" in note]
+        assert bool(both) == bool(forced)
+        noted += len(forced)
+        if both:
+            assert any("1 of the 1 test rows of client 'b' are equal to rows that train 'a'" in note for note in found.notes)
+    assert 0 < noted < 15
+
+
 def test_a_few_chance_hits_do_not_reassure_about_copies_in_cents(tmp_path: Path) -> None:
     cents = with_costs(lambda prices: pd.concat([prices[:3], (1.083 * prices[3:]).round(2)]))
     notes = described(tmp_path, lambda made: cents(made).sample(frac=1, random_state=0)).notes

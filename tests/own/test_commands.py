@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import dffl
 from dffl.cli import app
+from dffl.own import comparison
 from dffl.own.decisions import EXPECTED, decide, require_feasible
 from dffl.own.model import OwnModel
 from tests.report.made import made
@@ -177,6 +178,39 @@ def test_outputs_that_are_inputs_leave_them_as_they_are(folder: Path, tmp_path: 
     ):
         assert "must not be a file that this command reads" in call(*words, code=3)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_decide_and_export_replace_only_what_they_write(folder: Path, tmp_path: Path) -> None:
+    """They do not read the federation's file, so they know its tables by what these are not."""
+    model = folder / "model.dffl"
+    before = {name: (folder / name).read_bytes() for name in ("north.csv", "federation.toml")}
+    for name in before:
+        said = call("decide", model, folder / "new.csv", "-c", "north", "-o", folder / name, code=3)
+        assert f"--out must be a new file or a table of decisions, found '{folder / name}', which is not" in said
+        said = call("export", model, "-c", "north", "-o", folder / name, code=3)
+        assert f"--out must be a new file or a model, found '{folder / name}', which is not" in said
+    assert {name: (folder / name).read_bytes() for name in before} == before
+    (tmp_path / "empty.csv").touch()
+    for out in ("empty.csv", "empty.csv", "new.csv"):  # a table of decisions is replaced
+        call("decide", model, folder / "new.csv", "-c", "north", "-o", tmp_path / out)
+    for _ in range(2):
+        call("export", model, "-c", "north", "-o", tmp_path / "north.dffl")
+
+
+def test_the_options_of_the_file_hold_where_its_method_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[object]] = []
+
+    def spy(_: object, methods: list[object], **__: object) -> None:
+        asked.append(methods)
+        raise ValueError("far enough")
+
+    monkeypatch.setattr(comparison, "judge_starts", spy)
+    for words in ([], ["--method", "finetune"], ["--method", "fedavg", "--method", "finetune"]):
+        assert "far enough" in call("compare", folder / "federation.toml", *words, code=3)
+    own = ("finetune", {"epochs": [0, 1]})
+    assert [methods.count(own) for methods in asked] == [1, 1, 1]
+    assert asked[0] == asked[1]
+    assert asked[2][:2] == ["fedavg", own]
 
 
 @pytest.mark.parametrize("starts", ["0", "-3", "1001", "1.5"])

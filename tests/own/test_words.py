@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from dffl.own.training import reading, train
+from dffl.own.training import reading, regrets_by_client, train
 
 
 def table(**regrets: tuple[float, float]) -> pd.DataFrame:
@@ -46,6 +46,29 @@ def test_two_trainings_are_not_called_one() -> None:
     words = reading(both, "crossfit", 2)
     assert "2 trainings are not enough to say whether a difference is real: --starts 3 judges it." in words
     assert "One training" not in words
+
+
+def test_a_client_with_an_infinite_regret_hides_no_warning() -> None:
+    inf = float("inf")
+    both = table(mean_cost=(0.03, inf), ridge=(0.01, inf), local=(0.04, inf), local_tuned=(0.02, inf), crossfit=(0.025, inf))
+    words = reading(both, "crossfit", 1)
+    assert words.startswith("crossfit loses 2.50 %")
+    assert "Left out of these means: south; their best possible objective is zero" in words
+    assert "Attention: ridge" in words
+    assert "(1.00 %)" in words
+    shown = regrets_by_client(both.assign(n_test=3), "crossfit")
+    assert [list(column.cells)[-1] for column in shown.columns] == ["mean", "1 clients", "3.00", "1.00", "4.00", "2.00", "2.50"]
+    assert reading(both[both["client"] == "south"], "crossfit", 1).startswith(
+        "The best possible objective of all clients is zero"
+    )
+
+
+def test_rounding_is_no_lower_regret() -> None:
+    both = table(mean_cost=(0, 0), ridge=(-2e-15, -2e-15), local=(0, 0), local_tuned=(3e-16, 0), crossfit=(0, 0))
+    words = reading(both, "crossfit", 1)
+    assert "Attention" not in words
+    assert "-0.00" not in words
+    assert "It loses less than local-tuned for 0 of 2 clients." in words
 
 
 @pytest.mark.parametrize("starts", [0, -3, 1.5, True])

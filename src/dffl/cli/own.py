@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dffl.files import require_target
+from dffl.files import require_replaceable, require_target
 from dffl.terminal import Json, Quiet, Report, answer, answering, command_name, printable, shown_progress
 
 if TYPE_CHECKING:
@@ -163,9 +163,12 @@ def decide(
     with answering():
         if out is not None:
             require_target(out, "--out", [model, table])
+        from dffl.own.decisions import are_decisions
         from dffl.own.decisions import decide as decide_rows
         from dffl.own.model import OwnModel
 
+        if out is not None:
+            require_replaceable(out, "--out", "a table of decisions", are_decisions)
         answer(decide_rows(OwnModel.load(model), client, table, out, keep or ()), json_)
 
 
@@ -181,7 +184,10 @@ def export(
     """
     with answering():
         require_target(out, "--out", [model])
+        from dffl.archive import is_sealed
         from dffl.own.model import OwnModel
+
+        require_replaceable(out, "--out", "a model", is_sealed)
 
         OwnModel.load(model).only(client).fit.save(out)
         said = f"wrote {out}: the model of {client}, and nothing of the others"

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.data.cells import dates_of, texts_of
-from dffl.data.dividing import content_keys, divided, named_keys, require_moments, set_period
+from dffl.data.dividing import content_keys, divided, forced, named_keys, require_moments, set_period
 from dffl.data.duckdb_source import DuckdbSource
 from dffl.data.encoding import Column, Encoding, agreed, require_kind, summary
 from dffl.data.matching import matching
@@ -94,6 +94,11 @@ class Assembly:
         parts, cut = divided(whole, self.plan, self.problems)
         for site in sites:
             site.train, site.test = parts.get(site.plan.name, (site.train, site.test))
+            rows = whole.get(site.plan.name)
+            if rows is not None and site.plan.name in parts and (side := forced(rows, self.plan)):
+                what = f"none of its {len(rows)} rows falls into {side} by what it holds, so the nearest one was taken"
+                why = "another site may have the same row on the other side; give more rows"
+                self.notes.append(f"{rows.table.source.name}: client {site.plan.name!r}: {what}; {why}")
         with self.problems.catching():
             set_period(self.plan, [site.train for site in sites if site.train is not None], cut)
 
@@ -321,6 +326,27 @@ class Assembly:
                 what = f"{known[0][0]!r} ({known[0][1][0]!r:.60}) and {client!r} ({texts[0]!r:.60}) have no text in common"
                 self.notes.append(f"{self.plan.path}: column {name!r}: {what}; if they mean the same, write them alike")
                 break
+        else:
+            self._note_spellings(name, known)
+
+    def _note_spellings(self, name: str, known: Sequence[tuple[str, Sequence[str]]]) -> None:
+        """Note texts that differ in case alone, and texts of two sites that the other one lacks: they may mean the same."""
+        spelled: dict[str, dict[str, str]] = {}
+        for client, texts in known:
+            for text in texts:
+                spelled.setdefault(text.casefold(), {}).setdefault(text, client)
+        where = f"{self.plan.path}: column {name!r}"
+        for forms in spelled.values():
+            if len(forms) > 1:
+                what = " and ".join(f"{text!r:.60} ({client!r})" for text, client in list(forms.items())[:2])
+                self.notes.append(f"{where}: {what} differ in case alone and become two columns; write them alike")
+                return
+        common = set.intersection(*(set(texts) for _, texts in known)) if len(known) > 1 else set()
+        alone = [(client, [text for text in texts if text not in common]) for client, texts in known]
+        odd = [(client, texts[0]) for client, texts in alone if texts]
+        if common and len(odd) == len(known) == 2:  # of more sites, some texts are often missing at some
+            what = " and ".join(f"{text!r:.60} at {client!r} alone" for client, text in odd)
+            self.notes.append(f"{where}: {what}; if they mean the same, write them alike")
 
     def _kind(self, table: Table, name: str, kind: str | None) -> str | None:
         """The kind of a column; clocks of the column under order are compared elsewhere."""

@@ -84,7 +84,10 @@ def by_time(rows: Rows, name: str, cut: float) -> tuple[Rows, Rows]:
 
 
 def by_row(rows: Rows, name: str, fraction: float, seed: int, rule: str) -> tuple[Rows, Rows]:
-    """Training and test rows, by what each row holds: about this fraction is the test."""
+    """Training and test rows, by what each row holds: about this fraction is the test.
+
+    Of a few rows all may fall on one side; then one is taken for the other, and another client may keep its equal (`forced`).
+    """
     keys = cost_digests(rows.costs) if rule == COST else rows.keys
     places = places_of(keys, seed, Purpose.TEST_ROWS)
     if len(np.unique(keys)) < 2:
@@ -94,6 +97,15 @@ def by_row(rows: Rows, name: str, fraction: float, seed: int, rule: str) -> tupl
     held = places < fraction
     held = places == places.min() if not held.any() else places < places.max() if held.all() else held
     return rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
+
+
+def forced(rows: Rows, plan: Plan) -> str | None:
+    """The side, test or training, that a client with few rows got against the rule, so that some are on each side."""
+    if plan.split in (DRAW, TIME):
+        return None
+    keys = cost_digests(rows.costs) if plan.split == COST else rows.keys
+    held = places_of(keys, plan.seed, Purpose.TEST_ROWS) < plan.test_fraction
+    return "the test" if not held.any() else "training" if held.all() else None
 
 
 def by_draw(rows: Rows, name: str, fraction: float, seed: int) -> tuple[Rows, Rows]:

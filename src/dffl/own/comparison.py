@@ -59,7 +59,8 @@ def compare(
     if report is not None:
         require_page(report)
     own: MethodChoice = (description.method, description.options)
-    asked: list[MethodChoice] = [*(methods or []), *([] if description.method in (methods or []) else [own])]
+    named = [own if name == description.method else name for name in methods or []]
+    asked: list[MethodChoice] = [*named, *([] if own in named else [own])]
     asked += [name for name in baselines(description) if name not in (methods or []) and name != description.method]
     fits: dict[str, Fit] = {}
     found = judge_starts(

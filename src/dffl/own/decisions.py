@@ -137,6 +137,15 @@ def decide(
     return found
 
 
+def are_decisions(path: Path) -> bool:
+    """Whether a file is a table that `decide` wrote, by the columns in its first line."""
+    with path.open("rb") as file:
+        names = file.readline(1 << 20).decode(errors="replace").strip().split(",")
+    return len(names) > len(EXPECTED) and all(
+        name.strip('"').endswith(end) for name, end in zip(names[-3:], EXPECTED, strict=True)
+    )
+
+
 def _plain(keys: pd.DataFrame) -> list[dict[str, str | None]]:
     """Cells as texts; None where one is empty."""
     return [{str(name): None if pd.isna(cell) else str(cell) for name, cell in row.items()} for row in keys.to_dict("records")]

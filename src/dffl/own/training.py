@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dffl.checks import require_whole
-from dffl.comparing import Start, against, fit_all, summarise
+from dffl.comparing import Start, against, fit_all
 from dffl.data.description import Description
+from dffl.data.tables import listed
 from dffl.fitting import Fit
 from dffl.harm import ENOUGH_STARTS
 from dffl.jsonable import jsonable
@@ -36,6 +37,10 @@ MORE_STARTS = "--starts 3 judges it"
 MORE_RUNS = "runs with three seeds in the plan would tell"
 """How a site does, which cannot train again alone."""
 THREE_RUNS = "Ask the coordinator for runs with three seeds"
+TINY = 1e-9
+"""A difference of relative regrets below this is rounding."""
+SHOWN = 5
+"""Names of clients in a line."""
 BESIDE = ("mean-cost", "forecast", "ridge", "local", "local-tuned")
 """Baselines shown next to the method: the naive rows, the forecast that clients bring, and what a client does alone, trained
 once and with care."""
@@ -183,29 +188,44 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     for client, rows in table.groupby("client", sort=False):
         by = rows.set_index("method")["relative_regret"]
         out.add_row(str(client), str(int(rows["n_test"].iloc[0])), *(f"{100 * by[name]:.2f}" for name in order))
-    if len(set(table["client"])) > 1:
-        means = summarise(table)["mean"]
+    by, left_out = _by_client(table)
+    if len(by) + len(left_out) > 1 and len(by):
         out.add_section()
-        out.add_row("mean", "", *(f"{100 * means[name]:.2f}" for name in order))
+        out.add_row("mean", f"{len(by)} clients" if left_out else "", *(f"{100 * by[name].mean():.2f}" for name in order))
     return out
+
+
+def _by_client(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The relative regret of each client under each method, and the clients left out, of which one is infinite.
+
+    It is infinite where the best possible objective is zero and something is lost. A mean over all would say nothing.
+    """
+    by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
+    finite = np.isfinite(by).all(axis=1)
+    return by[finite].clip(lower=0), by.index[~finite].tolist()  # below zero there is only rounding
 
 
 def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS) -> str:
     """What the table says, in words."""
-    by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
+    by, left_out = _by_client(table)
+    if not len(by):
+        return "The best possible objective of all clients is zero: no relative regret can be given."
     tuned = by["local-tuned"] if "local-tuned" in by else by["local"]
     naive = by["mean-cost"]
-    better, best, several = int((by[method] < tuned).sum()), by[method].mean(), len(by) > 1
+    better, best, several = int((by[method] < tuned - TINY).sum()), by[method].mean(), len(by) > 1
     average, own = (" on average", "each client's") if several else ("", "the client's")
     lines = [
         f"{method} loses {100 * best:.2f} %{average}, {own} own tuned model (local-tuned) "
         f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %."
     ]
+    if left_out:
+        zero = "their best possible objective is zero, so their relative regret is infinite"
+        lines.append(f"Left out of these means: {listed(left_out, SHOWN)}; {zero}.")
     lines += [f"It loses less than local-tuned for {better} of {len(by)} clients."] if several else []
     simpler = by[[name for name in BESIDE if name in by and name != method]].mean()
-    if simpler.min() < best:
+    if simpler.min() < best - TINY:
         name = str(simpler.idxmin())
-        where = f", and for {int((by[name] < by[method]).sum())} of {len(by)} clients" if several else ""
+        where = f", and for {int((by[name] < by[method] - TINY).sum())} of {len(by)} clients" if several else ""
         lines.append(
             f"Attention: {name}, which uses no other client, loses less{average} ({100 * simpler[name]:.2f} %){where}. "
             f"Do not use {method} here yet."
