@@ -72,6 +72,9 @@ def test_switches_that_begin_at_1_or_work_together() -> None:
     np.testing.assert_array_equal(s.decide([[-1.0], [-6.0]]), [[0, 0, 0], [1, 1, 0]])
     s = MixedInteger([[1e10, 1]], [1e10 + 3], lower=0, upper=[2, 5])
     np.testing.assert_array_equal(s.decide([[-10.0, -1.0], [-1.0, -1.0], [-1.0, -9.0]]), [[1, 3], [0, 5], [0, 5]])
+    # The factors range over 1e4 only, and the terms over 1e9.
+    s = MixedInteger([[1e5, -1e9]], [0], lower=0, upper=[1e-5, 1], integer=[1], helpers=1, known_cost=[5.0])
+    np.testing.assert_array_equal(s.decide([[-1e5], [-6e5]]), [[0, 0], [1e-5, 1]])
 
 
 def test_a_row_that_is_too_wide_is_refused_by_its_name() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from dffl.sets._highspy import set_options
 from dffl.sets._program import Program
+from dffl.sets._wide_rows import Rows
 from dffl.sets._within import run
 
 if TYPE_CHECKING:
@@ -62,9 +63,10 @@ class _Branch(NamedTuple):
 class Proof:
     """Checks answers of one program, and finds better ones. It is used by one thread at a time."""
 
-    def __init__(self, program: Program, extent: float, breaks: Callable[[np.ndarray], bool] = lambda _: False):
-        """``breaks`` says of a solution that it breaks a row which the program itself cannot show."""
-        self.program, self._extent, self._breaks = program, extent, breaks
+    def __init__(self, program: Program, extent: float, breaks: Callable[[np.ndarray], bool] | None = None):
+        """``breaks`` says whether a solution breaks a row of the program as it was before its columns got other units."""
+        self.program, self._extent = program, extent
+        self._breaks = Rows(program, extent).broken if breaks is None else breaks
         relaxed = program.relaxed
         self._root = _Branch(relaxed.lower, relaxed.upper)
         self._columns, self._row_lower, self._row_upper = program.scaled_columns
@@ -106,18 +108,23 @@ class Proof:
     def feasible(self, lower: np.ndarray, upper: np.ndarray, cost: np.ndarray, within: float = 1e-9) -> np.ndarray | None:
         """A solution within these bounds, which is good at these costs; None where there is none, or the search is long."""
         self._start(cost)
-        open_branches, program = [_Branch(lower, upper)], self.program
+        open_branches = [_Branch(lower, upper)]
         for _ in range(MOST_NODES):
             if not open_branches:
                 return None
             branch = open_branches.pop()
             found = self._relaxation(branch)
             if found is not None:
-                v = np.where(program.whole, np.round(found[0]), found[0])
+                v = self._rounded(found[0])
                 if self._allowed(v, within):
                     return v
                 open_branches.extend(self._parts(found[0], branch) or ())
         return None
+
+    def _rounded(self, v: np.ndarray) -> np.ndarray:
+        """Whole numbers made whole where they nearly are."""
+        near = np.round(v)
+        return np.where(self.program.whole & (np.abs(v - near) <= 1e-6), near, v)
 
     def _allowed(self, v: np.ndarray, within: float = 1e-9) -> bool:
         return bool(self.program.excess(v[None], self._extent)[0] <= within) and not self._breaks(v)
@@ -125,7 +132,7 @@ class Proof:
     def _candidates(
         self, cost: np.ndarray, first: tuple[np.ndarray, np.ndarray] | None, again: Again | None
     ) -> list[np.ndarray]:
-        found = [] if first is None else [np.where(self.program.whole, np.round(first[0]), first[0])]
+        found = [] if first is None else [self._rounded(first[0])]
         if again is not None:
             with suppress(ValueError):  # HiGHS may give up in these units; it has answered before
                 found.append(again(cost))

@@ -149,7 +149,7 @@ class ProgramModel:
         self._rows = Rows(asked, float(np.abs(self.ends).max()) or 1.0) if has_wide_rows(asked) else None
         self._rest = np.flatnonzero(program.kind == CONTINUOUS)
         self._free = program.lower < program.upper
-        self._proofs = Instances(lambda: Proof(program, self.extent, self._breaks))
+        self._proofs = Instances(lambda: Proof(program, self.extent, None if self._rows is None else self._breaks))
         if program.integer:
             self._integer(np.zeros(program.lower.size))  # one without a feasible point is refused here
         senses = (1.0, -1.0) if program.maximize is None else (-1.0,) if program.maximize else (1.0,)

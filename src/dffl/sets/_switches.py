@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -33,7 +34,9 @@ def with_small_factors(program: Program) -> Program:
     whole = program.kind == INTEGER
     program = _changed(program, switch, _uneven(program), _smaller)
     smallest, largest = row_sizes(program.matrix)
-    return _changed(program, whole, largest >= WIDE_ROW * smallest, _together)
+    program = _changed(program, whole, largest >= WIDE_ROW * smallest, _together)
+    # Also a factor of 1e9 beside one of 1e5 is far too large if that column is at most 1e-5.
+    return _changed(program, whole, _towering(program, whole), partial(_together, least=WIDE_ROW))
 
 
 def _changed(program: Program, chosen: np.ndarray, uneven: np.ndarray, rule: Callable[..., Row]) -> Program:
@@ -92,6 +95,17 @@ def _uneven(program: Program) -> np.ndarray:
     return largest >= TOO_LARGE * smallest
 
 
+def _towering(program: Program, whole: np.ndarray) -> np.ndarray:
+    """Whether a row has a whole column whose factor is `WIDE_ROW` times the most that the term of another column can be."""
+    matrix, count = program.matrix, program.matrix.shape[0]
+    rows, size = np.repeat(np.arange(count), np.diff(matrix.indptr)), np.abs(matrix.data)
+    terms = size * np.maximum(np.abs(program.lower), np.abs(program.upper))[matrix.indices]
+    largest, smallest = np.zeros(count), np.full(count, np.inf)
+    np.maximum.at(largest, rows, np.where(whole[matrix.indices], size, 0.0))
+    np.minimum.at(smallest, rows, np.where(terms > 0, terms, np.inf))
+    return largest >= WIDE_ROW * smallest
+
+
 def _smaller(factors: np.ndarray, end: float, columns: np.ndarray, switch: np.ndarray, reach: _Reach) -> Row:
     """A row with the same whole solutions, in which each switch alone has a smaller factor."""
     factors, better = factors.copy(), False
@@ -114,8 +128,12 @@ def _smaller(factors: np.ndarray, end: float, columns: np.ndarray, switch: np.nd
     return factors, end, better
 
 
-def _together(factors: np.ndarray, end: float, columns: np.ndarray, whole: np.ndarray, reach: _Reach) -> Row:
+def _together(
+    factors: np.ndarray, end: float, columns: np.ndarray, whole: np.ndarray, reach: _Reach, least: float = 2.0
+) -> Row:
     """A row with the same whole solutions, in which all large factors of whole columns are smaller together.
+
+    It is left as it is where they would not become smaller by the factor ``least``.
 
     They are multiples of one factor G, so the row is ``rest + G t <= end`` with a whole number t. If the rest moves by less
     than G, then at most one t leaves it a choice: any smaller t allows all of it, and any larger one nothing.
@@ -130,7 +148,7 @@ def _together(factors: np.ndarray, end: float, columns: np.ndarray, whole: np.nd
     (high, _), (low, _) = reach(columns[rest], factors[rest]), reach(columns[rest], -factors[rest])
     low = -low
     new = 2.0 * (high - low)
-    if not (times * unit == factors[large]).all() or not 0.0 < new <= unit / 2:
+    if not (times * unit == factors[large]).all() or not 0.0 < new <= unit / least:
         return factors, end, False
     last = np.floor((end - low) / unit)  # the largest t that leaves the rest anything
     left = min(end - unit * last, high)  # what it may be then
