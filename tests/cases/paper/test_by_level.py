@@ -236,7 +236,7 @@ def test_bands_are_one_standard_deviation_over_seeds(rows):
 
 def test_on_a_whole_grid_the_levels_average_to_table_one(rows):
     found, plain = named(level_tables(rows)), percent(rows)
-    table_one = named([tables.aggregate(plain, oracles=True)])["table1-with-oracles"]
+    table_one = named([tables.aggregate(plain, oracles=True)])["table7"]
     for problem in ("knapsack", "portfolio"):
         for method in ORDER:
             if method == "finetune-mix":  # not in table 1
@@ -248,7 +248,7 @@ def test_on_a_whole_grid_the_levels_average_to_table_one(rows):
 
 
 def test_the_oracle_figure_writes_the_means_of_table_one(ragged):
-    table_one = named([tables.aggregate(percent(ragged), oracles=True)])["table1-with-oracles"]
+    table_one = named([tables.aggregate(percent(ragged), oracles=True)])["table7"]
     methods = ("interp-mse", "oracle-interp-mse", "interp-spo", "oracle-interp-spo", "finetune")
     for axes, problem in zip(DRAWINGS["oracles"](ragged).axes, ("knapsack", "portfolio"), strict=True):
         assert texts(axes) == [f"{table_one[(problem, name_of(method)), 'mean']:.2f}" for method in methods]
@@ -264,7 +264,7 @@ def test_weights_are_those_of_the_tables(ragged, rows):
             ]
             assert texts(next(panels)) == [f"{weight:.2f}" for weight in wanted if weight is not None]
     whole = named(level_tables(rows))["weights"]
-    by_size = named([tables.interpolation(percent(rows))])["interpolation"]
+    by_size = named([tables.interpolation(percent(rows))])["table3"]
     for problem, group in by_size_rows(by_size):
         mean = np.mean([value for (row, _), value in whole.items() if row[:2] == (problem, group)])
         assert mean == pytest.approx(by_size[(problem, group), "mean lambda"])

@@ -26,7 +26,7 @@ PAPER_NAMES = {
 """The paper's names of its methods, and our names of those that it does not have. The others have their usual label."""
 ORDER = (
     "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
-    "finetune-mix", "local-tuned", "crossfit", "known-mean",
+    "finetune-mix", "local-tuned", "crossfit",
 )  # fmt: skip
 """The order of methods in tables; others follow."""
 
@@ -68,9 +68,10 @@ def name_of(method: str) -> str:
 
 
 def methods_in(rows: pd.DataFrame, wanted: Iterable[str] | None = None) -> list[str]:
-    """Those of the wanted methods that have rows; by default all that have."""
+    """Those of the wanted methods that have rows; by default all methods that have."""
     found = [str(method) for method in rows["method"].unique()]
-    return [method for method in (dict.fromkeys((*ORDER, *found)) if wanted is None else wanted) if method in found]
+    every = (method for method in dict.fromkeys((*ORDER, *found)) if method not in FLOOR)
+    return [method for method in (every if wanted is None else wanted) if method in found]
 
 
 def client_group(rows: pd.DataFrame) -> pd.Series:
