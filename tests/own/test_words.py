@@ -57,7 +57,7 @@ def test_a_client_with_an_infinite_regret_hides_no_warning() -> None:
     assert "Attention: ridge" in words
     assert "(1.00 %)" in words
     shown = regrets_by_client(both.assign(n_test=3), "crossfit")
-    assert [list(column.cells)[-1] for column in shown.columns] == ["mean", "1 clients", "3.00", "1.00", "4.00", "2.00", "2.50"]
+    assert [list(column.cells)[-1] for column in shown.columns] == ["mean", "1 of 2", "3.00", "1.00", "4.00", "2.00", "2.50"]
     assert reading(both[both["client"] == "south"], "crossfit", 1).startswith(
         "The best possible objective of all clients is zero"
     )

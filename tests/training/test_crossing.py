@@ -136,6 +136,15 @@ def test_a_rule_that_misses_copies_is_warned_of_once(federation, settings, words
     assert not recwarn.list
 
 
+def test_a_client_that_cannot_be_divided_accuses_nobody():
+    """Two rows that fall into one fold are refused where folds are needed, and are on no side before."""
+    whole = dffl.Client("whole", X, C, dffl.TopK(D, 2))
+    fold = sides_of([whole], Splitting(0, "row"))[0]
+    two = np.flatnonzero(fold == 3)[:2]
+    small = dffl.Client("small", X[two], C[two], dffl.TopK(D, 2))
+    assert crossing_of(dffl.Federation([whole, small]), Splitting(0, "row")) == []
+
+
 def test_each_way_and_rule_has_a_remedy():
     assert 'split = "row"' in fix("rows", "draw")
     assert 'split = "cost"' not in fix("fees", "row")

@@ -188,10 +188,11 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     for client, rows in table.groupby("client", sort=False):
         by = rows.set_index("method")["relative_regret"]
         out.add_row(str(client), str(int(rows["n_test"].iloc[0])), *(f"{100 * by[name]:.2f}" for name in order))
-    by, left_out = _by_client(table)
-    if len(by) + len(left_out) > 1 and len(by):
+    finite, left_out = _by_client(table)
+    if len(finite) + len(left_out) > 1 and len(finite):
         out.add_section()
-        out.add_row("mean", f"{len(by)} clients" if left_out else "", *(f"{100 * by[name].mean():.2f}" for name in order))
+        number = f"{len(finite)} of {len(finite) + len(left_out)}" if left_out else ""
+        out.add_row("mean", number, *(f"{100 * finite[name].mean():.2f}" for name in order))
     return out
 
 
@@ -201,8 +202,8 @@ def _by_client(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     It is infinite where the best possible objective is zero and something is lost. A mean over all would say nothing.
     """
     by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
-    finite = np.isfinite(by).all(axis=1)
-    return by[finite].clip(lower=0), by.index[~finite].tolist()  # below zero there is only rounding
+    finite = np.isfinite(by.to_numpy(np.float64)).all(axis=1)
+    return by.loc[finite].clip(lower=0), by.index[~finite].tolist()  # below zero there is only rounding
 
 
 def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS) -> str:

@@ -274,17 +274,23 @@ def _holders(parts: Sequence[Part], place: int, way: str, mask: np.ndarray, same
 
 
 def sides_of(clients: Sequence[Client], how: Splitting, count: int = FOLDS) -> list[np.ndarray]:
-    """The fold of each row of each client; a client that cannot be divided is refused elsewhere."""
+    """The fold of each row of each client."""
     made = []
     for client in clients:
         side = np.zeros(client.n, int)
-        try:
-            for number, rows in enumerate(how.folds(client, count)):
-                side[rows] = number
-        except ValueError:
-            pass
+        for number, rows in enumerate(how.folds(client, count)):
+            side[rows] = number
         made.append(side)
     return made
+
+
+def _divisible(client: Client, how: Splitting, count: int) -> bool:
+    """Whether a client can be divided; one that cannot is refused by name where its folds are needed."""
+    try:
+        how.folds(client, count)
+    except ValueError:
+        return False
+    return True
 
 
 _COUNTED: WeakKeyDictionary[Federation, dict[tuple[Splitting, int], list[Crossing]]] = WeakKeyDictionary()
@@ -296,5 +302,6 @@ def crossing_of(federation: Federation, how: Splitting, count: int = FOLDS) -> l
         return []
     known = _COUNTED.setdefault(federation, {})
     if (how, count) not in known:
-        known[how, count] = crossing(federation.clients, sides_of(federation.clients, how, count))
+        clients = [client for client in federation if _divisible(client, how, count)]
+        known[how, count] = crossing(clients, sides_of(clients, how, count)) if len(clients) > 1 else []
     return known[how, count]

@@ -21,9 +21,13 @@ def worst(found: Sequence[Crossing]) -> Crossing:
 def told(found: Sequence[Crossing]) -> str:
     """The client with the largest share, in a clause."""
     most = worst(found)
-    more = f" (and so for {len(found) - 1} more clients)" if len(found) > 1 else ""
     what = f"{most.rows} of the {most.of} rows of {most.client!r} are held out while {WAYS[most.way]} train"
-    return f"{what} {listed(most.others)}{more}"
+    return f"{what} {listed(most.others)}{and_others(found)}"
+
+
+def and_others(found: Sequence[Crossing]) -> str:
+    """How many more clients there are of which the same holds."""
+    return f" (and likewise {len(found) - 1} more of the clients)" if len(found) > 1 else ""
 
 
 def fix(way: str, rule: str) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from dffl.federation import Client, Federation
 from dffl.splitting import COST, DRAW, ROW, TIME
 from dffl.training.crossing import SAME_COSTS, Crossing, crossing, crossing_of, tells
-from dffl.training.crossing_words import listed, warning, worst
+from dffl.training.crossing_words import and_others, listed, warning, worst
 from dffl.training.settings import Settings
 
 FEWEST_DIFFERENT = 10
@@ -188,8 +188,8 @@ def seen_in_training(test: Federation, train: Federation) -> list[Crossing]:
 def seen_words(found: Sequence[Crossing]) -> str:
     """Which test rows train, of the client with the largest share of them."""
     most = worst(found)
-    more = f" (and so for {len(found) - 1} more clients)" if len(found) > 1 else ""
-    return f"{most.rows} of the {most.of} test rows of client {most.client!r} {SEEN[most.way]} {listed(most.others)}{more}"
+    what = f"{most.rows} of the {most.of} test rows of client {most.client!r} {SEEN[most.way]}"
+    return f"{what} {listed(most.others)}{and_others(found)}"
 
 
 SEEN = {
