@@ -280,6 +280,24 @@ def test_rows_without_a_name_take_none_that_another_row_has() -> None:
         ours(text.replace("R0:", "R1:"), "lp")
 
 
+def test_a_set_of_right_sides_may_be_called_name() -> None:
+    text = "ROWS\n N cost\n L cap\nCOLUMNS\nx_1 cap 1\nx_2 cap 1\nRHS\nNAME cap 4\nBOUNDS\nUP B x_1 3\nUP B x_2 3\nENDATA\n"
+    assert parse(ModelText(text, "mps", "a.mps")).row_upper.tolist() == [4.0]
+    with pytest.raises(ValueError, match=r"a\.mps, line 4: a row must be N, L, G or E and a name, found 'NAME late'"):
+        parse(ModelText(text.replace("COLUMNS", "NAME late\nCOLUMNS", 1), "mps", "a.mps"))
+    with pytest.raises(ValueError, match=r"a\.mps, line 2: section NAME is there twice"):
+        parse(ModelText("NAME a\nNAME b\n" + text, "mps", "a.mps"))
+
+
+@pytest.mark.parametrize("name", ["bin", "int", "gen", "semi", "end", "General"])
+def test_a_heading_that_is_also_a_variable_is_refused(name: str) -> None:
+    text = f"Minimize\n x_1 + 2 {name}\nSubject To\n c1: x_1 + {name} >= 2.5\nIntegers\n {name}\n x_1\nEnd\n"
+    fix = "or the variable of that name; rename the variable"
+    with pytest.raises(ValueError, match=rf"a\.lp, line 6: '{name}' may be a section here, {fix}"):
+        parse(ModelText(text, "lp", "a.lp"))
+    assert parse(ModelText(text.replace(f"\n {name}\n x_1", f"\n x_1 {name}"), "lp", "a.lp")).kind.tolist() == [1, 1]
+
+
 def test_lists_of_variables_may_have_parts() -> None:
     text = "min\n x\nst\n x + y >= 1\nGenerals\n x\nGenerals\n y\nend\n"
     assert ours(text, "lp") == ours(text.replace("Generals\n y", " y"), "lp")

@@ -87,6 +87,36 @@ def test_the_penalty_of_unserved_load_does_not_hide_the_prices() -> None:
         np.testing.assert_allclose(cost[penalty], cost[1e4], rtol=1e-9)
 
 
+def test_a_predicted_penalty_does_not_hide_known_prices() -> None:
+    # Three units with switches serve a load of 6; all their prices are known, and the penalty is predicted.
+    size, eye, none = np.array([4.0, 3.0, 5.0]), np.eye(3), np.zeros((3, 1))
+    rows = np.vstack([np.hstack([-np.diag(size), eye, none]), [[0, 0, 0, -1, -1, -1, -1]]])
+    known, upper = np.array([4.0, 2.0, 3.0, 1.5, 3.0, 1.0]), [1, 1, 1, 4, 3, 5, 100]
+    s = MixedInteger(rows, [0, 0, 0, -6.0], None, None, np.zeros(7), upper, range(3), known, helpers=range(6))
+    penalties = np.array([[1e3], [1e6], [1e7], [1e8], [1e9], [1e10]])
+    # The second and the third unit serve 1 and 5: 2 + 3 + 3 + 5.
+    np.testing.assert_allclose(s.decide(penalties), np.tile([0, 0, 1, 1, 0, 1, 5], (6, 1)), atol=1e-9)
+    assert s.calls.unproven == 0
+    np.testing.assert_array_equal(dffl.regret([[1e3]], [[1e9]], s), [0.0])
+
+
+def test_most_predicted_costs_may_be_penalties() -> None:
+    s = Polytope(A_eq=np.ones((1, 10)), b_eq=[1.0], lower=np.zeros(10), upper=np.ones(10))
+    costs = np.full((90, 10), 1e12)
+    pairs = np.array([(i, j) for i in range(10) for j in range(10) if i != j])
+    costs[np.arange(90), pairs[:, 0]], costs[np.arange(90), pairs[:, 1]] = 1.0, 9.0
+    np.testing.assert_array_equal(solved(s, costs).argmax(axis=-1), pairs[:, 0])
+    assert s.calls.unproven == 0
+
+
+def test_a_cost_that_is_a_rounding_error_is_not_proven_for() -> None:
+    s = MixedInteger([[3.0, 5, 7, 4, 2, 6]], [9.0], lower=0, upper=np.ones(6), helpers=1, known_cost=[-2.0])
+    proof = _proof.Proof(s._loaded("test").model.program, 1.0)
+    assert proof._deciding(np.array([-3.0, 5e-17, -4.0, -3.0, -3.0, -2.0])) == 2.0
+    assert proof._deciding(np.array([-3.0, 5e-12, -4.0, -3.0, -3.0, -2.0])) == 5e-12
+    assert proof._deciding(np.array([-3e14, 1.0, 1.5, 3.0, 3.0, -2.0])) == 1.5  # most costs are no rounding errors of one
+
+
 def test_a_penalty_of_less_than_a_million_prices_does_not_hide_them() -> None:
     # Five units with switches, two trades and a surplus; the costs of a solve range over 7.2e5.
     most, least = np.array([6.0, 36, 10, 45, 41]), np.array([1.0, 0, 5, 13, 0])

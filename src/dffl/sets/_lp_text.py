@@ -49,6 +49,7 @@ def read(text: str, name: str) -> ReadModel:
 
 
 def _tokens(draft: Draft, text: str) -> Iterator[_Token]:
+    names = set[str]()
     for draft.line, line in enumerate(text.splitlines(), start=1):
         words = line.split("\\", 1)[0].strip()
         _require_linear(draft, words)
@@ -59,6 +60,8 @@ def _tokens(draft: Draft, text: str) -> Iterator[_Token]:
             fix = "remove the colon, or, for a row of this name, write the row behind it on its line"
             raise draft.refused(f"a section begins without a colon, found {words!r:.40}; {fix}")
         if heading and not label:
+            if heading[0] in names:
+                raise draft.refused(f"{heading[0]!r} may be a section here, or the variable of that name; rename the variable")
             yield _Token(draft.line, "heading", str(heading.lastgroup))
             words = words[heading.end() :].strip()
         at = 0
@@ -70,6 +73,8 @@ def _tokens(draft: Draft, text: str) -> Iterator[_Token]:
             found = token["name" if kind == "label" else kind]
             if kind in ("name", "label"):
                 _require_name(draft, found)
+            if kind == "name":
+                names.add(found)
             yield _Token(draft.line, kind, found)
             at = token.end()
 

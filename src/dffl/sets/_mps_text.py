@@ -65,7 +65,8 @@ class _Reader:
             heading = words[0].upper() if not line[0].isspace() else ""
             if heading in REFUSED:
                 raise draft.not_linear(REFUSED[heading])
-            if heading == "NAME" or (heading in SECTIONS and (len(words) == 1 or heading == "OBJSENSE")):
+            named = heading == "NAME" and not done - {"NAME", "OBJSENSE"}  # later, it is a name in the data
+            if named or (heading in SECTIONS[1:] and (len(words) == 1 or heading == "OBJSENSE")):
                 if heading in done:
                     raise draft.refused(f"section {heading} is there twice")
                 self._left(section, heading, done)

@@ -29,7 +29,10 @@ else:
 WIDE = 1e5
 """Costs whose largest and smallest differ by this factor are answered with a proof: at seven times it, HiGHS was wrong."""
 ENOUGH = 1e-6
-"""An answer is proven if no other one is cheaper by this share of what it costs; costs above the usual ones count as usual."""
+"""An answer is proven if no other one is cheaper by this share of what it would cost if all costs were as small as the smallest
+one: so neither a penalty that must be paid nor one that is not paid hides a price."""
+ROUNDING = 1e-13
+"""A cost of this share of the largest one may be a rounding error."""
 TOLERANCE = 1e-8
 """What HiGHS's tolerances may cost, as a share of the largest cost times the size of the set."""
 MOST_NODES = 1000
@@ -84,8 +87,8 @@ class Proof:
 
         ``again`` solves the integer program anew, with costs in other units. A ``doubtful`` answer may break a row.
         """
-        # In units of the usual costs, but not above 1e15: HiGHS takes 1e20 for infinite.
-        cost = cost / max(self._usual(cost), float(np.abs(cost).max()) / 1e15)
+        # In units of the smallest costs that decide, but not above 1e15: HiGHS takes 1e20 for infinite.
+        cost = cost / max(self._deciding(cost), float(np.abs(cost).max()) / 1e15)
         worth = float(np.minimum(np.abs(cost), 1.0) @ np.abs(answer))
         enough = ENOUGH * max(worth, 1e-3 * self._extent)
         if not doubtful and TOLERANCE * float(np.abs(cost).max()) * self._extent <= enough:
@@ -138,12 +141,18 @@ class Proof:
                 found.append(again(cost))
         return found
 
-    def _usual(self, cost: np.ndarray) -> float:
-        """The size of a usual cost: three in four of the predicted ones are as large, where these are not zero."""
-        for some in (cost[self.program.predicted], cost):
-            if some.any():
-                return float(np.quantile(np.abs(some[some != 0]), 0.25, method="lower"))
-        return 1.0
+    def _deciding(self, cost: np.ndarray) -> float:
+        """The size of the smallest costs that decide: every one counts, but for those that are rounding errors of others.
+
+        A cost below `ROUNDING` of the largest one counts where one in four of its kind, predicted or known, is as small.
+        """
+        program = self.program
+        used = (program.lower < program.upper) & (cost != 0)
+        size, predicted = np.abs(cost), np.isin(self._all, program.predicted)
+        clear = size[used & (size >= ROUNDING * size[used].max(initial=0.0))]
+        kinds = [size[used & kind] for kind in (predicted, program.known != 0)]
+        usual = [float(np.quantile(some, 0.25, method="lower")) for some in kinds if some.size]
+        return min([float(clear.min()), *usual]) if clear.size else 1.0
 
     def _start(self, cost: np.ndarray) -> None:
         self._highs.changeColsCost(cost.size, self._all, cost)
