@@ -345,7 +345,7 @@ def test_a_problem_is_searched_alone_and_the_choice_of_others_stands(tmp_path: P
             ran.append((whole.name, {job.parameters["problem"] for job in asked.jobs}))
         blank = {"client": "c", "refused": "", "fit_seconds": 1.0, "passes": 1.0, "sent": 0.0, "answered": 0.0}
         blank |= dict.fromkeys(study.BLOCK_COLUMNS, 0.1)
-        rows = [{**job.parameters, **blank, "job": job.key} for job in asked.jobs]
+        rows = [{**job.parameters, **blank, "job": job.key, "dffl": "0.2.0"} for job in asked.jobs]
         found = pd.DataFrame(rows).assign(relative_regret=lambda table: np.where(table["options"] == best, 0.1, 0.2))
         return result.StudyRows(whole, tmp_path, found, pd.DataFrame({"cpu_seconds": [1.0]}), [], [])
 
