@@ -76,8 +76,10 @@ def test_contains_asks_for_permutations() -> None:
 
 def test_it_is_saved_with_a_fit(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    x = rng.normal(size=(20, 3))
-    fed = dffl.Federation([dffl.Client(f"c{k}", x, 5 + x @ rng.normal(size=(3, 4)), Assignment(2)) for k in range(2)])
+    tables = [rng.normal(size=(20, 3)) for _ in range(2)]
+    fed = dffl.Federation(
+        [dffl.Client(f"c{k}", x, 5 + x @ rng.normal(size=(3, 4)), Assignment(2)) for k, x in enumerate(tables)]
+    )
     fit = dffl.fit(fed, "interp-spo", rounds=2)
     fit.save(tmp_path / "fit.dffl")
     again = dffl.load(tmp_path / "fit.dffl")

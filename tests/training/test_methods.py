@@ -154,7 +154,7 @@ def test_methods_share_training_and_give_what_they_give_alone(federation: dffl.F
     np.testing.assert_array_equal(alone.predict("client-03", np.ones(3)), fits["interp-spo"].predict("client-03", np.ones(3)))
 
 
-@pytest.mark.filterwarnings("ignore:.*have costs of rows that train")
+@pytest.mark.filterwarnings("ignore:.*are equal to rows that train")
 def test_a_new_method_is_one_function(federation: dffl.Federation) -> None:
     @dffl.method("halfway")
     def halfway(run: dffl.Run) -> dffl.Outcome:

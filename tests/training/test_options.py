@@ -100,7 +100,7 @@ def test_compare_takes_names_with_options(federation: dffl.Federation) -> None:
     fits = dffl.fit_all(federation, methods, **SMALL)
     assert list(fits) == ["fedprox", "fedprox(pull=5.0)", "finetune", "local"]
     assert fits["fedprox(pull=5.0)"].options == {"pull": 5.0}
-    with pytest.warns(UserWarning, match="test rows of 'c0' have costs of rows that train 'c0'"):
+    with pytest.warns(UserWarning, match="test rows of client 'c0' are equal to rows that train 'c0'"):
         table = dffl.compare(federation, methods, test=federation, **SMALL)
     assert list(dict.fromkeys(table["method"])) == list(fits)
     tight, loose = (fits[name].predict("c0", np.ones(3)) for name in ("fedprox(pull=5.0)", "fedprox"))

@@ -172,7 +172,7 @@ def advise(
     plan = Plan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     alike = sharing_of(federation)
     how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds, "keys": alike.keys(federation.clients)}
-    crossed = {one.client: one for one in crossing_of(federation, plan.settings.splitting, folds)}
+    crossed = {one.client: one for one in crossing_of(federation, plan.settings.splitting, min(folds, max(federation.counts)))}
     many = [one for one in crossed.values() if one.many]
     how["crossed"] = np.array([client.name in {one.client for one in many} for client in federation])
     used: Mapping[str, Fit] = {}

@@ -41,6 +41,8 @@ DISTINCT = 0.9
 """The share of different rows that features, or costs up to a fee, need to say that two rows are one."""
 RELATED = 0.9
 """The correlation from which on costs of rows with equal features are related."""
+PERMUTED = 0.99
+"""The same for rows whose costs were sorted, which are alike wherever costs grow with the same features."""
 FEWEST_MATCHED = 10
 """Rows with equal features from which on a correlation of their costs says something."""
 MOST_MATCHED = 2000
@@ -242,7 +244,9 @@ def _related(one: Part, other: Part, first: np.ndarray, second: np.ndarray) -> b
         lambda c: c - c.mean(axis=1, keepdims=True),
         lambda c: np.sort(c, axis=1) - c.mean(axis=1, keepdims=True),
     )
-    return any(abs(_correlation(view(a), view(b))) >= RELATED for view in views)
+    # Sorted rows of any costs that grow with the same features are alike: there, only nearly equal ones are related.
+    limits = (RELATED, RELATED, PERMUTED)
+    return any(abs(_correlation(view(a), view(b))) >= limit for view, limit in zip(views, limits, strict=True))
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:

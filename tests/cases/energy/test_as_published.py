@@ -307,6 +307,7 @@ def test_the_terminal_shows_both_tables_with_the_settings_and_what_differs(tmp_p
     panel = setup.open(str(path))
     found = Comparison.of(panel, setup, "pjm")
     tables = [*papers_tables(rows, found), *all_tables(rows)]
+    rows = rows.assign(dffl="0.2.0", job="job")
     whole = EnergyResult(
         study(path, setup), tmp_path / "out", rows, pd.DataFrame(), [], [], panel=panel, setup=setup, first_test="2021-07-01",
         tables=tables, comparison=found,
