@@ -64,7 +64,7 @@ def test_a_client_with_an_infinite_regret_hides_no_warning() -> None:
 
 
 def test_rounding_is_no_lower_regret() -> None:
-    both = table(mean_cost=(0, 0), ridge=(-2e-15, -2e-15), local=(0, 0), local_tuned=(3e-16, 0), crossfit=(0, 0))
+    both = table(mean_cost=(0, 0), ridge=(-2e-15, -2e-15), local=(0, 0), local_tuned=(3e-15, 0), crossfit=(2e-15, 0))
     words = reading(both, "crossfit", 1)
     assert "Attention" not in words
     assert "-0.00" not in words

@@ -7,7 +7,7 @@ import pytest
 
 import dffl
 from dffl.splitting import Splitting
-from dffl.training.crossing import Crossing, crossing, crossing_of, sides_of
+from dffl.training.crossing import FEWEST_MATCHED, Crossing, Part, crossing, crossing_of, sides_of
 from dffl.training.crossing_words import fix
 from dffl.training.settings import Settings
 from dffl.training.sharing import seen_in_training, settled
@@ -71,13 +71,18 @@ def test_a_calendar_is_no_copy_and_a_few_values_of_features_accuse_nobody():
     for x in (calendar, np.eye(7)[np.arange(N) % 7]):
         sites = [dffl.Client(name, x, profile + RNG.normal(size=(N, D)), dffl.TopK(D, 2)) for name in "abc"]
         assert crossing_of(dffl.Federation(sites), Splitting(0)) == []
-    weekday = [dffl.Client(name, np.eye(7)[np.arange(N) % 7], c, dffl.TopK(D, 2)) for name, c in (("a", C), ("b", C + C**1.1))]
-    assert crossing_of(dffl.Federation(weekday), Splitting(0)) == []
+    month = np.eye(12)[np.arange(N) % 12]
+    related = [dffl.Client(name, month, c, dffl.TopK(D, 2)) for name, c in (("a", C), ("b", C * np.linspace(0.9, 1.1, D)))]
+    assert crossing_of(dffl.Federation(related), Splitting(0)) == []
 
 
 def test_costs_of_a_few_digits_are_not_equal_up_to_a_fee():
-    digits = [dffl.Client(name, RNG.normal(size=(N, 3)), RNG.integers(0, 10, size=(N, 5)), dffl.TopK(D, 2)) for name in "abcd"]
-    assert [one for one in crossing_of(dffl.Federation(digits), Splitting(0)) if one.way == "fees"] == []
+    rng = np.random.default_rng(4)
+    costs = [rng.integers(0, 8, size=(N, 4)).astype(float) for _ in range(4)]
+    sites = [dffl.Client(str(place), rng.normal(size=(N, 3)), c, dffl.TopK(4, 2)) for place, c in enumerate(costs)]
+    parts = [Part(site, np.zeros(N), np.ones(3, bool)) for site in sites]
+    assert min(len(np.intersect1d(parts[3].fees, other.fees)) for other in parts[:3]) >= FEWEST_MATCHED  # by chance
+    assert [one for one in crossing_of(dffl.Federation(sites), Splitting(0)) if one.way == "fees"] == []
 
 
 def test_columns_that_are_constant_at_each_client_are_left_out():
