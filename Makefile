@@ -17,7 +17,7 @@ demo: $(VENV)/demo.stamp  ## train 20 clients with eight methods and show who ga
 	$(BIN)/dffl demo
 
 test: $(VENV)/dev.stamp lint docs  ## style, types, import directions, docs and tests
-	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist worksteal --durations 40 --durations-min 4
 
 test-slow: $(VENV)/dev.stamp  ## what `make test` leaves out: 100,000-instance oracle tests, interrupts at random moments, and the tests of tests/slow.txt (long)
 	$(BIN)/pytest -m slow -n $(PYTEST_WORKERS)

@@ -34,8 +34,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_programs_on_disk() -> None:
-    """A command that a test calls in this process would let JAX write every later program to disk, which takes time."""
+def shared_programs() -> None:
+    """Keep what takes long to compile in a folder that all workers and later runs share.
+
+    The folder is not the user's: what a test compiles must not speed up, or break, a command.
+    """
     import jax
 
-    jax.config.update("jax_enable_compilation_cache", False)
+    from dffl.cache import user_cache
+
+    jax.config.update("jax_compilation_cache_dir", str(user_cache() / "test-programs"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

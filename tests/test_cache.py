@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 import dffl
 from dffl import cache
@@ -17,13 +19,20 @@ pytestmark = pytest.mark.skipif(not cache.MAPS.exists(), reason="memory maps are
 
 
 @pytest.fixture
-def freed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often programs were freed, with a look before every computation."""
+def freed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How often programs were freed, with a look before every computation. They are compiled again, not read from disk."""
     times, forget = [], jax.clear_caches
+    keep_on_disk(False)
     monkeypatch.setattr(jax, "clear_caches", lambda: times.append(0) or forget())
     monkeypatch.setattr(cache, "PAUSE", 0.0)
     monkeypatch.setattr(cache._Looks, "others", 0)
-    return times
+    yield times
+    keep_on_disk(True)
+
+
+def keep_on_disk(wanted: bool) -> None:
+    jax.config.update("jax_enable_compilation_cache", wanted)
+    compilation_cache.reset_cache()  # JAX asks for the setting once
 
 
 def test_programs_are_freed_before_the_limit_and_answers_stay(freed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

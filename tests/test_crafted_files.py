@@ -447,6 +447,39 @@ def test_a_battery_is_not_built_before_a_decision(honest: Path, tmp_path: Path, 
     np.testing.assert_array_equal(fit.members["a"].set.solve(np.arange(5.0)), fresh.solve(np.arange(5.0)))
 
 
+@pytest.mark.parametrize(("shapes", "together"), [
+    ([[None] * 29, [None] * 39, [[None] * 49, None]], 119),  # of different sizes
+    ([[[None, None], None], [[None], None, None]], 8),  # of one size
+])  # fmt: skip
+def test_predictors_of_different_forms_count_together(shapes: Any, together: int, honest: Path, tmp_path: Path) -> None:
+    """One of every form is traced when the file is read."""
+
+    def craft(parts: Parts, manifest: dict[str, Any]) -> None:
+        first = manifest["members"][0]
+
+        def predictor(shape: Any) -> Any:
+            if shape is None:
+                return first["predictor"]
+            return {"kind": "MeanPredictor", "fields": {"models": {"tuple": [predictor(part) for part in shape]}}}
+
+        twice = [predictor(shape) for shape in shapes] * 2
+        manifest["members"] = [first | {"name": f"c{k}", "predictor": own} for k, own in enumerate(twice)]
+
+    path = written(honest, craft, tmp_path / "forms.dffl")
+    line = rf"forms.dffl: it asks for {together} parts of all different predictors, .* limits={{'models': {together}}}"
+    with pytest.raises(ValueError, match=line):
+        dffl.load(path, limits={"models": together - 1})
+    assert len(dffl.load(path, limits={"models": together}).members) == 2 * len(shapes)
+
+
+def test_a_long_model_needs_a_limit_of_its_own(honest: Path, tmp_path: Path) -> None:
+    text = MODEL + "\\" * 4_000_000  # a comment
+    path = written(honest, with_set("ModelFile", **PROGRAMS["ModelFile"] | {"text": text}), tmp_path / "long.dffl")
+    with pytest.raises(ValueError, match=rf"long.dffl: it asks for {len(text)} characters .* at most 4,000,000 are allowed"):
+        dffl.load(path)
+    assert len(dffl.load(path, limits={"texts": len(text)}).members) == 1
+
+
 def test_equal_sets_of_clients_are_one_and_count_once(honest: Path, tmp_path: Path) -> None:
     same = many_sets("ModelFile", 3, lambda k: PROGRAMS["ModelFile"])
     fit = dffl.load(written(honest, same, tmp_path / "same.dffl"), limits={"texts": len(MODEL)})

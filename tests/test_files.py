@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -209,3 +210,31 @@ def test_examples_replace_no_dangling_link(tmp_path: Path) -> None:
         (folder / name).symlink_to("nothing")
         assert f"{name}: is there already, and is not overwritten" in refused(*words, folder)
         assert [path.name for path in folder.iterdir()] == [name]
+
+
+def test_a_link_to_nothing_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nothing")
+    (tmp_path / "file").write_text("")
+    for words in (["init"], ["federation", "init"]):
+        assert f"{tmp_path / 'link'}: is a symbolic link to nothing; choose" in refused(*words, tmp_path / "link")
+        assert f"{tmp_path / 'link'}: is a symbolic link to nothing; choose" in refused(*words, tmp_path / "link" / "below")
+        assert f"{tmp_path / 'file'}: is a file; choose" in refused(*words, tmp_path / "file" / "below")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_modes_are_kept_and_new_files_follow_the_umask(tmp_path: Path) -> None:
+    def mode(path: Path) -> int:
+        return stat.S_IMODE(path.stat().st_mode)
+
+    before = os.umask(0o027)
+    try:
+        write_text(tmp_path / "new", "a")
+        write_whole(tmp_path / "secret", lambda where: where.write_text("a"), mode=0o600)
+        assert (mode(tmp_path / "new"), mode(tmp_path / "secret")) == (0o640, 0o600)
+        for kept in (0o600, 0o644, 0o444):
+            (tmp_path / "new").chmod(kept)
+            write_text(tmp_path / "new", "b")
+            assert mode(tmp_path / "new") == kept
+    finally:
+        os.umask(before)

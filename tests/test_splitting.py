@@ -6,7 +6,7 @@ import pytest
 
 import dffl
 from dffl.randomness import Purpose
-from dffl.splitting import Splitting, keys_of, places_of, row_digests
+from dffl.splitting import Splitting, cost_digests, keys_of, places_of, row_digests
 from dffl.training.settings import Settings
 from dffl.training.sharing import MEANS, seen_in_training, settled, sharing
 
@@ -237,3 +237,15 @@ def test_settings_of_an_earlier_version_have_their_digest() -> None:
                         ({"split": "time", "period": (1, 1)}, "period must be two numbers")):  # fmt: skip
         with pytest.raises(ValueError, match=text):
             Settings(**wrong)
+
+
+def test_costs_that_differ_little_and_costs_beside_a_large_one_are_different_rows() -> None:
+    rng = np.random.default_rng(4)
+    level = 50_000 + rng.normal(size=(140, 6)).round(2)
+    beside = np.column_stack([np.full(140, 1e7), rng.uniform(20, 80, (140, 5)).round(2)])
+    for costs in (level, beside):
+        assert len(np.unique(cost_digests(costs))) == 140
+        for copy in (1.1 * costs, -costs):
+            assert (cost_digests(copy) == cost_digests(costs)).mean() > 0.9
+    flat = np.full((5, 6), 50_000.0)
+    assert len(np.unique(cost_digests(flat * np.array([[1], [1], [1.1], [2], [-1]])))) == 1

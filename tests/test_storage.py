@@ -87,6 +87,34 @@ def test_a_network_of_ones_own_needs_its_factory(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predict("a", fed[0].x), fit.predict("a", fed[0].x))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_another_network_of_the_same_shapes_is_refused(dtype: str, tmp_path: Path) -> None:
+    def made(activation: Any) -> Any:
+        return lambda key, p, d: eqx.nn.MLP(p, d, width_size=4, depth=1, activation=activation, key=key)
+
+    path = tmp_path / "own.dffl"
+    fed = dffl.Federation([client("a", dffl.TopK(5, 2))])
+    fit = dffl.fit(fed, "local", network=made(jnp.tanh), dtype=dtype, **QUICK)
+    fit.save(path)
+    with pytest.raises(ValueError, match=r"own\.dffl: the given network .* computes something else .*; hand in the factory"):
+        dffl.load(path, network=made(jax.nn.relu))
+    for wide in (False, True):  # the program around may use either precision
+        with jax.enable_x64(wide):
+            loaded = dffl.load(path, network=made(jnp.tanh))
+        np.testing.assert_array_equal(loaded.predict("a", fed[0].x), fit.predict("a", fed[0].x))
+
+
+def test_a_network_is_compared_only_where_the_file_can_tell(saved: Path, tmp_path: Path) -> None:
+    def made(activation: Any) -> Any:
+        return lambda key, p, d: eqx.nn.MLP(p, d, width_size=4, depth=1, activation=activation, key=key)
+
+    assert "computes" not in json.loads(archive.read(saved, "manifest.json", "a fit", dffl.Limits()).members["manifest.json"])
+    path = tmp_path / "own.dffl"
+    dffl.fit(dffl.Federation([client("a", dffl.TopK(5, 2))]), "local", network=made(jnp.tanh), **QUICK).save(path)
+    for told in (None, {"jax": "0.0.1", "digest": "of other words"}):  # of 0.2.0; of another JAX
+        dffl.load(changed(path, {"computes": told}, tmp_path), network=made(jax.nn.relu))
+
+
 def test_float64_models_keep_their_precision(tmp_path: Path) -> None:
     fed = dffl.Federation([client("a", dffl.TopK(5, 2))])
     fit = dffl.fit(fed, "local", dtype="float64", **QUICK)

@@ -136,7 +136,7 @@ class Client:
         return self.set.lifted
 
     def completed(self, c: np.ndarray, scale: float = 1.0) -> np.ndarray:
-        """Costs (..., d), divided by a scale, as `oracle` takes them: with the known cost, divided likewise, behind them."""
+        """Costs (..., d), divided by a scale, as `oracle` takes them: with the known costs, divided likewise, behind them."""
         known = np.full((*c.shape[:-1], self.oracle.dim - self.set.dim), 1.0 / scale)
         return np.concatenate([c, known], axis=-1) if known.size else c
 

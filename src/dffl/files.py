@@ -56,14 +56,26 @@ def require_regular(path: Path, name: str = "the file to write") -> None:
         raise ValueError(f"{name} must be a regular file or a new one, found {str(path)!r}, which is {kind}")
 
 
-def write_whole(path: Path, write: Callable[[Path], Any], mode: int = 0o644) -> None:
-    """Write beside ``path``, then move into place: the file is complete or it is not there."""
+def require_makeable(folder: Path) -> None:
+    """Refuse a folder that is not there and cannot be made: it, or one above it, is a file or a link to nothing."""
+    there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
+    if not there.is_dir():
+        kind = "a symbolic link to nothing" if there.is_symlink() and not there.exists() else "a file"
+        raise ValueError(f"{there}: is {kind}; choose an empty folder, or a new one")
+
+
+def write_whole(path: Path, write: Callable[[Path], Any], mode: int | None = None) -> None:
+    """Write beside ``path``, then move into place: the file is complete or it is not there.
+
+    It may be read by whom ``mode`` says. Without one, a file that is replaced keeps its mode, and a new one gets the usual.
+    """
     require_regular(path)
     with naming(path):
         handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
         os.close(handle)
         temporary = Path(name)
         try:
+            mode = _usual_mode(path, temporary) if mode is None else mode
             write(temporary)
             with temporary.open("r+b") as file:
                 os.fsync(file.fileno())
@@ -97,6 +109,18 @@ def _same(path: Path, other: Path) -> bool:
         return path.samefile(other)
     except (OSError, ValueError):
         return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _usual_mode(path: Path, temporary: Path) -> int:
+    """Who may read a file: as now, or as this system makes new ones, which only making one tells without a risk."""
+    if path.exists():
+        return stat.S_IMODE(path.stat().st_mode) & 0o777
+    temporary.unlink()
+    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    made = stat.S_IMODE(os.fstat(handle).st_mode)
+    os.close(handle)
+    temporary.chmod(0o600)  # until it is complete
+    return made
 
 
 def _sync_folder(folder: Path) -> None:

@@ -28,7 +28,7 @@ class Limits:
     dim: float = 20_000
     """Features, and decisions of one client."""
     models: float = 1_000
-    """Predictors that one client's predictor consists of."""
+    """Predictors that one client's predictor consists of, and those inside of predictors of all different forms together."""
     cells: float = 10_000_000
     """Numbers of one set, of the history, and of one step of a prediction for two rows."""
     numbers: float = 20_000_000

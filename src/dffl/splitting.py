@@ -21,6 +21,10 @@ DRAW, ROW, COST, TIME = RULES = ("draw", "row", "cost", "time")
 """Each client draws; by the row (its key, or its features and costs); by its costs alone; by stretches of time."""
 FEWEST_COSTS = 4
 """Costs of fewer columns are compared as they are."""
+NEARLY_CONSTANT = 0.01
+"""The mean distance of costs from their mean, in shares of their mean size, below which a row is nearly constant."""
+TOWERING = 1000.0
+"""How many times as large as the median the largest cost of a row is where it towers over the others."""
 
 
 class Samples(Protocol):
@@ -232,12 +236,23 @@ def about(numbers: np.ndarray) -> np.ndarray:
 
 
 def cost_digests(costs: np.ndarray) -> np.ndarray:
-    """A digest of each row of costs (n, d), the same for nearly all copies in another currency, rounding or sign."""
+    """A digest of each row of costs (n, d), the same for nearly all copies in another currency, rounding or sign.
+
+    Costs are rounded at 1e-4 of their mean size. Where that would hide how they differ, they are rounded in another way: in a
+    row that is nearly constant, the distances from its mean; where one cost towers over the others, each cost to six digits.
+    """
     if costs.shape[1] < FEWEST_COSTS:  # without their size, too little would be left of them
         return row_digests(costs)
-    size = np.abs(costs).mean(axis=1, keepdims=True)
-    sign = np.where(costs.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
-    return row_digests(np.round(sign * costs / np.where(size > 0, size, 1.0), 4))
+    sizes, sign = np.abs(costs), np.where(costs.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
+    size = sizes.mean(axis=1, keepdims=True)
+    scaled = sign * costs / np.where(size > 0, size, 1.0)
+    rest = scaled - scaled.mean(axis=1, keepdims=True)
+    spread = np.abs(rest).mean(axis=1, keepdims=True)
+    nearly_constant = (spread < NEARLY_CONSTANT) & (spread > 1e-12)
+    digests = row_digests(np.round(np.where(nearly_constant, rest / np.where(spread > 0, spread, 1.0), scaled), 4))
+    towered = sizes.max(axis=1) > TOWERING * np.median(sizes, axis=1)
+    digests[towered] = chained(about(scaled[towered]))
+    return digests
 
 
 def chained(words: np.ndarray) -> np.ndarray:

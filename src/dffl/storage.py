@@ -1,8 +1,9 @@
 """Fits on disk: one sealed zip file with a manifest in JSON, arrays as .npy and the history as Parquet. Nothing is pickled.
 
 A predictor is stored as the tree of its fields. A network is stored as its vector of numbers and rebuilt by the factory that
-made it, so a fit with a network of one's own is loaded with ``load(path, network=factory)``. A black-box solver is stored by
-its name, and handed in again: ``load(path, solvers={name: function})``.
+made it, so a fit with a custom network is loaded with ``load(path, network=factory)``; a digest of what that network
+computes tells another one of the same shapes. A black-box solver is stored by its name, and handed in again: ``load(path,
+solvers={name: function})``.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from dffl.sets._host import built_later
 from dffl.sets.solver import handed_in
 from dffl.tiles import Flat, is_array, places_by
 from dffl.training import METHODS, Settings
+from dffl.training.checkpoint import computation
 from dffl.training.settings import MOVED
 
 FORMAT, VERSION = "dffl-fit", 2
@@ -82,6 +84,8 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
         "shared": writer.encode(fit.shared),
         "about": fit.about,
     }
+    if fit.settings.network is not None:
+        manifest["computes"] = {"jax": jax.__version__, "digest": _computes(fit.settings, fit.features, fit.dim)}
     arrays = {f"arrays/{number}.npy": content for number, content in enumerate(writer.arrays)}
     members = {"manifest.json": json.dumps(manifest).encode(), "history.parquet": fit.history.to_parquet(index=False)} | arrays
     write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may reveal what trained it
@@ -163,6 +167,9 @@ def _rebuild(
     settings = Settings.read(values, network if wanted is not None else None)
     reader = _Reader(contents, settings, features, dim, solvers, limits, len(manifest["members"]))
     members = [reader.member(row) for row in manifest["members"]]
+    shared = reader.shared(manifest["shared"])
+    if reader.has_networks:
+        _require_same_network(manifest, settings)
     by_name = {member.name: member for member in members}
     if len(by_name) < len(members) or not (members or manifest["shared"]):
         raise ValueError(
@@ -176,11 +183,28 @@ def _rebuild(
         cost_names=_names("cost_names", manifest.get("cost_names"), dim),  # version 0.1.0 knew none
         dim=dim,
         members=by_name,
-        shared=reader.shared(manifest["shared"]),
+        shared=shared,
         history=_history(contents["history.parquet"], limits),
         about=about,
         options=options,
     )
+
+
+def _require_same_network(manifest: dict[str, Any], settings: Settings) -> None:
+    """Refuse a factory whose network has the right shapes and computes something else."""
+    told = manifest.get("computes")
+    if settings.network is None or not isinstance(told, dict) or told.get("jax") != jax.__version__:
+        return  # 0.2.0 stored no digest, and another JAX may write the same steps in another way
+    if told.get("digest") != _computes(settings, manifest["features"], manifest["dim"]):
+        wanted = manifest["settings"]["network"]
+        fix = f"hand in the factory that it was trained with, {wanted!r:.80}"
+        raise ValueError(f"the given network has the right shapes, but computes something else than the saved one; {fix}")
+
+
+def _computes(settings: Settings, features: int, dim: int) -> str:
+    """A digest of what a custom network computes."""
+    with jax.enable_x64(settings.dtype == "float64"):  # as in training, whatever the program around has chosen
+        return hashlib.blake2b(computation(settings, features, dim).encode(), digest_size=16).hexdigest()
 
 
 def _names(field: str, value: Any, count: int) -> tuple[str, ...] | None:
@@ -200,6 +224,12 @@ def _history(content: bytes, limits: Limits) -> pd.DataFrame:
     limits.check("cells", about.unpacked // 8, "cells of a history, unpacked")
     limits.check("cells", text_bytes(content, about.texts) // 8, "cells of a history with long texts")
     return pd.read_parquet(io.BytesIO(content))
+
+
+def _parts(predictor: Predictor) -> int:
+    """The predictors that one consists of, itself included."""
+    inner = jax.tree.leaves(predictor, is_leaf=lambda node: isinstance(node, Predictor) and node is not predictor)
+    return 1 + sum(_parts(one) for one in inner if isinstance(one, Predictor))
 
 
 def _check(fit: Fit, limits: Limits) -> None:
@@ -226,7 +256,10 @@ def _check(fit: Fit, limits: Limits) -> None:
         for unit in normalisers(one):
             if not np.shape(unit.x_mean) == np.shape(unit.x_scale) == (fit.features,):
                 raise ValueError(f"the units of a predictor must be of {fit.features} features, found {unit!r:.80}")
-    for alike in places_by(Flat(one).form for one in predictors):  # one of each form is tried, on shapes alone
+    forms = places_by(Flat(one).form for one in predictors)
+    inside = sum(_parts(predictors[alike[0]]) - 1 for alike in forms)
+    limits.check("models", inside, "parts of all different predictors")
+    for alike in forms:  # one of each form is tried, on shapes alone
         arrays, rest = eqx.partition(predictors[alike[0]], is_array)
         with jax.enable_x64(True):
             rows = jax.ShapeDtypeStruct((2, fit.features), np.float64)
@@ -306,11 +339,18 @@ class _Reader:
         self._contents, self._solvers, self._limits = contents, dict(solvers), limits
         self._settings, self._features, self._dim = settings, features, dim
         self._sets_left, self._models, self._deep = clients, 0, 0
+        self._sizes = set[int]()
+        """Numbers of parts of the predictors: those of different sizes are of different forms."""
         self._template: Template | None = None
         self._networks: dict[int, Any] = {}
         self._sets: dict[tuple[type, bytes], FeasibleSet] = {}
         self._numbers, self._texts = 0.0, 0.0
         self._who = ""
+
+    @property
+    def has_networks(self) -> bool:
+        """Whether a network was built."""
+        return bool(self._networks)
 
     def member(self, row: dict[str, Any]) -> Member:
         self._who = f"client {row.get('name')!r:.80}"
@@ -370,6 +410,9 @@ class _Reader:
             for name, value in made.items():
                 if isinstance(value, np.ndarray | int | float):
                     _require_usable(f"{self._who}: {name} of a {kind.__name__}", value, name in POSITIVE.get(kind, ()))
+            if self._deep == 1:
+                self._sizes.add(self._models)
+                self._limits.check("models", sum(size - 1 for size in self._sizes), "parts of all different predictors")
             return kind(**made)
         finally:
             self._deep -= 1

@@ -74,6 +74,21 @@ def test_the_same_seed_gives_the_same_advice(fleet, advice):
     assert again.table.equals(advice.table)
 
 
+def test_where_all_decisions_are_equal_nobody_can_tell():
+    x = np.random.default_rng(0).normal(size=(2, 12, 2))
+    flat, cheap = np.full((12, 4), 5.0), np.tile([1.0, 9.0, 9.0, 9.0], (12, 1))
+    federation = dffl.Federation(
+        [dffl.Client(n, x[k], c, dffl.TopK(4, 1)) for k, (n, c) in enumerate((("a", flat), ("b", cheap)))]
+    )
+    found = dffl.advise(federation, quick=True)
+    assert found["a"]["recommendation"] == "cannot tell"
+    assert found["a"]["reason"] == "all decisions cost the same on your samples, so nothing tells one model from another"
+    assert found["a"]["deploy"] not in JOINT
+    assert found["b"]["recommendation"] == "stay local"  # one decision is the best on all days: it has nothing to gain
+    assert "loses nothing" in found["b"]["reason"]
+    AdviceShown(found, "federation").show(Console(file=io.StringIO()))
+
+
 def test_quick_trains_nothing_and_agrees_on_the_odd_one(fleet):
     found = dffl.advise(fleet, quick=True, progress=False)
     assert found["odd"]["gain"] < 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 import warnings
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,35 @@ def encoding_of(missing: Any = "refuse", categories: dict[str, list[Any]] | None
         agreed(name, (summary(one.frame[name]) for one in sites.values()), (categories or {}).get(name)) for name in names
     ]
     return Encoding(tuple(columns), missing).with_fills(sites)
+
+
+def test_a_model_whose_texts_had_another_coding_knows_its_tables() -> None:
+    apart = unicodedata.normalize("NFD", "Zürich")
+    old = Encoding((Column(f"city {apart}", "category", (apart, "Bern")),), "mean", {"a": {apart: (1.0,)}}).composed()
+    cells = pd.DataFrame({f"city {apart}": [apart, "Zürich", "Bern"]})
+    assert not old.unseen(cells)
+    np.testing.assert_array_equal(old.features(cells, "a"), [[1, 0], [1, 0], [0, 1]])
+    both = Encoding((Column("city", "category", (apart, "Zürich")),)).composed()
+    assert both.columns[0].categories == (apart, "Zürich")  # its features stay as many as they were
+
+
+@pytest.mark.parametrize("form", ["{} kW", "{}kW", "{}.5 °C", "\u2212{} °C", "1.{:03},5 EUR/MWh", "{},5 m²", "{} rooms"])
+def test_many_numbers_with_one_unit_are_no_categories(form: str) -> None:
+    many = [form.format(number) for number in range(1, 15)]
+    for texts in (many, [*many, "unknown", "off"]):
+        with pytest.raises(
+            ValueError, match=r"has more than 10 different numbers with a unit, such as '.*'; write the numbers"
+        ):
+            agreed("load", [summary(pd.Series(texts[:7])), summary(pd.Series(texts[7:]))])  # all sites together
+        assert agreed("load", [summary(pd.Series(texts))], texts).categories == tuple(texts)  # on request
+    few = many[:10]
+    assert len(agreed("size", [summary(pd.Series(few * 9))]).categories) == 10
+
+
+@pytest.mark.parametrize("form", ["{}th floor", "{}nd", "A-{}", "{}-phase", "{}-2 kg", "{} Main Street", "line {}", "{0}{1}"])
+def test_other_texts_with_numbers_stay_categories(form: str) -> None:
+    texts = {form.format(number, "ABC"[number % 3]) for number in range(1, 15)}
+    assert len(agreed("size", [summary(pd.Series(sorted(texts)))]).categories) == 14
 
 
 def test_numbers_truth_and_texts() -> None:
@@ -151,11 +181,33 @@ def test_sites_agree_on_what_a_column_is() -> None:
         (["12\u00a0500", "13\u202f500"], "write numbers"),
         (["31.12.2024", "1.1.2025"], "must be dates or texts, found '1.1.2025'; write dates as 2021-01-31, or list the texts"),
         (["12/31/2024", "12/30/2024 13:00"], "found '12/30/2024 13:00'; write dates as 2021-01-31"),
+        ([f"{number}-" for number in range(10, 22)], "with a unit, such as '10-'; write the numbers alone"),
+        (["(12.5)", "7"], "found '(12.5)'; write numbers"),
+        (["5-Jan-2024", "6-Jan-2024"], "found '5-Jan-2024'; write dates"),
+        (["05JAN24", "Fri, Jan 5, 2024", "5. Januar 2024 13:00", "2024-Jan-05"], "must be dates or texts"),
+        (["2024-01-05 1:00 PM", "2024-01-05 2 a.m."], "found '2024-01-05 1:00 PM'; write dates"),
     ):
         with pytest.raises(ValueError, match=re.escape(words)):
             agreed("x", [summary(pd.Series(cells))])
         assert agreed("x", [summary(pd.Series(cells))], cells).categories == tuple(cells)  # on request
-    for cells in (["A-1", "7"], ["1.2.3", "1.2.4"], ["10-20", "20-30"], ["12:30", "13:00"], ["1,5", "a", "b", "c"]):
+    for cells in (
+        ["A-1", "7"],
+        ["1.2.3", "1.2.4"],
+        ["10-20", "20-30"],
+        ["12:30", "13:00"],
+        ["1,5", "a", "b", "c"],
+        ["3-phase", "1-2 kg"],
+        ["3-", "10-"],
+        [f"{number}. Bezirk" for number in range(1, 24)],
+        [f"{number}A" for number in range(1, 20)],
+        [f"{number}e" for number in range(1, 20)],
+        ["Mark 1 20", "Nova 12 24", "Octavia 4 20"],
+        ["Jan", "Feb"],
+        ["May 12", "Jan 2024"],
+        ["12 march road"],
+        ["1:00 PM", "2:00 PM"],
+        ["-", "(a)"],
+    ):
         assert agreed("x", [summary(pd.Series(cells))]).categories == tuple(sorted(cells))
     many = pd.Series([f"text {number}" for number in range(MOST_CATEGORIES + 1)])
     assert len(agreed("x", [summary(many[1:])]).categories) == MOST_CATEGORIES

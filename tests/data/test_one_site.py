@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -257,3 +258,51 @@ def test_agreements_tell_how_they_differ() -> None:
     assert (
         mine.digest == "92d26081f0b5ab6c616f8bb750c227da5ab77b27105b211473a080336faeb3a8"
     )  # the same on every machine and in every version
+
+
+def test_texts_and_names_that_look_the_same_are_the_same(tmp_path: Path) -> None:
+    """One site's program writes u with dots as one sign, another's as two; so does the file."""
+
+    def apart_signs(text: str) -> str:
+        return unicodedata.normalize("NFD", text)
+
+    signs = {"dry": "Zürich", "temp_1": "temp_ü", "north": "Nörd"}
+    plain = {name: text for name, text in contents().items() if name != "north.csv"} | {"nörd.csv": contents()["north.csv"]}
+    for old, new in signs.items():
+        plain = {name: text.replace(old, new) for name, text in plain.items()}
+    plain["federation.toml"] = plain["federation.toml"].replace("Nörd.csv", "nörd.csv")
+    other = plain | {name: apart_signs(plain[name]) for name in ("south.csv", "federation.toml")}
+    other[apart_signs("nörd.csv")] = other.pop("nörd.csv")  # a file keeps its name
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    whole, mixed = read(write(tmp_path / "one", plain)), read(write(tmp_path / "two", other))
+    assert mixed.train.names == whole.train.names == ["Nörd", "south", "east"]
+    assert mixed.notes == whole.notes
+    assert "weather=Zürich" in whole.encoding.feature_names
+    assert mixed.encoding == whole.encoding
+    for one, two in zip(whole.train, mixed.train, strict=True):
+        assert one.x.tobytes() == two.x.tobytes()
+    for name in ("Nörd", apart_signs("Nörd")):
+        same(mixed, read_site(tmp_path / "two" / "federation.toml", name), "Nörd")
+    rows = pd.read_csv(tmp_path / "one" / "south.csv")
+    coded = pd.read_csv(tmp_path / "two" / "south.csv")
+    assert list(rows) != list(coded)
+    np.testing.assert_array_equal(whole.encoding.features(rows, "south"), whole.encoding.features(coded, "south"))
+    assert not whole.encoding.unseen(coded)
+
+
+@pytest.mark.parametrize("last", [True, False], ids=["line break at the end", "none"])
+@pytest.mark.parametrize("order", ["federation first", "federation last"])
+def test_adding_lists_keeps_the_ends_of_lines_and_a_byte_order_mark(tmp_path: Path, order: str, last: bool) -> None:
+    whole = contents(TOML)
+    federation, _, rest = whole["federation.toml"].partition("[training]")
+    ordered = f"{federation}[training]{rest}" if order == "federation first" else f"[training]{rest}\n{federation}"
+    text = ordered.strip() + "\n" * last
+    path = write(tmp_path, whole)
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    lists, _ = add_lists(path, "north")
+    found = path.read_bytes()
+    assert found.startswith(b"\xef\xbb\xbf")
+    assert found.count(b"\n") == found.count(b"\r\n") == found.count(b"\r") == text.count("\n") + len(lists.lines)
+    assert found.endswith(b"\r\n") == last
+    assert read(path).train.names == list(SITES)

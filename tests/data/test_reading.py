@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dffl.data.cells import numbers_of
 from dffl.data.matching import matching, natural
 from dffl.data.sources import Table, load, open_source
 
@@ -137,6 +138,16 @@ def test_texts_stay_as_they_are_written(tmp_path: Path) -> None:
     pd.DataFrame({"key": [7, 8], "open": [True, False]}).to_parquet(tmp_path / "table.parquet")
     found = load(open_source(tmp_path / "table.parquet"), ["key", "open"], ["key", "open"]).frame
     assert found.to_dict("list") == {"key": ["7", "8"], "open": ["true", "false"]}
+
+
+def test_hexadecimal_cells_are_texts_as_they_are_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("a,b,c,d\n0x1F,1,0X10,0x text\n2,30,,3\n")
+    frame = load(open_source(path), ["a", "b", "c", "d"]).frame
+    assert frame["a"].tolist() == ["0x1F", "2"]
+    assert frame["b"].tolist() == [1, 30]
+    assert frame["c"].iloc[0] == "0X10"
+    np.testing.assert_array_equal(numbers_of(frame["a"]), [np.nan, 2])
 
 
 def test_types_of_parquet(tmp_path: Path) -> None:

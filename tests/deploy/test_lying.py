@@ -98,6 +98,22 @@ def test_three_sites_have_the_limits_of_the_plan_alone(tmp_path: Path) -> None:
     assert all(set(record.outcomes.values()) == {ACCEPTED} for record in read_ledger(tmp_path / "rounds.jsonl"))
 
 
+def test_a_site_that_is_lost_does_not_switch_the_limit_off(tmp_path: Path) -> None:
+    # Four sites; north is lost in round 1, and west lies from round 2 on.
+    plan = a_plan(("east", "north", "south", "west"), training={"rounds": 5})
+    lying = liar(LIES["-20 x its vector"], since=2)
+
+    def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
+        if site.name != "north" or order["round"] < 1:
+            lying(site, order)
+
+    simulated(tmp_path, plan, behaviour)
+    records = read_ledger(tmp_path / "rounds.jsonl")
+    assert [len(record.taken) for record in records] == [4, 3, 3, 3, 3]
+    assert [record.outcomes["west"].partition(":")[0] for record in records] == [ACCEPTED] * 2 + [LEFT_OUT] * 3
+    assert all(record.accepted[0] == "east" and "south" in record.accepted for record in records)
+
+
 def test_a_false_number_of_rows_is_refused_in_every_round(tmp_path: Path) -> None:
     plan = a_plan(FIVE)
     state, counts = simulated(tmp_path, plan, rows=900_000_000)
@@ -199,3 +215,18 @@ def test_a_client_that_is_left_out_is_so_in_a_fit_and_in_a_deployment(
     require_same(found.fits, replayed(data, plan.settings, plan.asked, found.records), data)
     counts = {name: sum(name in record.left_out for record in found.records) for name in FOUR}
     assert whole.about["unused_updates"] == {name: count for name, count in counts.items() if count}
+
+
+def test_a_round_whose_answers_are_all_left_out_changes_nothing(tmp_path: Path) -> None:
+    # Only west answers after the first round, and lies from the third on.
+    plan = a_plan(("east", "north", "south", "west"), training={"rounds": 5}, rounds={"quorum": 0.25})
+    lying = liar(LIES["1,000 x its vector"], since=2)
+
+    def behaviour(site: SimulatedSite, order: dict[str, Any]) -> None:
+        if site.name == "west" or order["round"] < 1:
+            lying(site, order)
+
+    state, _ = simulated(tmp_path, plan, behaviour)
+    records = read_ledger(tmp_path / "rounds.jsonl")
+    assert [record.outcomes["west"].partition(":")[0] for record in records] == [ACCEPTED] * 2 + [LEFT_OUT] * 3
+    assert np.isfinite(state.finals[0].shared).all()

@@ -186,13 +186,24 @@ def test_decide_and_export_replace_only_what_they_write(folder: Path, tmp_path: 
     before = {name: (folder / name).read_bytes() for name in ("north.csv", "federation.toml")}
     for name in before:
         said = call("decide", model, folder / "new.csv", "-c", "north", "-o", folder / name, code=3)
-        assert f"--out must be a new file or a table of decisions, found '{folder / name}', which is not" in said
+        assert f"--out must be a new file or a table of such decisions, found '{folder / name}', which is not" in said
         said = call("export", model, "-c", "north", "-o", folder / name, code=3)
         assert f"--out must be a new file or a model, found '{folder / name}', which is not" in said
     assert {name: (folder / name).read_bytes() for name in before} == before
     (tmp_path / "empty.csv").touch()
     for out in ("empty.csv", "empty.csv", "new.csv"):  # a table of decisions is replaced
         call("decide", model, folder / "new.csv", "-c", "north", "-o", tmp_path / out)
+    call("decide", model, folder / "new.csv", "-c", "south", "-o", tmp_path / "new.csv", "--keep", "temp")
+    call("decide", model, folder / "new.csv", "-c", "north", "-o", tmp_path / "new.csv")  # of another client, with a column
+    log = pd.read_csv(tmp_path / "new.csv")
+    log.insert(0, "comment", "paid by hand")
+    log.to_csv(tmp_path / "log.csv", index=False)
+    log.insert(0, "comment, again", log.pop("comment"))
+    log.to_csv(tmp_path / "again.csv", index=False)
+    for name in ("log.csv", "again.csv"):  # a user's own remarks make it the user's table
+        said = call("decide", model, folder / "new.csv", "-c", "north", "-o", tmp_path / name, code=3)
+        assert f"found '{tmp_path / name}', which is not; name another file, or remove it" in said
+        assert "paid by hand" in (tmp_path / name).read_text()
     for _ in range(2):
         call("export", model, "-c", "north", "-o", tmp_path / "north.dffl")
 

@@ -7,6 +7,7 @@ import pickle
 import threading
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,9 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
 
 import dffl
+from dffl.federation import optima
+from dffl.losses import Rows
+from dffl.losses.regret import Regret
 from dffl.sets import MixedInteger, Polytope, stack
 from dffl.sets._calls import Calls, Remembered
 
@@ -63,7 +67,7 @@ def test_answers_cost_what_another_solver_finds(seed: int, integer: bool, helper
         lifted = np.asarray(s.lifted.solve(sense * np.asarray(dffl.sets.completed(s, costs))))
     np.testing.assert_array_equal(lifted[:, : s.dim], decided[:, : s.dim])
     if helpers:
-        np.testing.assert_allclose(lifted[:, -1], decided @ model["known"], atol=1e-12)
+        np.testing.assert_allclose(lifted[:, s.dim :].sum(axis=1), decided @ model["known"], atol=1e-12)
 
 
 def test_a_list_of_all_points_agrees() -> None:
@@ -130,7 +134,7 @@ def test_no_answer_depends_on_what_was_asked_before_or_beside() -> None:
 
 def test_stacks_programs_and_pickles() -> None:
     sets = [s for s in (random_set(seed, helpers=2)[0] for seed in range(12)) if s.dim == 3][:2]
-    costs = np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32)
+    costs = np.random.default_rng(0).normal(size=(2, 5, 5)).astype(np.float32)
     together = stack([s.lifted for s in sets])
     both = np.asarray(jax.jit(together.solve)(costs))
     for s, c, found in zip(sets, costs, both, strict=True):
@@ -339,3 +343,35 @@ def test_unbounded_helpers_of_a_client_that_maximises() -> None:
 def test_bounds_of_whole_numbers_may_be_large_or_not_whole(given: dict, cost: list[float], best: list[float]) -> None:
     c = np.array(cost)
     assert c @ MixedInteger(**given).decide(c) <= c @ np.array(best) + 1e-9
+
+
+@pytest.mark.parametrize("penalty", [10.0, 1e6, 1e7, 1e8, 1e9])
+def test_a_penalty_that_must_be_paid_costs_no_digits_of_a_regret(penalty: float) -> None:
+    # w + v >= 1, where v costs 1.5; u >= 1.5 is paid for in any case. At c = 1, deciding by 2 costs 1.5 and not 1.
+    s = dffl.MixedInteger(
+        A_ub=[[-1.0, -1, 0], [0, 0, -1]], b_ub=[-1.0, -1.5], lower=[0, 0, 0], upper=[1, 1, 9], integer=[False] * 3,
+        helpers=2, known_cost=[1.5, penalty],
+    )  # fmt: skip
+    assert float(dffl.regret([2.0], [1.0], s)) == 0.5
+    assert float(dffl.spo_plus([2.0], [1.0], s)) == 1.5
+    client = dffl.Client("a", [[0.0], [1.0]], [[1.0], [1.2]], s)
+    judged = Regret()(client.completed(np.full((2, 1), 2.0)), table_rows(client), client.oracle, None)
+    np.testing.assert_allclose(judged, [0.5, 0.3], rtol=1e-5)
+
+
+def table_rows(client: dffl.Client) -> Rows:
+    """A client's samples as training sees them, in single precision."""
+    c, w_star = client.completed(client.c), optima([client])[0]
+    return Rows.cut(jnp.asarray(np.hstack([client.x, c, w_star]), jnp.float32), 1, client.oracle.dim)
+
+
+def test_a_set_as_small_as_the_solvers_tolerance_is_refused() -> None:
+    small = {"A_ub": [[1.0, 2, 1.5], [2, 1, 1]], "A_eq": [[1.0, 1, 1]], "lower": np.zeros(3)}
+    for size, answer in ((1e-7, True), (1e-10, False)):
+        given = small | {"b_ub": size * np.array([3.0, 4]), "b_eq": [1.5 * size], "upper": size * np.ones(3)}
+        for kind in (Polytope, lambda **given: MixedInteger(**given, integer=[False] * 3)):
+            if answer:
+                assert kind(**given).decide([-0.9, 0.1, 0.1]).sum() == pytest.approx(1.5 * size, rel=1e-3)
+            else:
+                with pytest.raises(ValueError, match="right-hand sides and bounds are below 1e-08 in size, found 4e-10"):
+                    kind(**given)

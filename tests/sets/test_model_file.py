@@ -314,3 +314,30 @@ def test_an_lp_text_with_short_headings_and_rows_over_several_lines() -> None:
     text = f"max\n 3 y_1 + 2 y_2 + k\n{rows}bounds\n k <= 1\nbin\n k\nend\n"
     s = ModelFile(text=text, format="lp", predicted="y_*")
     np.testing.assert_array_equal(s.decide([[1.0, 3.0]], maximize=True), [[1.5, 2.5, 1]])
+
+
+def test_a_large_constant_of_the_objective_costs_no_digits_of_a_regret() -> None:
+    # One of two; the first also needs h, which costs 6. Deciding for it costs 10 + 6, and the other one 11.
+    text = "min\n x_1 + x_2 + 6 h + {:.0f}\nst\n x_1 + x_2 = 1\n x_1 - h <= 0\nbounds\n h <= 1\nbinaries\n x_1 x_2\nend\n"
+    predicted, costs = np.array([[1.0, 20.0], [20.0, 1.0]]), np.array([[10.0, 11.0], [10.0, 11.0]])
+    for constant in (0.0, 1e8, 1e9):
+        s = ModelFile(text=text.format(constant), format="lp", predicted="x_*")
+        np.testing.assert_array_equal(dffl.regret(predicted, costs, s), [5, 0])
+        np.testing.assert_array_equal(dffl.spo_plus(predicted, costs, s), [31, 0])
+        np.testing.assert_allclose(dffl.relative_regret(predicted, costs, s), 5 / (22 + 2 * constant), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mark", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028"])
+def test_a_comment_goes_to_the_end_of_its_line(mark: str) -> None:
+    text = f"min\n x_1 + x_2\nst\n c1: x_1 + x_2 >= 1 \\ page 1{mark} c2: x_1 <= 0.5\nbounds\n x_1 <= 1\n x_2 <= 1\nend\n"
+    np.testing.assert_array_equal(ModelFile(text=text, format="lp", predicted="x_*").decide([1.0, 2.0]), [1, 0])
+    rows = (
+        f"NAME m\nROWS\n N obj\n G c1\n L c2\nCOLUMNS\n x_1 obj 1 c1 1\n* page 1{mark} x_1 c2 5\n x_2 obj 1 c1 1\n x_2 c2 1\n"
+    )
+    rest = "RHS\n RHS c1 1 c2 1\nBOUNDS\n UP BND x_1 1\n UP BND x_2 1\nENDATA\n"
+    np.testing.assert_array_equal(ModelFile(text=rows + rest, format="mps", predicted="x_*").decide([1.0, 2.0]), [1, 0])
+
+
+def test_two_numbers_in_an_objective_are_named_as_such() -> None:
+    with pytest.raises(ValueError, match=r"line 2: a number after a number, '3'; write one before a variable"):
+        ModelFile(text="min\n 2 3 x_1\nst\n x_1 <= 1\nend\n", format="lp", predicted="x_*")

@@ -362,7 +362,13 @@ def test_the_sample_is_named_whatever_was_asked_with_it() -> None:
     c[:50] = c[50:100]  # rows that are answered before
     c[333] += 2 * MARK
     with pytest.raises(ValueError, match=r"^client 'a', sample 333: solver 'once more': RuntimeError: no such plan$"):
-        dffl.fit(dffl.Federation([dffl.Client("a", rng.normal(size=(400, 2)), c, s)]), "fedavg", rounds=1, progress=False)
+        dffl.fit(
+            dffl.Federation([dffl.Client("a", rng.normal(size=(400, 2)), c, s)]),
+            "fedavg",
+            rounds=1,
+            split="draw",
+            progress=False,
+        )
     with pytest.raises(ValueError, match=r"^solver 'once more': row 283: RuntimeError: no such plan$"):
         s.solve(c[50:].astype(np.float32))
 

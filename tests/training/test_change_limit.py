@@ -55,6 +55,19 @@ def test_it_needs_four_updates_and_can_be_switched_off() -> None:
     assert outside(1, 1, 1, 1000, privacy={"level": "client", "clip": 1.0, "noise": 1.0}, **STILL) == []
 
 
+def test_missing_clients_are_replaced_by_their_last_changes_where_too_few_answer() -> None:
+    still = Settings(**STILL)
+    missing = [Change("gone", 64, 2.0, SIZE), Change("gone too", 64, 2.0, SIZE)]
+    assert list(left_out(still, 1.0, changes(1, 1, 1000), missing[:1])) == ["client-2"]
+    assert list(left_out(still, 1.0, changes(1, 1000), missing)) == ["client-1"]
+    assert left_out(still, 1.0, changes(1, 1000), missing[:1]) == {}
+    assert left_out(still, 1.0, changes(1, 1, 9.9), [Change("gone", 64, 1000.0, SIZE)]) == {}  # it is not judged itself
+    # Where enough answer, those who are missing do not count.
+    assert list(left_out(still, 1.0, changes(1, 1, 1, 15), [Change(f"gone-{k}", 64, 9.0, SIZE) for k in range(9)])) == [
+        "client-3"
+    ]
+
+
 def test_two_liars_of_five_are_left_out_and_do_not_take_honest_clients_with_them() -> None:
     assert outside(1, 2, 3, 1000, 2000, **STILL) == ["client-3", "client-4"]
 

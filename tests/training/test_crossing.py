@@ -10,7 +10,8 @@ from dffl.splitting import Splitting
 from dffl.training.crossing import FEWEST_MATCHED, Crossing, Part, crossing, crossing_of, sides_of
 from dffl.training.crossing_words import fix
 from dffl.training.settings import Settings
-from dffl.training.sharing import seen_in_training, settled
+from dffl.training.sharing import seen_in_training, settled, sharing
+from dffl.training.telling import telling_costs
 
 RNG = np.random.default_rng(8)
 N, D = 100, 5
@@ -153,3 +154,95 @@ def test_a_client_that_cannot_be_divided_accuses_nobody():
 def test_each_way_and_rule_has_a_remedy():
     assert 'split = "row"' in fix("rows", "draw")
     assert 'split = "cost"' not in fix("fees", "row")
+
+
+def zone(kind: str) -> dffl.Federation:
+    """Three sites of one price zone, with the zone's weather and their own; prices are noise."""
+    rng = np.random.default_rng(1)
+    weather, prices = rng.normal(size=(60, 3)), rng.uniform(10, 100, (60, D))
+    sites = []
+    for site in range(3):
+        x, c = np.column_stack([weather, rng.normal(size=60)]), prices
+        if kind == "each row three times":
+            x, c = np.tile(x, (3, 1)), np.tile(c, (3, 1))
+        elif kind == "some rows twice":
+            x, c = np.vstack([x, x[:13]]), np.vstack([c, c[:13]])
+        elif kind == "a fee, each row three times":
+            x, c = np.tile(rng.normal(size=(60, 4)), (3, 1)), np.tile(c + 3.7 * site, (3, 1))
+        elif kind == "a flat tariff beside it":
+            x, c = np.vstack([x, rng.normal(size=(90, 4))]), np.vstack([c, np.full((90, D), 50.0)])
+        elif kind == "three orders of a day":
+            x = np.column_stack([np.tile(weather, (3, 1)), rng.normal(size=180)])
+            c = np.tile(c, (3, 1))
+        sites.append(dffl.Client(f"s{site}", x, c, dffl.TopK(D, 2)))
+    return dffl.Federation(sites)
+
+
+@pytest.mark.parametrize(
+    ("kind", "way", "rule"),
+    [
+        ("each row three times", "costs", "cost"),
+        ("some rows twice", "costs", "cost"),
+        ("a fee, each row three times", "fees", "draw"),
+        ("a flat tariff beside it", "costs", "cost"),
+        ("three orders of a day", "costs", "cost"),
+    ],
+)
+def test_rows_that_a_client_repeats_hide_no_copies(kind, way, rule):
+    federation = zone(kind)
+    found = crossing_of(federation, Splitting(0, "row"))
+    assert [one.way for one in found] == [way] * 3
+    assert all(one.many for one in found)
+    assert sharing(federation.clients).rule == rule
+
+
+def test_rows_of_a_moment_are_held_out_together_also_at_a_single_client():
+    alone = dffl.Federation([zone("three orders of a day")[0]])
+    with pytest.warns(UserWarning, match="client 's0' has several rows of a moment, with equal costs; rows of equal costs are"):
+        assert settled(alone, Settings()).split == "cost"
+    both = dffl.Federation([alone[0], dffl.Client("b", RNG.normal(size=(40, 4)), RNG.normal(size=(40, D)), dffl.TopK(D, 2))])
+    (found,) = crossing_of(both, Splitting(0, "row"))
+    assert (found.client, found.others, found.way) == ("s0", ("s0",), "costs")
+    assert not crossing_of(both, Splitting(0, "cost"))
+
+
+def test_a_few_tariffs_are_no_moments_and_chance_accuses_nobody():
+    rng = np.random.default_rng(2)
+
+    def client(costs: np.ndarray, *more: np.ndarray) -> dffl.Client:
+        x = np.column_stack([*more, rng.normal(size=(len(costs), 2))])
+        return dffl.Client("a", x, costs, dffl.Box(np.zeros(costs.shape[1]), np.ones(costs.shape[1])))
+
+    for number, rows in ((1, 60), (12, 120), (12, 360), (24, 100), (24, 240)):  # flat, by month, by hour
+        which = np.arange(rows) % number
+        tariffs = client(rng.uniform(1, 9, (number, D)).round(2)[which], which)
+        assert telling_costs(tariffs) is None
+        assert settled(dffl.Federation([tariffs]), Settings()).split == "draw"
+    for most, d in ((100, 1), (1000, 1), (10, 4), (3, 8), (100, 2), (3, D)):
+        assert telling_costs(client(rng.integers(1, most + 1, (150, d)).astype(float))) is None, (most, d)
+    assert telling_costs(client(rng.uniform(1, 9, (60, 1)))) is not None, "one cost of many digits tells rows apart"
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize("orders", [(1, 11, 11), (12, 12, 12), (1, 3, 3), (1, 12, 1)])
+def test_many_orders_of_a_day_hide_nothing(orders, coarse):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        prices = rng.normal(40, 8, (40, 6))
+        weather = rng.integers(0, 15, (40, 3)) if coarse else rng.normal(size=(40, 3))
+        sites = []
+        for place, number in enumerate(orders):
+            day = np.repeat(np.arange(40), number)
+            x = np.column_stack([weather[day], rng.normal(size=len(day))])
+            sites.append(dffl.Client(f"s{place}", x, prices[day], dffl.TopK(6, 2)))
+        federation = dffl.Federation(sites)
+        assert sharing(federation.clients).rule == "cost"
+        assert [one.many for one in crossing_of(federation, Splitting(0, "row"))] == [True] * 3
+
+
+def test_a_client_that_costs_cannot_divide_keeps_the_rule_and_is_warned_of():
+    moments = zone("three orders of a day")[0]
+    flat = dffl.Client("flat", RNG.normal(size=(60, 4)), np.tile(C[0], (60, 1)), dffl.TopK(D, 2))
+    with pytest.warns(UserWarning, match="of the 180 rows of 's0' are held out while rows of equal costs train 's0'"):
+        assert settled(dffl.Federation([moments, flat]), Settings()).split == "draw"
+    assert settled(dffl.Federation([moments]), Settings(validation_blocks=True)).split == "draw", "the user asked for blocks"

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 
 from dffl.advice.causes import NOT_EXAMINED, Cause, causes
+from dffl.advice.equal import NOTHING, all_decisions_equal
+from dffl.advice.equal import REASON as ALL_EQUAL
 from dffl.advice.evidence import Evidence, check_fits, given
 from dffl.advice.folds import folds as held_out
 from dffl.advice.gains import CROSSFIT, FEDERATED, LOCAL, LOCAL_TUNED, Gains, estimate
@@ -71,9 +73,9 @@ class Advice:
     one price zone): they teach little that is new. ``crossing_rows`` counts those that are held out while another client trains
     on their equals (see `dffl.training.crossing`); where they are more than 5 % of a client's rows, its verdict is *cannot
     tell*, it deploys a model of its own, and the regrets of models that the others helped to train, and gains, are not numbers.
-    ``nothing`` is true where there is nothing to gain. What is not known is not
-    a number: if ``quick``, the reference is a closed-form model in ``local``; with fits that were handed in, only `crossfit`
-    and `local-tuned` are compared, and no cause is examined.
+    ``nothing`` is true where there is nothing to gain; where all decisions are equally good, the verdict is *cannot tell*.
+    What is not known is not a number: if ``quick``, the reference is a closed-form model in ``local``; with fits that were
+    handed in, only `crossfit` and `local-tuned` are compared, and no cause is examined.
     """
 
     table: pd.DataFrame
@@ -125,6 +127,9 @@ class Found(NamedTuple):
     """The rows of each client that train others while they are held out."""
     remedy: Callable[[Crossing], str] = str
     """Why a client of which too many do so gets no verdict, and what to do."""
+
+    equal: frozenset[str] = frozenset()
+    """The clients for which all decisions are equally good."""
 
     def undecided(self, client: str) -> bool:
         """Whether too many of a client's held-out rows train others to judge it."""
@@ -188,10 +193,17 @@ def advise(
         shared, personal = estimate(evidence, FEDERATED, **how), estimate(evidence, CROSSFIT, **how)
     why = causes(federation, evidence, "local" if quick else "local_tuned", blocks, plan.settings.seed)
     ruled = str(rule.split)
-    found = Found(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled))
+    equal = _equal(federation, evidence, plan.settings.seed)
+    found = Found(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled), equal)
     table = _table(found, signals(federation, plan.settings, blocks), alike, confidence, folds, blocks)
     crosses = warning(many, ruled) if many else ""
     return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)), crosses)
+
+
+def _equal(federation: Federation, evidence: list[Evidence], seed: int) -> frozenset[str]:
+    """The clients for which all decisions are equally good; where some method loses something, that is known already."""
+    lossless = {one.name for one in evidence if not any(getattr(one, name).mean() > NOTHING for name in REGRETS)}
+    return frozenset(client.name for client in federation if client.name in lossless and all_decisions_equal(client, seed))
 
 
 def recommend(shared: float, personal: float, nothing: bool) -> str:
@@ -233,6 +245,10 @@ def _table(found: Found, why: Signals, alike: Sharing, confidence: float, folds:
             row |= {"cause": NOT_EXAMINED, "constraint_share": math.nan} | dict.fromkeys(TOGETHER, math.nan)
             row["recommendation"], row["deploy"] = settle("cannot tell", _expected(row, "", found, place, folds, blocks))
             rows.append(row | {"reason": found.remedy(found.crossed[one.name]), "shared_model": shared_model(row)})
+            continue
+        if one.name in found.equal:
+            row["recommendation"], row["deploy"] = settle("cannot tell", _expected(row, "", found, place, folds, blocks))
+            rows.append(row | {"reason": ALL_EQUAL, "shared_model": shared_model(row)})
             continue
         verdict = recommend(row["probability"], row["crossfit_probability"], row["nothing"])
         row["recommendation"], row["deploy"] = settle(verdict, _expected(row, verdict, found, place, folds, blocks))

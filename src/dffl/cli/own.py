@@ -167,9 +167,10 @@ def decide(
         from dffl.own.decisions import decide as decide_rows
         from dffl.own.model import OwnModel
 
+        made = OwnModel.load(model)
         if out is not None:
-            require_replaceable(out, "--out", "a table of decisions", are_decisions)
-        answer(decide_rows(OwnModel.load(model), client, table, out, keep or ()), json_)
+            require_replaceable(out, "--out", "a table of such decisions", lambda path: are_decisions(path, made, table))
+        answer(decide_rows(made, client, table, out, keep or ()), json_)
 
 
 def export(

@@ -10,18 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dffl.data.coding import composed
 from dffl.data.tables import EMPTY
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+([eE][+-]?\d+)?")
 MOMENT = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)(?:[T ](\d\d?):(\d\d)(?::(\d\d)(?:\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?)?")
 """A day, or a day and a time, perhaps with an offset from UTC."""
-ODD = {"number": "write numbers such as 1093.5, with a point and no other signs", "date": "write dates as 2021-01-31"}
-"""What to do about texts that are numbers or dates in another form."""
-OTHER_NUMBER = re.compile(r"[+-]?\d{1,3}([ ,.'_\u2019]\d{3})*([.,]\d+)?|[+-]?\d+,\d+([eE][+-]?\d+)?")
-OTHER_DATE = re.compile(r"\d\d?([./-])\d\d?\1(\d{4}|\d\d)([T ,]+\d\d?:\d\d.*)?")
-AROUND = "%€$£¥ "
-"""What people write before and behind a number."""
 TRUTH = {"true": 1.0, "false": 0.0}
 BLANK = frozenset(EMPTY)
 
@@ -82,16 +77,6 @@ def texts_of(cells: pd.Series) -> np.ndarray:
     return _each(cells, text_of, object, "")
 
 
-def odd_form(text: str) -> str | None:
-    """Whether a text is a number or a date in a form that is not read as one, such as 1.093,5 or 31.1.2021."""
-    if NUMBER.fullmatch(text) or MOMENT.fullmatch(text):
-        return None
-    if OTHER_DATE.fullmatch(text):
-        return "date"
-    plain = re.sub(r"[\u00a0\u2009\u202f]", " ", text).replace("\u2212", "-").strip(AROUND)
-    return "number" if NUMBER.fullmatch(plain) or OTHER_NUMBER.fullmatch(plain) else None
-
-
 def text_of(value: Any) -> str:
     """A cell as a text. Whole numbers are written without a point: pandas makes fractions of them where cells are empty."""
     if isinstance(value, bool | np.bool_):
@@ -100,7 +85,7 @@ def text_of(value: Any) -> str:
         return str(int(value))
     if isinstance(value, datetime) and value.time() == datetime.min.time():
         return value.date().isoformat()
-    return str(value).strip()
+    return composed(str(value)).strip()
 
 
 def _plain(cells: pd.Series) -> bool:

@@ -18,10 +18,12 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from dffl.data.arrow_cells import prepared
 from dffl.data.cells import BLANK, DECIMAL_COMMA, NUMBER
+from dffl.data.coding import composed_name
 from dffl.data.tables import EMPTY, UNREADABLE, _checked_names, _is_unnamed
 
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -44,6 +46,7 @@ FIX = "write decimals with a point, texts with commas in quotes, and the names o
 UTF8_FIX = "cannot be read as CSV, as it is not text in UTF-8; save it as CSV in UTF-8"
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 POINTED_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+")
+HEXADECIMAL = "^ *[+-]?0[xX]"
 CHUNK = 1 << 24
 
 
@@ -87,12 +90,24 @@ class CsvSource:
         places = [str(self._position[name]) for name in columns if name not in texts]
         as_texts = [str(self._position[name]) for name in columns if name in texts]
         parts = [self._arrow(places, EMPTY, {}, point)] if places else []
-        clocks = [place for part in parts for place in part.column_names if pa.types.is_time(part.column(place).type)]
-        if clocks:  # 13:00 stays 13:00, as it does where a column is read as texts; Arrow makes 13:00:00 of it
-            parts.insert(0, self._arrow(clocks, EMPTY, dict.fromkeys(clocks, pa.string()), point))
-            parts[1] = parts[1].drop_columns(clocks)
+        # 13:00 stays 13:00, as it does where a column is read as texts; Arrow makes 13:00:00 of it, and 31 of 0x1F.
+        written = [place for part in parts for place in self._remade(part)]
+        if written:
+            parts.insert(0, self._arrow(written, EMPTY, dict.fromkeys(written, pa.string()), point))
+            parts[1] = parts[1].drop_columns(written)
         parts += [self._arrow(as_texts, [""], dict.fromkeys(as_texts, pa.string()), point)] if as_texts else []
         return pa.table({place: part.column(place) for part in parts for place in part.column_names})
+
+    def _remade(self, table: Any) -> list[str]:
+        """The columns of whose cells Arrow has made something that is not written there."""
+        kinds = {place: table.column(place).type for place in table.column_names}
+        found = [place for place, kind in kinds.items() if pa.types.is_time(kind)]
+        whole = [place for place, kind in kinds.items() if pa.types.is_integer(kind)]
+        if self._may_be_hexadecimal and whole:
+            raw = self._arrow(whole, EMPTY, dict.fromkeys(whole, pa.string()), ".")
+            matches = {place: pc.match_substring_regex(raw.column(place), HEXADECIMAL) for place in whole}
+            found += [place for place, match in matches.items() if pc.any(match).as_py()]
+        return found
 
     def _arrow(self, places: list[str], empty: list[str], types: dict[str, Any], point: str) -> Any:
         reading = pacsv.ReadOptions(column_names=[str(place) for place in range(self._width)], skip_rows=1, block_size=CHUNK)
@@ -213,7 +228,7 @@ class CsvSource:
             raise ValueError(f"{self.path}: its first line must name the columns, found nothing there")
         if any("\n" in name or "\r" in name for name in found[sign]):
             raise ValueError(f"{self.path}, line 1: a name goes over several lines; remove the line break, or the stray quotes")
-        return sign, [name.strip() for name in found[sign]]
+        return sign, [composed_name(name) for name in found[sign]]
 
     def _first_cells(self, sign: str) -> list[str]:
         with self._text() as file:
@@ -263,15 +278,20 @@ class CsvSource:
         return self._scan[1]
 
     @cached_property
-    def _scan(self) -> tuple[bool, int]:
-        """Whether there are quotes, and how many lines."""
-        quoted, lines, last = False, 0, b"\n"
+    def _may_be_hexadecimal(self) -> bool:
+        return self._scan[2]
+
+    @cached_property
+    def _scan(self) -> tuple[bool, int, bool]:
+        """Whether there are quotes, how many lines, and whether a 0x is somewhere."""
+        quoted, lines, last, hexadecimal = False, 0, b"\n", False
         with self._bytes() as file:
             while chunk := file.read(CHUNK):
                 quoted = quoted or b'"' in chunk
                 lines += chunk.count(b"\n")
+                hexadecimal = hexadecimal or any(sign in last + chunk for sign in (b"0x", b"0X"))
                 last = chunk[-1:]
-        return quoted, lines + (last != b"\n")
+        return quoted, lines + (last != b"\n"), hexadecimal
 
     @contextmanager
     def _bytes(self) -> Iterator[BinaryIO]:

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dffl.data.arrow_cells import cells_of, require_plain
+from dffl.data.coding import composed_name
 from dffl.data.sources import require_file
 from dffl.data.tables import _checked_names
 
@@ -21,7 +22,7 @@ class DuckdbSource:
         require_file(path)
         self.path, self.query, self.name = path, query, f"{path} (query)"
         self._table = _answer(path, query)
-        self.columns = _checked_names(path, [str(name).strip() for name in self._table.column_names])
+        self.columns = _checked_names(path, [composed_name(name) for name in self._table.column_names])
 
     def load(self, columns: Sequence[str], texts: Collection[str] = ()) -> pd.DataFrame:
         made = {}

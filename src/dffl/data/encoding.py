@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +28,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from dffl.data.cells import DECIMAL_COMMA, MOMENT, NUMBER, ODD, dates_of, missing_in, numbers_of, odd_form, text_of, texts_of
+from dffl.data.cells import DECIMAL_COMMA, MOMENT, NUMBER, dates_of, missing_in, numbers_of, text_of, texts_of
+from dffl.data.coding import composed
+from dffl.data.odd_forms import MOST_SIZES, ODD, measured, odd_form
 from dffl.data.sources import FrameSource, Table, load, open_source
 from dffl.data.tables import UNPRINTABLE, first_true, listed
 from dffl.federation import LARGEST
@@ -174,6 +176,16 @@ class Encoding:
         """The same with the fill values of one site: what leaves for that site."""
         return Encoding(self.columns, self.missing, {client: self.fills[client]} if client in self.fills else {})
 
+    def composed(self) -> Encoding:
+        """The same for tables whose texts have one coding: models of 0.2.0 have texts and names as their tables had them."""
+        columns = []
+        for column in self.columns:
+            texts = tuple(map(composed, column.categories))
+            same = column.categories if len(set(texts)) < len(texts) else texts  # two that look the same stay two
+            columns.append(replace(column, name=composed(column.name), categories=same))
+        fills = {client: {composed(name): values for name, values in own.items()} for client, own in self.fills.items()}
+        return Encoding(tuple(columns), self.missing, fills)
+
     def as_json(self) -> dict[str, Any]:
         """Plain values, to be saved with a fit."""
         columns = []
@@ -256,10 +268,14 @@ def agreed(name: str, summaries: Iterable[Mapping[str, Any]], listed_texts: Sequ
     if kinds == {"date"}:
         return Column(name, "date", time=any(one["time"] for one in told), flagged=flagged)
     texts = sorted({text for one in told for text in one["categories"]})
+    fix = "or list the texts under federation.categories"
     if odd := next((one["odd"] for one in told if one.get("odd")), None):
         form = odd_form(odd)
-        fix = "or list the texts under federation.categories"
         raise ValueError(f"must be {form}s or texts, found {odd!r:.60}; {ODD[str(form)]}, {fix}")
+    if sample := measured(texts):
+        raise ValueError(
+            f"has more than {MOST_SIZES} different numbers with a unit, such as {sample!r:.60}; {ODD['unit']}, {fix}"
+        )
     if len(texts) > MOST_CATEGORIES:
         fix = "leave it out, write dates as 2021-01-31, or list the texts under federation.categories"
         raise ValueError(
@@ -290,12 +306,13 @@ def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray) -> No
 def _of_frame(frame: pd.DataFrame, names: Sequence[str]) -> Table:
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"features are made of a data frame or a table, found {type(frame).__name__}")
-    lacking = [name for name in names if name not in frame.columns]
+    source = FrameSource(frame)
+    lacking = [name for name in names if name not in source.columns]
     if lacking:
         raise ValueError(
-            f"the data frame lacks the columns {listed(map(repr, lacking), 8)}; it has {listed(map(str, frame.columns), 12)}"
+            f"the data frame lacks the columns {listed(map(repr, lacking), 8)}; it has {listed(source.columns, 12)}"
         )
-    return Table(FrameSource(frame), frame[list(names)].reset_index(drop=True), np.arange(len(frame)))
+    return Table(source, source.load(names), np.arange(len(frame)))
 
 
 def _means(column: Column, table: Table) -> tuple[float, ...]:

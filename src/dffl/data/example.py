@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dffl.files import write_text, write_whole
+from dffl.files import require_makeable, write_text, write_whole
 from dffl.randomness import Purpose, stream
 
 HOURS = 12
@@ -73,8 +73,7 @@ def write_example(folder: str | Path) -> list[Path]:
     paths = [folder / name for name in (*texts, "bakery.parquet")]
     if there := [path for path in paths if os.path.lexists(path)]:
         raise ValueError(f"{there[0]}: is there already, and is not overwritten; choose an empty folder")
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder}: is a file; choose an empty folder")
+    require_makeable(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_text(folder / name, text)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dffl.data.assembly import Assembly
+from dffl.data.coding import composed
 from dffl.data.description import Description, described, planned
 from dffl.data.plan import Plan
 from dffl.data.problems import Problems
@@ -51,7 +52,7 @@ def plan_of(
     """The plan of a file with only one client, perhaps with other tables; one that the file does not know is refused."""
     plan = planned(path, problems, content)
     problems.stop()
-    known = [one.name for one in plan.clients]
+    client, known = composed(client), [one.name for one in plan.clients]
     mine = [one for one in plan.clients if one.name == client]
     if not mine and plan.client_column is not None and plan.set is not None:
         mine = [plan.joined(client)]  # the file leaves the names to the table for all clients

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from dffl.data.arrow_cells import cells_of, require_plain
+from dffl.data.coding import composed_name
 from dffl.data.tables import _checked_names, _is_unnamed, _tried
 
 
@@ -19,7 +20,7 @@ class ParquetSource:
         self.path, self.name = path, str(path)
         schema = _tried(path, "Parquet", lambda: pq.read_schema(path))
         raw = [name for name in schema.names if not _is_unnamed(name)]
-        self.columns = _checked_names(path, [name.strip() for name in raw])
+        self.columns = _checked_names(path, [composed_name(name) for name in raw])
         self._raw = dict(zip(self.columns, raw, strict=True))
         self._types = {name: schema.field(own).type for name, own in self._raw.items()}
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dffl.data.coding import composed_content
 from dffl.data.encoding import MISSING, Missing
 from dffl.data.keys import Keys
 from dffl.data.moments import MOMENT, moment_of
@@ -89,6 +90,7 @@ class Plan:
 
 def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Plan:
     """The keys of a file; what is wrong with them is added to the problems."""
+    content = composed_content(content)
     top = Keys(content, f"{path}: ", problems)
     sections = {}
     for name in ("federation", "training"):

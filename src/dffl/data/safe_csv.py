@@ -18,15 +18,16 @@ FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 def safe_csv(table: pd.DataFrame) -> pd.DataFrame:
     """The same table with harmless texts, in its cells and in its headings."""
-    made = table.set_axis([_safe(name) for name in table.columns], axis=1)
+    made = table.set_axis([safe_cell(name) for name in table.columns], axis=1)
     for place, kind in enumerate(table.dtypes):
         if not pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_datetime64_any_dtype(kind):
-            cells = [_safe(cell) for cell in table.iloc[:, place]]
+            cells = [safe_cell(cell) for cell in table.iloc[:, place]]
             made.isetitem(place, pd.Series(cells, dtype=object).to_numpy())
     return made
 
 
-def _safe(cell: Any) -> Any:
+def safe_cell(cell: Any) -> Any:
+    """A cell or a heading that no spreadsheet runs."""
     if not isinstance(cell, str) or not cell.lstrip(" ").startswith(FORMULA):
         return cell
     plain = cell.strip()

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dffl.data.cells import ODD, dates_of, missing_in, numbers_of, odd_form, offsets_of
+from dffl.data.cells import dates_of, missing_in, numbers_of, offsets_of
+from dffl.data.odd_forms import ODD, odd_form, unit_of
 from dffl.data.sources import Table
 from dffl.data.tables import first_true
 
@@ -55,7 +56,8 @@ class SameKind:
             return f"write all dates as 2021-01-31{why}"
         if set(texts) == {"date", "offset"}:
             return "write all clocks with an offset from UTC, or none"
-        form = odd_form(texts.get("category", ""))
+        odd = texts.get("category", "")
+        form = odd_form(odd) or ("unit" if "number" in texts and unit_of(odd) else None)
         return f"{ODD[form]}, at all sites" if form else self.fix
 
 

@@ -5,6 +5,7 @@ No row and no count leaves the site. The lists stand in the federation's file, w
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import tomllib
@@ -106,14 +107,15 @@ def _moments(plan: Plan, sites: Sequence[Site]) -> dict[str, Any]:
 def add_lists(path: str | PathLike[str], client: str, *, table: TableLike | None = None) -> tuple[SiteLists, Agreement]:
     """Write the lists of a site into a federation's file, and give what its columns are by that file.
 
-    All other lines stay as they are. A file that cannot be changed so, or with which the site could not be read, is refused
-    and stays as it is.
+    All other lines stay as they are, and so do the ends of lines and a byte-order mark. A file that cannot be changed so, or
+    with which the site could not be read, is refused and stays as it is.
     """
     lists = site_lists(path, client, table=table)
     path = Path(path)
     text = _with_lists(path, lists)
     agreement = described_alone(path, client, table, None, tomllib.loads(text)).agreement
-    write_text(path, text)
+    mark = "\ufeff" if path.read_bytes().startswith(codecs.BOM_UTF8) else ""
+    write_text(path, mark + text)
     return lists, agreement
 
 
@@ -129,7 +131,12 @@ def _with_lists(path: Path, lists: SiteLists) -> str:
         while last > first and (not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#")):
             last -= 1  # comments at the end belong to what follows
         kept = [line for line in lines[first:last] if not _is_one_of(line, lists.keys)]
-        text = "\n".join([*lines[:first], *kept, *lists.lines, *lines[last:]])
+        end = "\r" if lines[first - 1].endswith("\r") else ""
+        changed = [*lines[:first], *kept, *(f"{line}{end}" for line in lists.lines), *lines[last:]]
+        if end and last == len(lines):  # a file without a line break at its end stays without one
+            place = first + len(kept) - 1
+            changed[place], changed[-1] = changed[place].removesuffix(end) + end, changed[-1].removesuffix(end)
+        text = "\n".join(changed)
     wanted = {**before, "federation": {**before.get("federation", {}), **lists.keys}}
     if _parsed(text) != wanted:
         fix = "; ".join(lists.lines)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.data.cells import missing_in, text_of
+from dffl.data.coding import composed
 from dffl.data.tables import listed
 from dffl.named import nearest
 
@@ -155,7 +156,7 @@ class FrameSource:
 
     def __init__(self, frame: pd.DataFrame, name: str = "the data frame"):
         self.name = name
-        self.frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+        self.frame = frame.set_axis([composed(str(column)) for column in frame.columns], axis=1)
         self.columns = list(self.frame.columns)
 
     def load(self, columns: Sequence[str], texts: Collection[str] = ()) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from dffl.data.coding import composed_name
 from dffl.data.sources import require_file
 from dffl.data.tables import _checked_names
 
@@ -24,7 +25,7 @@ class SqliteSource:
         require_file(path)
         self.path, self.query, self.name = path, query, f"{path} (query)"
         self._frame = _answer(path, query)
-        self.columns = _checked_names(path, [str(name).strip() for name in self._frame.columns])
+        self.columns = _checked_names(path, [composed_name(name) for name in self._frame.columns])
         self._frame.columns = self.columns
 
     def load(self, columns: Sequence[str], texts: Collection[str] = ()) -> pd.DataFrame:

@@ -20,6 +20,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dffl.data.coding import composed, composed_name
+
 EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
 """What counts as an empty cell. In a key column only "" does: a client may be called NA."""
 UNREADABLE = (
@@ -206,7 +208,7 @@ def listed(names: Iterable[str], most: int = 20) -> str:
 
 def _name(value: Any) -> str:
     """A key as a text. Pandas makes fractions of whole numbers where a column has empty cells; they are whole again here."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else composed(str(value)).strip()
 
 
 def _day(value: Any) -> date | None:
@@ -233,7 +235,7 @@ def _parquet(path: Path) -> pd.DataFrame:
         kind = schema.field(name).type
         if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
             raise ValueError(f"{path}: column {name!r} must hold one number, text or date per row, found {kind}; remove it")
-    plain = _checked_names(path, [name.strip() for name in names])
+    plain = _checked_names(path, [composed_name(name) for name in names])
     return _tried(path, "Parquet", read).set_axis(plain, axis=1)
 
 
@@ -271,7 +273,7 @@ def _header(path: Path) -> list[str]:
     """The names in the first line of a CSV."""
     options: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "keep_default_na": False, "skip_blank_lines": False}
     line = _tried(path, "CSV", lambda: pd.read_csv(path, encoding="utf-8-sig", **options))
-    names = [name.strip() for name in line.iloc[0]]
+    names = [composed_name(name) for name in line.iloc[0]]
     for sign, word in ((";", "semicolons"), ("\t", "tabs")):
         if len(names) == 1 and sign in names[0]:
             raise ValueError(f"{path}: has {word} between its columns; save it with commas there, and with points in decimals")

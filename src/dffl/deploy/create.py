@@ -15,7 +15,7 @@ from dffl.deploy.network import carrier_version
 from dffl.deploy.plan import is_address, read_plan
 from dffl.deploy.requesting import Said
 from dffl.deploy.state import Folder
-from dffl.files import require_target, write_text
+from dffl.files import require_makeable, require_target, write_text
 from dffl.terminal import command_name
 
 PLAN = """\
@@ -76,6 +76,8 @@ def init(folder: Path, address: str = USUAL_ADDRESS, example: bool = False) -> S
     for wanted in (path, *(site_files(folder) if example else ())):
         if os.path.lexists(wanted):
             raise ValueError(f"{wanted}: is there already, and is not overwritten; choose an empty folder")
+    for home in {path.parent, *(one.parent for one in site_files(folder) if example)}:
+        require_makeable(home)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = PLAN.replace("{address}", address).replace("{training}", EXAMPLE_TRAINING if example else TRAINING)
     write_text(path, text)

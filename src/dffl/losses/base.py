@@ -40,7 +40,7 @@ class Loss(Named):
     """A user's own loss is a subclass with a ``name`` and one method.
 
     It sees every client as one that minimises, in scaled units; w*(c) is there, solved for once for each sample. Where a
-    set has known costs (``s.predicted < s.dim``), the last cost is known: it is the same in ``c_hat`` and in ``rows.c``.
+    set has known costs (``s.predicted < s.dim``), the last costs are known: they are the same in ``c_hat`` and in ``rows.c``.
     A batch may have rows that are no samples, where ``rows.present`` is 0: the value of a sample must not depend on them.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -12,8 +13,9 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from dffl.data.safe_csv import safe_csv
-from dffl.data.sources import Table, require_columns
+from dffl.data.coding import composed
+from dffl.data.safe_csv import safe_cell, safe_csv
+from dffl.data.sources import Table, open_source, require_columns
 from dffl.files import write_whole
 from dffl.own.model import OwnModel
 from dffl.own.ranges import CostRange, known
@@ -116,12 +118,13 @@ def decide(
     The columns ``keep`` of the table stand before the decisions, and so does the one that orders the rows, if it has it.
     """
     fit, about = model.fit, model.about
+    client = client if client in fit.members else composed(client)
     member = fit._member(client)
     if client not in about["ranges"]:
         raise ValueError(f"client {client!r}: this model has no held-out rows of it, so nothing can be said of its costs")
     expected = CostRange.from_json(about["ranges"][client])
-    rows, order = model.encoding.table(table), about["order"]
-    keys = _keys(rows, [*([order] if order in rows.source.columns else []), *keep])
+    rows, order = model.encoding.table(table), about["order"] and composed(about["order"])
+    keys = _keys(rows, [*([order] if order in rows.source.columns else []), *map(composed, keep)])
     x = model.encoding.features(rows, client)
     predicted = fit.predict(client, x)
     decisions = fit.decide_at(client, predicted)
@@ -137,13 +140,21 @@ def decide(
     return found
 
 
-def are_decisions(path: Path) -> bool:
-    """Whether a file is a table that `decide` wrote, by the columns in its first line."""
+def are_decisions(path: Path, model: OwnModel, table: str | PathLike[str]) -> bool:
+    """Whether a file is a table that `decide` may have written for such rows, by the columns in its first line.
+
+    One more column, such as a user's own remarks, makes it another table. All columns of ``table`` may have been kept.
+    """
     with path.open("rb") as file:
-        names = file.readline(1 << 20).decode(errors="replace").strip().split(",")
-    return len(names) > len(EXPECTED) and all(
-        name.strip('"').endswith(end) for name, end in zip(names[-3:], EXPECTED, strict=True)
-    )
+        first = file.readline(1 << 20).decode(errors="replace")
+    names = next(csv.reader([first]), [])
+    kept, ends, decided = names[: -len(EXPECTED)], names[-len(EXPECTED) :], set[str]()
+    for member in model.fit.members.values():
+        decided |= set(member.set.variables or (f"{DECISION}{name}" for name in model.about["costs"]))
+    known = {*decided, *open_source(Path(table)).columns}
+    written = {safe_cell(name) for name in {*known, *(f"_{name}" for name in known)}}
+    are_ends = len(ends) == len(EXPECTED) and all(name in (end, f"_{end}") for name, end in zip(ends, EXPECTED, strict=True))
+    return are_ends and bool(kept) and written.issuperset(kept)
 
 
 def _plain(keys: pd.DataFrame) -> list[dict[str, str | None]]:

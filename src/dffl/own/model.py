@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any
 
 from dffl.archive import in_one_line
+from dffl.data.coding import composed
 from dffl.data.encoding import Encoding
 from dffl.fitting import Fit
 from dffl.limits import Limits
@@ -37,12 +38,13 @@ class OwnModel:
         try:
             for plain in about["ranges"].values():
                 CostRange.from_json(plain)
-            return cls(fit, Encoding.from_json(about["encoding"]), about)
+            return cls(fit, Encoding.from_json(about["encoding"]).composed(), about)
         except (ValueError, KeyError, TypeError, AttributeError) as error:  # a file may say anything
             raise ValueError(f"{path}: what it says of its columns or ranges is damaged ({in_one_line(error)})") from None
 
     def only(self, client: str) -> OwnModel:
         """What one client needs, and nothing of the others."""
+        client = client if client in self.fit.members else composed(client)
         member = self.fit._member(client)
         own = {
             "encoding": self.encoding.only(client).as_json(),

@@ -13,6 +13,9 @@ from dffl.sets._highs import LP
 from dffl.sets._program import CONTINUOUS, INTEGER, Program
 from dffl.sets.base import float_array, frozen, parameter
 
+SMALLEST_SET = 1e-8
+"""The solver keeps rows to an absolute 1e-10, which must be small beside the set."""
+
 
 def checked_constraints(
     owner: str,
@@ -42,6 +45,10 @@ def checked_constraints(
     low, high = _bounds(owner, "lower", lower, d, -np.inf), _bounds(owner, "upper", upper, d, np.inf)
     for j in np.flatnonzero(low > high):
         raise ValueError(f"{owner}: lower must be <= upper, found {low[j]:g} and {high[j]:g} at coordinate {j}")
+    sizes = np.abs(np.concatenate([ub, eq, low[np.isfinite(low)], high[np.isfinite(high)]]))
+    if sizes.size and 0 < sizes.max() < SMALLEST_SET:
+        small = f"all its right-hand sides and bounds are below {SMALLEST_SET:g} in size, found {sizes.max():g} at most"
+        raise ValueError(f"{owner}: {small}: too near to the solver's tolerance; measure decisions in smaller units")
     return LP(a_ub, ub, a_eq, eq, low, high)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
-from dffl.sets._model_draft import ENDLESS, Column, Draft, ReadModel
+from dffl.sets._model_draft import ENDLESS, LINE_END, Column, Draft, ReadModel
 
 _SECTIONS = {
     "minimise": r"min(?:imi[sz]e|imum)?",
@@ -50,7 +50,7 @@ def read(text: str, name: str) -> ReadModel:
 
 def _tokens(draft: Draft, text: str) -> Iterator[_Token]:
     names = set[str]()
-    for draft.line, line in enumerate(text.splitlines(), start=1):
+    for draft.line, line in enumerate(LINE_END.split(text.rstrip("\x1a")), start=1):
         words = line.split("\\", 1)[0].strip()
         _require_linear(draft, words)
         heading = _HEADING.match(words)
@@ -233,6 +233,8 @@ class _Reader:
                 sign, signs = sign * (-1.0 if self._next().text == "-" else 1.0), signs + 1
             if not first and not signs:
                 if constants and self._is("number"):
+                    if where == "its objective":
+                        raise draft.refused(f"a number after a number, {self._next().text!r}; write one before a variable")
                     raise draft.refused(f"a constant on the left side of a row, {self._next().text!r}; move it to the right")
                 self._wrong(self._peek(), "+ or -")
             number = sign * self._number() if self._is("number") else None

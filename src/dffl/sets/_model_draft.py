@@ -18,6 +18,8 @@ SMALLEST, LARGEST = 1e-9, 1e15
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 MOST_DIGITS = 400
 """The longest word that is read as a number: any number has a shorter form."""
+LINE_END = re.compile(r"\r\n|\r|\n")
+"""What ends a line; a form feed or a separator of Unicode does not, so that a comment goes to the end of its line."""
 ENDLESS = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from dffl.sets._model_draft import Column, Draft, ReadModel, Refused
+from dffl.sets._model_draft import LINE_END, Column, Draft, ReadModel, Refused
 
 REFUSED = {
     "QUADOBJ": "a quadratic objective", "QMATRIX": "a quadratic objective", "QSECTION": "a quadratic objective",
@@ -235,6 +235,6 @@ class _Reader:
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that are neither empty nor comments, with their numbers."""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(LINE_END.split(text), start=1):
         if line.strip() and not line.startswith("*"):
             yield number, line

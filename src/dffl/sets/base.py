@@ -135,7 +135,7 @@ class FeasibleSet(eqx.Module):
 
     @property
     def predicted(self) -> int:
-        """How many of the coordinates have a predicted cost: all, but for a `Lifted` set, whose last cost is known."""
+        """How many of the coordinates have a predicted cost: all, but for a `Lifted` set, whose last costs are known."""
         return self.dim
 
     @property

@@ -122,19 +122,27 @@ def no_smoothing(owner: str) -> str:
 
 
 class Lifted(HostSet):
-    """A set with known costs, in one more coordinate: all (w, t) where t is the known part of the objective.
+    """A set with known costs, in two more coordinates: all (w, t, rest) where t + rest is the known part of the objective.
 
-    At the cost (c, 1) its objective is the whole one. So SPO+, regret and the theory hold on it as on any other set, with a
-    last cost that is known to everybody: 2 * 1 - 1 = 1. A client that maximises has the cost (-c, -1), and in scaled units
-    both are divided by the scale. ``unit`` measures t in other units, for the theory.
+    At the cost (c, 1, 1) its objective is the whole one. So SPO+ and regret hold on it as on any other set, with last costs
+    that are known to everybody: 2 * 1 - 1 = 1. A client that maximises has the cost (-c, -1, -1), and in scaled units all are
+    divided by the scale. The known part may be large and nearly the same for all decisions, as a penalty that must be paid. So
+    t is a number of single precision, whose differences are exact there, and the rest has the digits that t lacks.
+
+    For the theory, ``unit`` measures the known part in other units, in one more coordinate: all (w, unit * (t + rest)).
     """
 
     internal: ClassVar[bool] = True
 
-    def __init__(self, base: ProgramSet, unit: float = 1.0):
+    _predicted: int = eqx.field(static=True)
+    """How many coordinates are decisions: known where a program is traced, as the set behind it is not."""
+
+    def __init__(self, base: ProgramSet, unit: float | None = None):
+        self._predicted = base.dim
         model = base._loaded("lifted").model
-        content = [*_identity(base), np.asarray(unit)]
-        super().__init__(base.dim + 1, {"base": base, "unit": unit}, lambda: _LiftedModel(model, unit), content)
+        content = [*_identity(base), np.asarray(math.nan if unit is None else unit)]
+        more = 2 if unit is None else 1
+        super().__init__(base.dim + more, {"base": base, "unit": unit}, lambda: _LiftedModel(model, unit), content)
 
     @property
     def no_projection(self) -> str:
@@ -142,7 +150,7 @@ class Lifted(HostSet):
 
     @property
     def predicted(self) -> int:
-        return self.dim - 1
+        return self._predicted
 
     @property
     def relaxed(self) -> FeasibleSet:
@@ -186,9 +194,9 @@ class _ShadowModel:
 
 
 class _LiftedModel:
-    """A program asked with costs (n, d + 1), of which the last is the weight of the known costs."""
+    """A program asked with costs of which those behind the predicted ones are all the weight of the known part."""
 
-    def __init__(self, model: ProgramModel, unit: float):
+    def __init__(self, model: ProgramModel, unit: float | None):
         self._model, self._unit = model, unit
         self.calls, self.remembered = model.calls, model.remembered
 
@@ -197,13 +205,18 @@ class _LiftedModel:
         return not (self._model.bounded_below(1.0) and self._model.bounded_below(-1.0))
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
-        found = self._model.complete(costs[:, :-1], self._unit * costs[:, -1])
-        program = self._model.program
-        return np.column_stack([found[:, program.predicted], self._unit * program.known_part(found)])
+        program, weight = self._model.program, costs[:, -1]
+        d = program.predicted.size
+        found = self._model.complete(costs[:, :d], weight if self._unit is None else self._unit * weight)
+        known = program.known_part(found)
+        if self._unit is not None:
+            return np.column_stack([found[:, program.predicted], self._unit * known])
+        single = known.astype(np.float32).astype(np.float64)
+        return np.column_stack([found[:, program.predicted], single, known - single])
 
     def excess(self, w: np.ndarray) -> np.ndarray:
         """Of the decisions: which known parts go with them is not looked at."""
-        return self._model.excess(w[:, :-1])
+        return self._model.excess(w[:, : self._model.program.predicted.size])
 
 
 def _identity(base: ProgramSet) -> list[np.ndarray]:
@@ -211,7 +224,7 @@ def _identity(base: ProgramSet) -> list[np.ndarray]:
 
 
 def completed(s: FeasibleSet, c: Any) -> Any:
-    """Costs (..., d) as the lifted form of the set takes them: with the weight 1 of its known costs behind them."""
+    """Costs (..., d) as the lifted form of the set takes them: with weights 1 of its known part behind them."""
     known = s.lifted.dim - s.dim
     if not known:
         return c

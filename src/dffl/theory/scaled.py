@@ -92,14 +92,14 @@ def scaled(federation: Federation, settings: Settings) -> Scaled:
     units = client_units(federation, settings)
     functions, exact = cost_functions(federation, units)
     members = []
-    width = max(client.oracle.dim for client in federation)
+    width = federation.dim + any(isinstance(client.oracle, Lifted) for client in federation)
     for client, unit, costs, w_star in zip(federation, units, functions, optima(federation.clients), strict=True):
         z, c = in_units(client, unit)
         sign, one = client.sense, client.sense / float(unit.c_scale)
         s = client.oracle
         if isinstance(s, Lifted):  # measured so that its cost is 1 for every client
             s = Lifted(client.set, one)  # type: ignore[arg-type]
-            w_star = np.column_stack([w_star[:, :-1], one * w_star[:, -1]])
+            w_star = np.column_stack([w_star[:, : federation.dim], one * w_star[:, federation.dim :].sum(axis=1)])
         elif s.dim < width:
             s, w_star = Padded(s), _completed(w_star, width, 0.0)
         signed, geometry = partial(_signed, costs, sign, width), Geometry.of(s)

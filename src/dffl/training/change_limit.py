@@ -6,7 +6,9 @@ what the optimiser itself can reach in the client's steps. The second keeps hone
 Both grow with the client's number of steps, up to `MOST_STEPS` times the others' median: a client with many samples takes many
 steps, and a false number of samples must not raise its limit without an end.
 
-With fewer than `LEAST` answers nobody can tell who is wrong, and no update is left out.
+With fewer than `LEAST` answers nobody can tell who is wrong, and no update is left out. In a deployment sites can be missing
+from a round. Then the last accepted change of each missing site stands in for it, once a round had `LEAST` answers: a site
+that is lost does not switch the rule off.
 """
 
 from __future__ import annotations
@@ -49,12 +51,22 @@ class Limits(NamedTuple):
     allowed: np.ndarray
 
 
-def left_out(settings: Settings, rate: float, changes: Sequence[Change]) -> dict[str, str]:
-    """The clients whose updates are left out of a round, each with the reason. ``rate`` is the round's factor on step sizes."""
-    if len(changes) < LEAST or not settings.change_limit or settings.hides is not None:
+def is_on(settings: Settings) -> bool:
+    """Whether these settings have the rule."""
+    return bool(settings.change_limit) and settings.hides is None
+
+
+def left_out(settings: Settings, rate: float, changes: Sequence[Change], missing: Sequence[Change] = ()) -> dict[str, str]:
+    """The clients whose updates are left out of a round, each with the reason. ``rate`` is the round's factor on step sizes.
+
+    ``missing`` are the last accepted changes of clients that are not in this round.
+    """
+    compared = [*changes, *missing] if len(changes) < LEAST else changes
+    if len(compared) < LEAST or not is_on(settings):
         return {}
     outside: dict[str, str] = {}
-    for one, length, median, most in zip(changes, *limits(settings, rate, changes), strict=True):
+    judged = (values[: len(changes)] for values in limits(settings, rate, compared))
+    for one, length, median, most in zip(changes, *judged, strict=True):
         if length > most:  # never where a length is not a number: that is reported as divergence
             others = f"the median of the others is {median:.3g}, at most {most:.3g} is allowed"
             outside[one.client] = f"its vector changed by {length:.3g}, {others}"

@@ -150,8 +150,8 @@ def _deep(done: bool, flat: dict[tuple[str, ...], np.ndarray]) -> Saved:
     return saved
 
 
-def _computation(settings: Settings, features: int, dim: int) -> str:
-    """What a network of one's own computes: two that a function made share its name."""
+def computation(settings: Settings, features: int, dim: int) -> str:
+    """What a custom network computes, as JAX writes it down: two that a function made share its name."""
     if settings.network is None:
         return ""
     network, x = settings.factory(jax.random.key(0), features, dim), np.zeros(features)
@@ -166,7 +166,7 @@ def _computation(settings: Settings, features: int, dim: int) -> str:
 
 def run_fingerprint(federation: Federation, validation: Federation | None, settings: Settings) -> str:
     """What a run is made of: its data, sets, settings and what they compute. Engines are left out: they change no number."""
-    computes = _computation(settings, federation.features, federation.dim)
+    computes = computation(settings, federation.features, federation.dim)
     words = settings.telling() | {"dffl": COMPUTES, "computes": computes}
     content = hashlib.blake2b(repr(words).encode(), digest_size=16)
     for client in [*federation, *(validation or [])]:

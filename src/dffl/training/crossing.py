@@ -5,15 +5,16 @@ prices with a fee. So the final parts are counted. A row crosses if another clie
 here and trains there. Rows are equal, for this count, in one of four ways:
 
 - *rows*: equal features and costs, also in another currency, sign or precision (`Client.content_keys`);
-- *costs*: equal costs, whatever the features (`Client.cost_keys`), unless a client has a few tariffs only;
+- *costs*: equal costs, whatever the features, where costs tell rows apart (`dffl.training.telling`). Where a client has
+  several rows of a moment, its own rows count too;
 - *features*: features that are equal bit by bit in single precision, where costs are related. Columns that are constant at
   every client, and a brought forecast, are left out. Features alone prove nothing: a calendar is the same at all sites. So this
-  counts for two clients only if at least 90 % of the rows of both have features of their own, at least ten rows match, and the
+  counts for two clients only if at least 90 % of the different rows of both have their own features, ten rows match, and the
   costs of the matched rows have a correlation of at least .9 in size, in one of three views: each column standardised;
   the same without the mean of each row, as with a fee that changes; the same with each row sorted, as with permuted columns;
 - *fees*: costs that are equal up to an amount for all columns of a row, whatever the features. This counts for two clients only
-  if at least 90 % of the rows of both are different ones, and at least half of the rows of one match: costs of a few digits
-  match by chance, but not so often.
+  if they tell at least 90 % of the different costs of both apart, and at least half of those of one match: costs of a few
+  digits match by chance, but not so often.
 
 It takes digests and sorting, and compares no pairs of rows. Only a process that holds all tables can count.
 """
@@ -29,22 +30,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dffl.federation import Client, Federation
-from dffl.splitting import FEWEST_COSTS, Splitting, chained, row_digests
+from dffl.splitting import Splitting
+from dffl.training.telling import FEWEST_MATCHED, different_costs, has_moments, telling_costs, telling_features, telling_fees
 
 LIMIT = 0.05
 """The share of a client's rows that may cross; above it, what is measured at the client is not trusted."""
 SAME_COSTS = 0.01
 """The share of a client's rows whose costs others have too, above which costs tell rows apart; fewer may be chance."""
-TELLING = 0.5
-"""The share of different cost rows at a client below which equal costs say little, as with a few tariffs."""
-DISTINCT = 0.9
-"""The share of different rows that features, or costs up to a fee, need to say that two rows are one."""
 RELATED = 0.9
 """The correlation from which on costs of rows with equal features are related."""
 PERMUTED = 0.99
 """The same for rows whose costs were sorted, which are alike wherever costs grow with the same features."""
-FEWEST_MATCHED = 10
-"""Rows with equal features from which on a correlation of their costs says something."""
 MOST_MATCHED = 2000
 """Rows of which the correlation is computed, at most: evenly spaced ones of all that match."""
 HALF = 0.5
@@ -86,23 +82,19 @@ class Part:
 
     @cached_property
     def features(self) -> np.ndarray | None:
-        """A digest of each row's features; None where they tell too few rows apart."""
-        x = np.ascontiguousarray(self.client.x[:, self._varying].astype(np.float32) + np.float32(0))  # 0.0 and -0.0 are equal
-        return _telling(chained(x.view(np.uint32).astype(np.uint64)), DISTINCT) if x.size else None
+        return telling_features(self.client, self._varying)
 
     @cached_property
     def fees(self) -> np.ndarray | None:
-        """A digest of each row's costs up to an amount for all columns; None where they tell too few rows apart."""
-        c = self.client.c
-        if c.shape[1] < FEWEST_COSTS or not len(c):
-            return None
-        rest = c - c.mean(axis=1, keepdims=True)
-        size = np.abs(rest).mean(axis=1, keepdims=True)
-        return _telling(row_digests(np.round(rest / np.where(size > 0, size, 1.0), 4)), DISTINCT)
+        return telling_fees(self.client)
 
     @cached_property
     def costs(self) -> np.ndarray | None:
-        return _telling(self.client.cost_keys, TELLING)
+        return telling_costs(self.client)
+
+    @cached_property
+    def has_moments(self) -> bool:
+        return has_moments(self.client)
 
 
 DIGESTS: dict[str, Callable[[Part], np.ndarray | None]] = {
@@ -111,15 +103,6 @@ DIGESTS: dict[str, Callable[[Part], np.ndarray | None]] = {
     "features": lambda part: part.features,
     "fees": lambda part: part.fees,
 }
-
-
-def _telling(keys: np.ndarray, share: float) -> np.ndarray | None:
-    return keys if len(keys) and len(np.unique(keys)) >= share * len(keys) else None
-
-
-def tells(keys: np.ndarray) -> bool:
-    """Whether costs tell rows apart; a few tariffs, which many rows have, do not."""
-    return _telling(keys, TELLING) is not None
 
 
 def crossing(
@@ -136,6 +119,9 @@ def crossing(
     masks: dict[str, list[np.ndarray]] = {
         way: _crossed(parts, [DIGESTS[way](part) for part in parts], same) for way in ("rows", "costs")
     }
+    for part, mask in zip(parts, masks["costs"], strict=True):
+        if part.costs is not None and part.has_moments:
+            mask |= _elsewhere(part.costs, part.side, part.costs, part.side)
     masks["costs"] = [mask if mask.sum() >= SAME_COSTS * len(mask) else np.zeros_like(mask) for mask in masks["costs"]]
     pairs: dict[str, set[tuple[str, str]]] = {}
     for way, related in (("features", _related), ("fees", _half)):
@@ -145,7 +131,8 @@ def crossing(
         whole = np.any([masks[way][place] for way in WAYS], axis=0)
         if whole.any():
             way = max(WAYS, key=lambda way: int(masks[way][place].sum()))
-            others = _holders(parts, place, way, masks[way][place], same)
+            itself = same or (way == "costs" and parts[place].has_moments)
+            others = _holders(parts, place, way, masks[way][place], itself)
             if way in pairs:
                 others = tuple(name for name in others if (parts[place].name, name) in pairs[way])
             found.append(Crossing(parts[place].name, int(whole.sum()), len(whole), others, way))
@@ -260,7 +247,7 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
 
 def _half(one: Part, other: Part, first: np.ndarray, second: np.ndarray) -> bool:
     """Whether half of the rows of one of two clients match."""
-    return len(first) >= max(HALF * min(len(one.side), len(other.side)), FEWEST_MATCHED)
+    return len(first) >= max(HALF * min(different_costs(one.client), different_costs(other.client)), FEWEST_MATCHED)
 
 
 def _holders(parts: Sequence[Part], place: int, way: str, mask: np.ndarray, same: bool) -> tuple[str, ...]:
@@ -288,7 +275,7 @@ def sides_of(clients: Sequence[Client], how: Splitting, count: int = FOLDS) -> l
     return made
 
 
-def _divisible(client: Client, how: Splitting, count: int) -> bool:
+def divisible(client: Client, how: Splitting, count: int) -> bool:
     """Whether a client can be divided; one that cannot is refused by name where its folds are needed."""
     try:
         how.folds(client, count)
@@ -306,6 +293,6 @@ def crossing_of(federation: Federation, how: Splitting, count: int = FOLDS) -> l
         return []
     known = _COUNTED.setdefault(federation, {})
     if (how, count) not in known:
-        clients = [client for client in federation if _divisible(client, how, count)]
+        clients = [client for client in federation if divisible(client, how, count)]
         known[how, count] = crossing(clients, sides_of(clients, how, count)) if len(clients) > 1 else []
     return known[how, count]

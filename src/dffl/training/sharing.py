@@ -15,9 +15,10 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.splitting import COST, DRAW, ROW, TIME
-from dffl.training.crossing import SAME_COSTS, Crossing, crossing, crossing_of, tells
+from dffl.training.crossing import FOLDS, SAME_COSTS, Crossing, crossing, crossing_of, divisible
 from dffl.training.crossing_words import and_others, listed, warning, worst
 from dffl.training.settings import Settings
+from dffl.training.telling import different_rows, has_moments, telling_costs
 
 FEWEST_DIFFERENT = 10
 """Different rows that a client needs to be divided by row without being asked to."""
@@ -78,8 +79,8 @@ MEANS = "rows that others hold too teach little that is new, so expect less of f
 def sharing(clients: Sequence[Client]) -> Sharing:
     """What the clients share."""
     rows = shared_by([client.content_keys for client in clients], clients)
-    telling = [client for client in clients if tells(client.cost_keys)]
-    found = shared_by([client.cost_keys for client in telling], telling) if telling else []
+    keys = {client.name: keys for client in clients if (keys := telling_costs(client)) is not None}
+    found = shared_by(list(keys.values()), [client for client in clients if client.name in keys]) if keys else []
     return Sharing(rows, [one for one in found if one.rows >= SAME_COSTS * one.of])
 
 
@@ -144,6 +145,12 @@ def _ruled(federation: Federation, settings: Settings) -> tuple[Settings, str]:
     if all(client.keys is not None for client in federation):
         return replace(settings, split=ROW), ""
     found, said = sharing_of(federation) if len(federation) > 1 else Sharing([], []), ""
+    by_costs = replace(settings, split=COST)
+    if not all(divisible(client, by_costs.splitting, FOLDS) for client in federation):
+        found = found._replace(costs=[])  # some client could not be judged; what crosses is warned of
+    elif found.rule != COST and not settings.validation_blocks and (several := _with_moments(federation)):
+        what = f"client {several!r} has several rows of a moment, with equal costs"
+        return by_costs, f"{what}; rows of equal costs are held out together (split='cost')"
     if found.rule == DRAW and not settings.validation_blocks and (twice := repeated(federation)):
         return replace(settings, split=ROW), f"{twice}; equal rows are held out together (split='row')"
     if found.rule != DRAW:
@@ -152,11 +159,16 @@ def _ruled(federation: Federation, settings: Settings) -> tuple[Settings, str]:
     return replace(settings, split=found.rule), said
 
 
+def _with_moments(federation: Federation) -> str | None:
+    """The first client that has several rows of a moment."""
+    return next((client.name for client in federation if has_moments(client)), None)
+
+
 def repeated(federation: Federation) -> str:
     """The client that repeats most of its rows, in words; nothing where rows are hardly repeated, or nearly all are equal."""
     most, said = SAME_COSTS, ""
     for client in federation:
-        different = len(np.unique(client.content_keys))
+        different = different_rows(client)
         if different < FEWEST_DIFFERENT:
             return ""  # too few to divide by
         if 1 - different / client.n > most:

@@ -45,7 +45,7 @@ def own_smoothing(client: Client, unit: Normaliser) -> float:
 def sample_table(federation: Federation, units: list[Normaliser], dtype: str) -> np.ndarray:
     """Every client's samples, below each other, one row per sample: features, costs, best decisions.
 
-    A client whose objective has a known part has one cost and one decision more than the others, which leave the place empty.
+    A client whose objective has a known part has more costs and decisions than the others, which leave the places empty.
     """
     p, width = federation.features, max(client.oracle.dim for client in federation)
     table = np.zeros((sum(federation.counts), p + 2 * width), dtype)

@@ -10,6 +10,7 @@ import pytest
 import dffl
 from dffl.cases.paper import study as paper
 from dffl.cases.paper import variants
+from dffl.cases.paper.nearness import PUBLISHED
 from dffl.studies import Study, run
 
 SMALL = {
@@ -118,18 +119,16 @@ def test_the_numbers_do_not_depend_on_the_workers(tmp_path):
 
 
 def test_every_variant_has_its_part_of_the_grid():
-    study = variants.study()
-    jobs = pd.DataFrame([job.parameters for job in study.jobs])
-    assert len({job.key for job in study.jobs}) == len(study.jobs), "equal fits run once"
+    keys = {job.key for job in variants.study().jobs}
+    assert len(keys) == len(variants.study().jobs), "equal fits run once"
     for variant in variants.COMBINED:
-        part = variants.rows_of(variant, jobs[jobs["seed"].isin(variants.FIRST)])
-        assert len(part) == 32 * len(variants.FIRST), variant
+        jobs = variants._jobs(variant, variants.FIRST)
+        assert jobs.keys() <= keys
+        part = pd.DataFrame([job.parameters for job in jobs.values()])
         assert (part.groupby(["problem", "seed", "degree"]).size() == 4).all()
+        assert len(part) == 32 * len(variants.FIRST), variant
         assert set(part.loc[part["eta_obj"] > 0, "turned"]) == {variant.turned}
-    for variant in (*variants.FINALISTS, *variants.AROUND):
-        part = variants.rows_of(variant, jobs)
-        assert len(part) == 160, variant
-    assert variants.Variant() in variants.FINALISTS, "the settings of the authors' later code are always judged"
+    assert variants._jobs(variants.Variant(), paper.SEEDS).keys() <= keys, "the authors' settings are judged"
 
 
 def test_the_part_of_the_grid_is_balanced():
@@ -157,18 +156,56 @@ def test_budgets_drawn_once_are_equal_in_all_seeds():
         make(constraint_seed=-1)
 
 
+def variant_rows(regrets, seeds):
+    """Rows in which every client of a variant has one regret."""
+    lines = []
+    for variant, regret in regrets.items():
+        for job in variants._jobs(variant, seeds).values():
+            for method in variants.PAPER_SIX:
+                for client, n in ((1, 500), (2, 50)) if job.parameters["imbalanced"] else ((1, 100), (2, 100)):
+                    place = {"job": job.key, "method": method, "client": client, "n": n, "relative_regret": regret}
+                    lines.append({**place, **job.parameters})
+    rows = pd.DataFrame(lines).drop_duplicates(["job", "method", "client"])
+    return rows.assign(saturated=False, mean_ratio=2 * rows["relative_regret"], **{"lambda": np.nan})
+
+
 def test_a_variant_counts_when_it_is_finished():
     first = variants.Variant()
-    jobs = [job for job in variants.study().jobs if job.parameters["seed"] in variants.FIRST]
-    mine = [job for job in jobs if len(variants.rows_of(first, pd.DataFrame([job.parameters])))]
-    lines = []
-    for job in mine:
-        for method in variants.PAPER_SIX:
-            for client in range(1, 21):
-                n = 100 if not job.parameters["imbalanced"] else 500 if client <= 10 else 50
-                lines.append({"job": job.key, "method": method, "client": client, "n": n, **job.parameters})
-    rows = pd.DataFrame(lines).assign(saturated=False, relative_regret=0.01, mean_ratio=0.02, **{"lambda": np.nan})
-    table = next(iter(variants.tables(rows, variants.study())))
+    rows = variant_rows({first: 0.01}, variants.FIRST)
+    table = next(iter(variants.tables(rows)))
     assert table.name == "variants-first"
     assert {cell.row for cell in table.cells} == {(first.words(), "in total"), (first.words(), "per sample")}
-    assert not variants.tables(rows[rows["job"] != mine[0].key], variants.study()), "half a variant would mislead"
+    assert not variants.tables(rows[rows["job"] != rows["job"].iloc[0]]), "half a variant would mislead"
+
+
+def test_the_rule_goes_from_stage_to_stage(monkeypatch):
+    authors, raw = variants.Variant(), variants.Variant(scale_costs=False)
+    five = (authors, raw, raw._replace(turned=1.41), raw._replace(budgets="once"), authors._replace(turned=1.41))
+    monkeypatch.setattr(variants, "COMBINED", five)
+    monkeypatch.setattr(paper, "SEEDS", (0, 3, 4))
+    # Every cell is the mean regret: how cells are computed is tested elsewhere, and takes long.
+    monkeypatch.setattr(
+        variants, "measured", lambda rows, reading, pooled: dict.fromkeys(PUBLISHED, 100 * rows[reading].mean())
+    )
+    assert variants.next_variants(variant_rows({authors: 0.01}, variants.FIRST)) == [authors]
+    # Raw costs are the nearest; what is not named is so far away that no reading helps.
+    regrets = {variant: 0.03 if not variant.scale_costs else 50.0 for variant in variants.COMBINED} | {authors: 40.0}
+    first = variant_rows(regrets, variants.FIRST)
+    finalists = variants.next_variants(first)
+    assert len(finalists) == 4
+    assert finalists[-1] == authors
+    assert not any(variant.scale_costs for variant in finalists[:3])
+    assert variants.chosen(first) is None
+    more = variant_rows(dict.fromkeys(finalists[:3], 0.03) | {authors: 40.0}, paper.SEEDS)
+    second = pd.concat([first, more]).drop_duplicates(["job", "method", "client"])
+    all_seven = variants.next_variants(second)
+    assert all_seven[:4] == finalists
+    assert {(v.client_fraction, v.local_epochs) for v in all_seven[4:]} == {(1.0, 5), (0.2, 2), (0.2, 10)}
+    assert variants.chosen(second) is None
+    last = variant_rows(dict.fromkeys(all_seven[4:], 0.03), paper.SEEDS)
+    third = pd.concat([second, last]).drop_duplicates(["job", "method", "client"])
+    # All six are equally near: the one that differs least from the authors' code wins.
+    by_rule = variants.chosen(third)
+    assert by_rule.variant == raw
+    assert by_rule.reading in ("relative_regret", "mean_ratio")
+    assert "By the rule: raw costs, rotations 1 x, budgets by seed, C = 0.2, E = 5" in variants.tables(third)[0].note

@@ -70,14 +70,14 @@ def reproduce(
 
     if quick and variants:
         raise ValueError("--quick and --variants are two studies; ask for one of them")
-    whole = compared.study() if variants else study.quick() if quick else study.study()
+    whole = study.quick() if quick else study.study()
     if methods is not None:
         if variants or options.show:
             raise ValueError(f"--methods says what to run; leave {'--variants' if variants else '--show'} out")
         whole = whole.asking(study.checked_methods([name.strip() for name in methods.split(",")]))
-    found = finished_rows(whole, options)
+    found = compared.run_stages(options) if variants else finished_rows(whole, options)
     if variants:
-        made = compared.tables(found.rows, found.study)
+        made = compared.tables(found.rows)
     else:
         made = [nearness_table(found.rows), *tables.all_tables(found.rows), *level_tables(found.rows)]
     write_tables(made, found.folder / "tables", found.remark)

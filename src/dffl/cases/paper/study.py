@@ -39,6 +39,7 @@ PROTOCOL: Parameters = {
     "methods": list(METHODS),
     "test_samples": 1000,
     "validation_samples": 2000,
+    "turned": 1.0,
     "settings": {"rounds": 50, "local_epochs": 5, "batch_size": 64, "client_fraction": 0.2, "scale_costs": True},
 }
 
@@ -48,7 +49,8 @@ def study(settings: dict[str, Any] | None = None) -> Study:
     jobs = grid(
         noise=NOISES, seed=SEEDS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS, problem=PROBLEMS
     )
-    return Study("paper", fit_configuration, jobs, _protocol(settings), weight, inner_axis=("methods", "method"))
+    axis, before = ("methods", "method"), {"turned": 1.0}  # folders of earlier versions do not name it
+    return Study("paper", fit_configuration, jobs, _protocol(settings), weight, inner_axis=axis, defaults=before)
 
 
 def quick() -> Study:
@@ -89,9 +91,10 @@ def fit_configuration(
     test_samples: int,
     validation_samples: int,
     settings: dict[str, Any],
+    turned: float = 1.0,
     federation: dict[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """The rows of one configuration, one row per client and method.
+    """The rows of one configuration, one row per client and method; rotations turn ``turned`` times as far as eta_obj says.
 
     ``relative_regret`` is the sum of a client's regrets over the sum of |z*|, ``mean_ratio`` the mean over its samples of
     regret over |z*|, both at the realised costs; the columns that start with ``expected`` are the same at the
@@ -102,7 +105,8 @@ def fit_configuration(
 
     make = {"knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio}[problem]
     common: dict[str, Any] = {
-        "seed": seed, "eta_obj": eta_obj, "eta_constr": eta_constr, "degree": degree, "noise": noise, "imbalanced": imbalanced,
+        "seed": seed, "eta_obj": turned * eta_obj, "eta_constr": eta_constr, "degree": degree, "noise": noise,
+        "imbalanced": imbalanced,
     } | (federation or {}).get(problem, {})  # fmt: skip
     test = make(split="test", samples=test_samples, **common)
     found = []

@@ -11,7 +11,7 @@ import numpy as np
 from dffl.losses import Loss
 from dffl.randomness import NoiseSource, Purpose, stream
 from dffl.training.aggregators import Aggregator, Memory, Moment, Update
-from dffl.training.change_limit import Change, left_out, length_of
+from dffl.training.change_limit import LEAST, Change, is_on, left_out, length_of
 from dffl.training.engines.base import ClientAnswers, Engine, Fields, in_name_order
 from dffl.training.history import DivergenceError, History
 from dffl.training.parts import Part
@@ -65,6 +65,8 @@ class Federated(Trainer):
 
     needs_all_clients: ClassVar[bool] = True
     AGGREGATE: ClassVar[str] = "aggregate/"
+    CHANGES: ClassVar[str] = "changes/last"
+    """Where the server remembers the length of each client's last accepted change; -1 where there is none."""
 
     def train(self, run: Run, part: Part) -> Any:
         rounds = self.planned(run.settings).rounds
@@ -89,10 +91,14 @@ class Federated(Trainer):
             if "vector" not in fields:
                 raise ValueError(f"{type(self).__name__}.visit must answer with a field 'vector', found {list(fields)}")
         aggregator = self.aggregator(settings)
-        judged = {} if aggregator.limits_clients else self._left_out(settings, rate, engine, state, heard)
+        changes = {} if aggregator.limits_clients else self._changes(engine, state, heard)
+        judged = left_out(settings, rate, list(changes.values()), self._missing(engine, state, changes))
         outside = run.leave_out(self, part, state.round, judged)
-        memory = {name: value for name, value in state.memory.items() if not name.startswith(self.AGGREGATE)}
-        mine = {name.removeprefix(self.AGGREGATE): v for name, v in state.memory.items() if name not in memory}
+        if changes and len(outside) == len(heard):  # nobody is left to learn from: the shared vector stays as it is
+            return state._replace(round=state.round + 1)
+        known = {name: value for name, value in state.memory.items() if name != self.CHANGES}
+        memory = {name: value for name, value in known.items() if not name.startswith(self.AGGREGATE)}
+        mine = {name.removeprefix(self.AGGREGATE): v for name, v in known.items() if name not in memory}
 
         def updates() -> Iterator[tuple[Update, Fields]]:
             for member, fields in heard:
@@ -109,19 +115,42 @@ class Federated(Trainer):
             run.history.flush()  # names the client, if it was one of them
             raise DivergenceError(f"aggregator {aggregator.name!r}: the shared vector of round {state.round} is not finite")
         memory |= {self.AGGREGATE + name: value for name, value in mine.items()}
+        if not engine.all_answer and is_on(settings):
+            memory |= self._remembered(engine, state, changes, outside)
         return ServerState(state.round + 1, shared.astype(engine.initial.dtype), memory)
 
-    def _left_out(
-        self, settings: Settings, rate: float, engine: Engine, state: ServerState, heard: Sequence[tuple[int, Fields]]
-    ) -> dict[str, str]:
-        """The clients whose answers change too much, each with the reason."""
-        found = []
+    def _changes(self, engine: Engine, state: ServerState, heard: Sequence[tuple[int, Fields]]) -> dict[int, Change]:
+        """How far each client's answer changes what it was sent."""
+        found = {}
         for member, fields in heard:
             vector, before = np.asarray(fields["vector"], np.float64), self.before(fields, state)
             if vector.shape != before.shape:  # a method of its own kind, whose vectors are no changes of what was sent
                 return {}
-            found.append(Change(engine.names[member], int(engine.counts[member]), length_of(vector - before), vector.size))
-        return left_out(settings, rate, found)
+            name, count = engine.names[member], int(engine.counts[member])
+            found[member] = Change(name, count, length_of(vector - before), vector.size)
+        return found
+
+    def _missing(self, engine: Engine, state: ServerState, changes: Mapping[int, Change]) -> list[Change]:
+        """The last accepted changes of clients that are not in this round."""
+        last = state.memory.get(self.CHANGES)
+        if last is None or not changes:
+            return []
+        size = next(iter(changes.values())).size
+        others = [member for member in np.flatnonzero(last >= 0).tolist() if member not in changes]
+        return [Change(engine.names[k], int(engine.counts[k]), float(last[k]), size) for k in others]
+
+    def _remembered(
+        self, engine: Engine, state: ServerState, changes: Mapping[int, Change], outside: Mapping[str, str]
+    ) -> Memory:
+        """The last accepted changes after this round; nothing before a round had enough answers to compare them."""
+        last = state.memory.get(self.CHANGES)
+        if last is None and len(changes) < LEAST:
+            return {}
+        last = np.full(len(engine.names), -1.0) if last is None else last.copy()
+        for member, change in changes.items():
+            if change.client not in outside:
+                last[member] = change.length
+        return {self.CHANGES: last}
 
     def before(self, fields: Fields, state: ServerState) -> np.ndarray:
         """What a client was sent of which its answer's vector is the next version."""

@@ -1,0 +1,26 @@
+"""Clients for which all decisions are equally good, as with costs that are all the same: no model can be told from another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dffl.federation import Client
+from dffl.judging import regrets_at
+from dffl.randomness import Purpose, stream
+
+TRIES = 4
+"""How often every sample is decided by costs that were drawn."""
+NOTHING = 1e-9
+"""A regret, relative to the size of the best objective, that is none."""
+REASON = "all decisions cost the same on your samples, so nothing tells one model from another"
+
+
+def all_decisions_equal(client: Client, seed: int) -> bool:
+    """Whether a client loses nothing even where it decides by costs that were drawn, all of about one size."""
+    rng = stream(seed, Purpose.COMPARE, client.name, 2)
+    size = float(np.abs(client.c).mean()) or 1.0
+    sign = -1.0 if client.c.mean() < 0 else 1.0  # a solver may need costs of the usual sign
+    most = NOTHING * max(float(client.z_star_size.max()), size)
+    return all(
+        float(regrets_at(client, sign * size * rng.uniform(0.5, 1.5, client.c.shape)).max()) <= most for _ in range(TRIES)
+    )
