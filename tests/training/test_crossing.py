@@ -7,7 +7,7 @@ import pytest
 
 import dffl
 from dffl.splitting import Splitting
-from dffl.training.crossing import FEWEST_MATCHED, Crossing, Part, crossing, crossing_of, sides_of
+from dffl.training.crossing import FEWEST_MATCHED, Crossing, Part, crossing, crossing_of, sides_of, varying_features
 from dffl.training.crossing_words import fix
 from dffl.training.settings import Settings
 from dffl.training.sharing import seen_in_training, settled, sharing
@@ -216,11 +216,65 @@ def test_a_few_tariffs_are_no_moments_and_chance_accuses_nobody():
     for number, rows in ((1, 60), (12, 120), (12, 360), (24, 100), (24, 240)):  # flat, by month, by hour
         which = np.arange(rows) % number
         tariffs = client(rng.uniform(1, 9, (number, D)).round(2)[which], which)
-        assert telling_costs(tariffs) is None
+        assert tells(tariffs) == [False]
         assert settled(dffl.Federation([tariffs]), Settings()).split == "draw"
     for most, d in ((100, 1), (1000, 1), (10, 4), (3, 8), (100, 2), (3, D)):
-        assert telling_costs(client(rng.integers(1, most + 1, (150, d)).astype(float))) is None, (most, d)
-    assert telling_costs(client(rng.uniform(1, 9, (60, 1)))) is not None, "one cost of many digits tells rows apart"
+        assert tells(client(rng.integers(1, most + 1, (150, d)).astype(float))) == [False], (most, d)
+
+
+def tells(*clients: dffl.Client) -> list[bool]:
+    """Of which clients costs identify the rows."""
+    return [keys is not None for keys in telling_costs(clients, varying_features(clients))]
+
+
+def sites_with(prices: list[np.ndarray], rng: np.random.Generator, *common: np.ndarray) -> list[dffl.Client]:
+    """Sites with these prices, the common features and one of their own."""
+    d = prices[0].shape[1]
+    made = [np.column_stack([*common, rng.normal(size=len(c))]) for c in prices]
+    return [dffl.Client(f"s{i}", x, c, dffl.TopK(d, 1)) for i, (x, c) in enumerate(zip(made, prices, strict=True))]
+
+
+COARSE = {
+    "two decimals, one column": lambda rng, n: rng.uniform(1, 20, (n, 1)).round(2),
+    "whole cents, two columns": lambda rng, n: rng.integers(1, 21, (n, 2)).astype(float),
+    "whole cents, three columns": lambda rng, n: rng.integers(1, 21, (n, 3)).astype(float),
+    "five values, six columns": lambda rng, n: rng.integers(1, 6, (n, 6)).astype(float),
+    "three columns that move together": lambda rng, n: (
+        10 + 3 * (rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, 3)))
+    ).round(),
+}
+
+
+@pytest.mark.parametrize("kind", COARSE)
+@pytest.mark.parametrize("n", [40, 60, 150])
+def test_coarse_costs_are_recognised_where_sites_share_them_and_accuse_nobody_else(kind, n):
+    """As many as chance explains are no copies; all of them are. Two of 150 honest federations may be accused."""
+    accused = 0
+    for seed in range(50):
+        rng = np.random.default_rng([seed, n])
+        calendar = np.arange(float(n))
+        accused += any(tells(*sites_with([COARSE[kind](rng, n) for _ in range(3)], rng, calendar)))
+        weather, prices = rng.normal(size=(n, 3)), COARSE[kind](rng, n)
+        shared = sites_with([prices] * 3, rng, weather)
+        assert tells(*shared) == [True] * 3, seed
+        assert sharing(shared).rule == "cost"
+    assert accused <= 2
+
+
+def test_coarse_costs_of_an_honest_client_are_not_held_against_it():
+    """Of two sites that share costs and a third one, the third is not accused."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        prices = COARSE["whole cents, three columns"](rng, 80)
+        sites = sites_with([prices, prices, COARSE["whole cents, three columns"](rng, 80)], rng)
+        assert tells(*sites) == [True, True, False]
+
+
+def test_one_site_of_few_rows_is_compared_with_a_large_one():
+    rng = np.random.default_rng(3)
+    prices = rng.integers(1, 101, (1000, 3)).astype(float)
+    large, small = sites_with([prices, prices[rng.permutation(1000)[:20]]], rng)
+    assert tells(large, small) == [True, True]
 
 
 @pytest.mark.parametrize("coarse", [False, True])

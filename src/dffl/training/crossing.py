@@ -73,8 +73,8 @@ class Crossing(NamedTuple):
 class Part:
     """Samples of a client and the side that each of them is on."""
 
-    def __init__(self, client: Client, side: np.ndarray, varying: np.ndarray):
-        self.client, self.side, self._varying = client, side, varying
+    def __init__(self, client: Client, side: np.ndarray, varying: np.ndarray, costs: np.ndarray | None = None):
+        self.client, self.side, self.costs, self._varying = client, side, costs, varying
 
     @property
     def name(self) -> str:
@@ -87,10 +87,6 @@ class Part:
     @cached_property
     def fees(self) -> np.ndarray | None:
         return telling_fees(self.client)
-
-    @cached_property
-    def costs(self) -> np.ndarray | None:
-        return telling_costs(self.client)
 
     @cached_property
     def has_moments(self) -> bool:
@@ -113,8 +109,9 @@ def crossing(
     A client may be there twice, with rows of several parts. ``counted`` says of which entries the rows are counted, by default
     of all. With ``same``, rows that are on another side at the client itself count too.
     """
-    varying = _varying(clients)
-    parts = [Part(client, np.asarray(side), varying) for client, side in zip(clients, sides, strict=True)]
+    varying = varying_features(clients)
+    costs = telling_costs(clients, varying)
+    parts = [Part(client, np.asarray(side), varying, own) for client, side, own in zip(clients, sides, costs, strict=True)]
     wanted = [place for place in range(len(parts)) if counted is None or counted[place]]
     masks: dict[str, list[np.ndarray]] = {
         way: _crossed(parts, [DIGESTS[way](part) for part in parts], same) for way in ("rows", "costs")
@@ -139,7 +136,7 @@ def crossing(
     return found
 
 
-def _varying(clients: Sequence[Client]) -> np.ndarray:
+def varying_features(clients: Sequence[Client]) -> np.ndarray:
     """Which features are not constant at every client; a brought forecast is left out."""
     varying = np.zeros(clients[0].x.shape[1], bool)
     for client in clients:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.splitting import COST, DRAW, ROW, TIME
-from dffl.training.crossing import FOLDS, SAME_COSTS, Crossing, crossing, crossing_of, divisible
+from dffl.training.crossing import FOLDS, SAME_COSTS, Crossing, crossing, crossing_of, divisible, varying_features
 from dffl.training.crossing_words import and_others, listed, warning, worst
 from dffl.training.settings import Settings
 from dffl.training.telling import different_rows, has_moments, telling_costs
@@ -79,8 +79,9 @@ MEANS = "rows that others hold too teach little that is new, so expect less of f
 def sharing(clients: Sequence[Client]) -> Sharing:
     """What the clients share."""
     rows = shared_by([client.content_keys for client in clients], clients)
-    keys = {client.name: keys for client in clients if (keys := telling_costs(client)) is not None}
-    found = shared_by(list(keys.values()), [client for client in clients if client.name in keys]) if keys else []
+    told = [(client, own) for client, own in zip(clients, telling_costs(clients, varying_features(clients)), strict=True)]
+    keys = {client: own for client, own in told if own is not None}
+    found = shared_by(list(keys.values()), list(keys)) if keys else []
     return Sharing(rows, [one for one in found if one.rows >= SAME_COSTS * one.of])
 
 

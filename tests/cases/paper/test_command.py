@@ -71,7 +71,7 @@ def test_show_of_what_is_not_finished_writes_nothing(finished):
     ("arguments", "message"),
     [
         (["--show", "--out", "nowhere"], "nowhere: holds no study"),
-        (["--quick", "--variants"], "--quick and --variants are two studies"),
+        (["--quick", "--variants"], "--quick, --variants and --nearest are different studies; ask for one of them"),
         (["--show", "--workers", 2], "--show runs nothing"),
         (["--only", "colour=red"], "--only must be NAME=VALUE"),
         (["--only", "degree=3"], "--only degree: must be among 2, 4, 6, 8, found 3"),

@@ -18,13 +18,16 @@ SHOWN = ("nearness", "readings", "table2", "table3", "noise", "table7-both-noise
 
 def paper(
     out: Annotated[
-        Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper (-quick, -variants).")
+        Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper (-quick, -variants, -nearest).")
     ] = None,
     quick: Annotated[
         bool, typer.Option(help="A small version of the study: 32 configurations, one seed; about six minutes.")
     ] = False,
     variants: Annotated[
         bool, typer.Option(help="Instead of the study: compare the settings that the paper does not state.")
+    ] = False,
+    nearest: Annotated[
+        bool, typer.Option(help="Use the settings that --variants finds nearest to the paper, not those of its authors' code.")
     ] = False,
     methods: Annotated[
         str | None, typer.Option(help="Run these methods, NAME[,NAME...], and add them to the folder. Default: the study's.")
@@ -46,6 +49,8 @@ def paper(
 
     Example: dffl paper --quick
 
+    Example: dffl paper --nearest --out results/paper-nearest
+
     Example: dffl paper --only problem=knapsack --only degree=2,4 --out knapsack
 
     Example: dffl paper --methods ditto --out results/paper --accept-versions
@@ -54,11 +59,16 @@ def paper(
         from dffl.studies.result import RunOptions
 
         options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet), accept_versions)
-        answer(reproduce(options, quick, variants, figures, methods), json_)
+        answer(reproduce(options, quick, variants, figures, methods, nearest), json_)
 
 
 def reproduce(
-    options: RunOptions, quick: bool = False, variants: bool = False, figures: bool = True, methods: str | None = None
+    options: RunOptions,
+    quick: bool = False,
+    variants: bool = False,
+    figures: bool = True,
+    methods: str | None = None,
+    nearest: bool = False,
 ) -> StudyResult:
     """Run the study, or only show it, and write its tables and figures into its folder."""
     from dffl.cases.paper import study, tables
@@ -68,9 +78,9 @@ def reproduce(
     from dffl.studies.render import write_tables
     from dffl.studies.result import StudyResult, finished_rows
 
-    if quick and variants:
-        raise ValueError("--quick and --variants are two studies; ask for one of them")
-    whole = study.quick() if quick else study.study()
+    if quick + variants + nearest > 1:
+        raise ValueError("--quick, --variants and --nearest are different studies; ask for one of them")
+    whole = study.quick() if quick else study.nearest() if nearest else study.study()
     if methods is not None:
         if variants or options.show:
             raise ValueError(f"--methods says what to run; leave {'--variants' if variants else '--show'} out")

@@ -53,6 +53,12 @@ def study(settings: dict[str, Any] | None = None) -> Study:
     return Study("paper", fit_configuration, jobs, _protocol(settings), weight, inner_axis=axis, defaults=before)
 
 
+def nearest() -> Study:
+    """The whole study with the settings that `dffl.cases.paper.variants` finds nearest to the paper's numbers."""
+    changed = {"settings": PROTOCOL["settings"] | {"local_epochs": 10}, "federation": {"knapsack": {"constraint_seed": 0}}}
+    return replace(study(), name="paper-nearest", protocol=PROTOCOL | changed, defaults={})
+
+
 def quick() -> Study:
     """A faithful small version: one seed, without noise, 32 configurations that cover every axis evenly."""
     whole = study()
