@@ -44,7 +44,7 @@ def test_every_item_is_complete(item: dict[str, Any]) -> None:
     if item["verdict"] == "false as printed":
         assert "Counterexample: " in item["note"]
         assert "True" in item["note"]
-    if item["verdict"].startswith("reproduced") and item.get("file", "").startswith("results/paper/tables"):
+    if item["verdict"].startswith("reproduced") and item.get("file", "").startswith("results/paper-authors/tables"):
         assert "measured" in item, "how near?"
 
 

@@ -10,8 +10,10 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import resource_tracker
 from typing import Any
 
 from dffl.studies.job import Failed, Finished, one_line, run_job
@@ -37,11 +39,12 @@ class LocalWorkers:
         busy = {place for place, _ in self._running.values()}
         place = next(place for place in range(self.slots) if place not in busy)
         arguments = self.study.arguments(job)
-        try:
-            future = self._pool(place).submit(run_job, self.study.task, arguments)
-        except BrokenProcessPool:  # it died while it was idle
-            self._pools[place] = None
-            future = self._pool(place).submit(run_job, self.study.task, arguments)
+        with _interrupts_wait():
+            try:
+                future = self._pool(place).submit(run_job, self.study.task, arguments)
+            except BrokenProcessPool:  # it died while it was idle
+                self._pools[place] = None
+                future = self._pool(place).submit(run_job, self.study.task, arguments)
         self._running[future] = (place, job)
 
     def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
@@ -78,8 +81,24 @@ class LocalWorkers:
         return pool
 
 
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Block Ctrl-C while processes start: they inherit that, so it cannot end one of them before it ignores Ctrl-C itself."""
+    if not hasattr(signal, "pthread_sigmask"):  # not a Unix
+        yield
+        return
+    resource_tracker.ensure_running()  # multiprocessing starts it with the first process, and that ends the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _start_worker(core: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which stops us
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):  # a core that has gone away is no reason to stop
             os.sched_setaffinity(0, {core})

@@ -17,7 +17,7 @@ import dffl
 from dffl.cli import app
 from dffl.studies import Store
 
-PAPER = Path(__file__).parents[3] / "results" / "paper"
+PAPER = Path(__file__).parents[3] / "results" / "paper-authors"
 
 ONE = ["--only", "problem=knapsack", "--only", "eta_obj=0", "--only", "eta_constr=0"]
 
@@ -71,7 +71,7 @@ def test_show_of_what_is_not_finished_writes_nothing(finished):
     ("arguments", "message"),
     [
         (["--show", "--out", "nowhere"], "nowhere: holds no study"),
-        (["--quick", "--variants"], "--quick, --variants and --nearest are different studies; ask for one of them"),
+        (["--quick", "--variants"], "--quick, --variants and --authors are different studies; ask for one of them"),
         (["--show", "--workers", 2], "--show runs nothing"),
         (["--only", "colour=red"], "--only must be NAME=VALUE"),
         (["--only", "degree=3"], "--only degree: must be among 2, 4, 6, 8, found 3"),
@@ -113,7 +113,7 @@ def test_rows_of_another_version_are_not_added_to_by_mistake(began_with_0_1_0):
     folder = began_with_0_1_0
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for more in ([], ["--methods", "ditto"], ["--only", "noise=1"]):
-        answer = call("--out", folder, *more)
+        answer = call("--authors", "--out", folder, *more)
         assert answer.exit_code == 3
         assert answer.stderr == (
             f"dffl: {folder}: holds rows of dffl 0.1.0 (1,440 configurations), and this is {dffl.__version__}, whose "
@@ -124,7 +124,7 @@ def test_rows_of_another_version_are_not_added_to_by_mistake(began_with_0_1_0):
 
 @pytest.mark.slow
 def test_the_results_of_the_repository_are_shown(began_with_0_1_0):
-    answer = call("--show", "--no-figures", "--out", began_with_0_1_0)
+    answer = call("--authors", "--show", "--no-figures", "--out", began_with_0_1_0)
     assert answer.exit_code == 0, answer.output
     assert "1440 of 2560 configurations, 0 failed" in answer.output
     assert "None has local-tuned, crossfit.\nRun the same command again for the rest." in answer.output

@@ -67,9 +67,9 @@ def test_groups_weights_and_saturation_by_hand():
 def test_above_local_begins_one_percent_above_it():
     rows = made_up(seeds=(0,))
     local = rows["method"].eq("local")
-    rows.loc[local, "relative_regret"] = 0.01
-    rows.loc[rows["method"].eq("fedavg"), "relative_regret"] = 0.010099
-    rows.loc[rows["method"].eq("finetune"), "relative_regret"] = 0.010101
+    rows.loc[local, tables.READING] = 0.01
+    rows.loc[rows["method"].eq("fedavg"), tables.READING] = 0.010099
+    rows.loc[rows["method"].eq("finetune"), tables.READING] = 0.010101
     above = tables.percent(rows).groupby("method")["above"].mean()
     assert (above["local"], above["fedavg"], above["finetune"]) == (0, 0, 1)
     assert tables.percent(rows[~local])["above"].isna().all()
@@ -94,7 +94,7 @@ def test_noise_has_its_own_table_and_touches_no_other():
 def test_both_levels_of_the_noise_are_averaged_where_both_are_finished():
     quiet, noisy = made_up(), made_up(noise=1.0)
     noisy["job"] += "noisy"
-    noisy["relative_regret"] *= 3
+    noisy[tables.READING] *= 3
     table = tables.both_levels(pd.concat([quiet, noisy]))
     assert found(table, ("knapsack", "Local"), "mean").ours.mean == pytest.approx(2 * 1.30)
     assert table.note.startswith("32 configurations")

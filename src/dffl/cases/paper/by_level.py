@@ -16,6 +16,7 @@ from dffl.cases.paper.tables import (
     ORACLES,
     ORDER,
     PAPER_FOUR,
+    READING,
     client_group,
     methods_in,
     name_of,
@@ -116,12 +117,12 @@ def shares_by_level(shares: pd.DataFrame, axis: str) -> pd.DataFrame:
 # Their tables
 
 
-def level_tables(rows: pd.DataFrame, noise: float = 0.0) -> list[Table]:
+def level_tables(rows: pd.DataFrame, noise: float = 0.0, reading: str = READING) -> list[Table]:
     """The numbers of the figures, for the rows with this noise; no rows, no tables."""
     rows = rows if rows.empty else rows[rows["noise"] == noise]
     if rows.empty:
         return []
-    rows = percent(rows)
+    rows = percent(rows, reading)
     clients = over_degrees(rows)
     made = [
         _by_level(clients, "levels", "Mean relative regret (%) by level of heterogeneity", "Mean relative regret in percent."),

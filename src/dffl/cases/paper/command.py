@@ -18,7 +18,7 @@ SHOWN = ("nearness", "readings", "table2", "table3", "noise", "table7-both-noise
 
 def paper(
     out: Annotated[
-        Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper (-quick, -variants, -nearest).")
+        Path | None, typer.Option(help="Where rows, tables and figures go. Default: dffl-paper (-quick, -variants, -authors).")
     ] = None,
     quick: Annotated[
         bool, typer.Option(help="A small version of the study: 32 configurations, one seed; about six minutes.")
@@ -26,8 +26,8 @@ def paper(
     variants: Annotated[
         bool, typer.Option(help="Instead of the study: compare the settings that the paper does not state.")
     ] = False,
-    nearest: Annotated[
-        bool, typer.Option(help="Use the settings that --variants finds nearest to the paper, not those of its authors' code.")
+    authors: Annotated[
+        bool, typer.Option(help="Use the settings of the authors' later code, not the ones that --variants finds nearest.")
     ] = False,
     methods: Annotated[
         str | None, typer.Option(help="Run these methods, NAME[,NAME...], and add them to the folder. Default: the study's.")
@@ -49,7 +49,7 @@ def paper(
 
     Example: dffl paper --quick
 
-    Example: dffl paper --nearest --out results/paper-nearest
+    Example: dffl paper --show --authors --out results/paper-authors
 
     Example: dffl paper --only problem=knapsack --only degree=2,4 --out knapsack
 
@@ -59,7 +59,7 @@ def paper(
         from dffl.studies.result import RunOptions
 
         options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet), accept_versions)
-        answer(reproduce(options, quick, variants, figures, methods, nearest), json_)
+        answer(reproduce(options, quick, variants, figures, methods, authors), json_)
 
 
 def reproduce(
@@ -68,7 +68,7 @@ def reproduce(
     variants: bool = False,
     figures: bool = True,
     methods: str | None = None,
-    nearest: bool = False,
+    authors: bool = False,
 ) -> StudyResult:
     """Run the study, or only show it, and write its tables and figures into its folder."""
     from dffl.cases.paper import study, tables
@@ -78,9 +78,10 @@ def reproduce(
     from dffl.studies.render import write_tables
     from dffl.studies.result import StudyResult, finished_rows
 
-    if quick + variants + nearest > 1:
-        raise ValueError("--quick, --variants and --nearest are different studies; ask for one of them")
-    whole = study.quick() if quick else study.nearest() if nearest else study.study()
+    if quick + variants + authors > 1:
+        raise ValueError("--quick, --variants and --authors are different studies; ask for one of them")
+    reading = tables.AUTHORS_READING if authors else tables.READING
+    whole = study.quick() if quick else study.study(protocol=study.AUTHORS) if authors else study.study()
     if methods is not None:
         if variants or options.show:
             raise ValueError(f"--methods says what to run; leave {'--variants' if variants else '--show'} out")
@@ -89,7 +90,7 @@ def reproduce(
     if variants:
         made = compared.tables(found.rows)
     else:
-        made = [nearness_table(found.rows), *tables.all_tables(found.rows), *level_tables(found.rows)]
+        made = [nearness_table(found.rows), *tables.all_tables(found.rows, reading), *level_tables(found.rows, reading=reading)]
     write_tables(made, found.folder / "tables", found.remark)
     drawn, speed = [], ""
     if not variants:
@@ -97,5 +98,5 @@ def reproduce(
         if figures:
             from dffl.cases.paper.figures import draw_all  # Matplotlib, only where pictures are wanted
 
-            drawn = draw_all(found.rows, found.folder / "figures", ("png",) if quick else ("png", "pdf"))
+            drawn = draw_all(found.rows, found.folder / "figures", ("png",) if quick else ("png", "pdf"), reading=reading)
     return StudyResult(found, made, SHOWN, drawn, speed)

@@ -40,23 +40,22 @@ PROTOCOL: Parameters = {
     "test_samples": 1000,
     "validation_samples": 2000,
     "turned": 1.0,
-    "settings": {"rounds": 50, "local_epochs": 5, "batch_size": 64, "client_fraction": 0.2, "scale_costs": True},
+    "settings": {"rounds": 50, "local_epochs": 10, "batch_size": 64, "client_fraction": 0.2, "scale_costs": True},
+    "federation": {"knapsack": {"constraint_seed": 0}},
 }
+"""What the paper leaves open, as the rule of `dffl.cases.paper.variants` chooses it: ten local epochs, budgets drawn once."""
+AUTHORS: Parameters = PROTOCOL | {"settings": PROTOCOL["settings"] | {"local_epochs": 5}, "federation": {}}
+"""The same as the paper's authors have it in the code of their later method: five local epochs, budgets drawn by each seed."""
 
 
-def study(settings: dict[str, Any] | None = None) -> Study:
+def study(settings: dict[str, Any] | None = None, protocol: Parameters = PROTOCOL) -> Study:
     """All 2,560 configurations: those without noise first, a whole seed at a time, so that partial tables mean something."""
     jobs = grid(
         noise=NOISES, seed=SEEDS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS, problem=PROBLEMS
     )
-    axis, before = ("methods", "method"), {"turned": 1.0}  # folders of earlier versions do not name it
-    return Study("paper", fit_configuration, jobs, _protocol(settings), weight, inner_axis=axis, defaults=before)
-
-
-def nearest() -> Study:
-    """The whole study with the settings that `dffl.cases.paper.variants` finds nearest to the paper's numbers."""
-    changed = {"settings": PROTOCOL["settings"] | {"local_epochs": 10}, "federation": {"knapsack": {"constraint_seed": 0}}}
-    return replace(study(), name="paper-nearest", protocol=PROTOCOL | changed, defaults={})
+    protocol = protocol | {"settings": protocol["settings"] | (settings or {})}
+    axis, before = ("methods", "method"), {"turned": 1.0, "federation": {}}  # folders of earlier versions do not name them
+    return Study("paper", fit_configuration, jobs, protocol, weight, inner_axis=axis, defaults=before)
 
 
 def quick() -> Study:
@@ -173,10 +172,6 @@ def speed_line(found: StudyRows) -> str:
     seconds = max(3600 * found.core_hours, 1e-9)
     speed = samples_trained(found.rows, found.study.protocol["settings"]) / seconds
     return f", {speed:,.0f} training samples per second and core (the paper's 2,560: {CORE_HOURS:.0f} core-hours)"
-
-
-def _protocol(settings: dict[str, Any] | None) -> Parameters:
-    return PROTOCOL | {"settings": PROTOCOL["settings"] | (settings or {})}
 
 
 def weight(job: Parameters) -> float:

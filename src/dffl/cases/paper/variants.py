@@ -24,7 +24,7 @@ import pandas as pd
 
 from dffl.cases.paper import study as paper
 from dffl.cases.paper.nearness import NOTE, measured, nearness, nearness_row
-from dffl.cases.paper.tables import READING, READINGS
+from dffl.cases.paper.tables import AUTHORS_READING, READINGS
 from dffl.studies.result import RunOptions, StudyRows, finished_rows
 from dffl.studies.study import Job, Parameters, Study
 from dffl.studies.tables import Table
@@ -81,7 +81,7 @@ class Distance(NamedTuple):
     @property
     def changes(self) -> int:
         """In how many settings it differs from the authors' later code; the reading is one of them."""
-        return sum(a != b for a, b in zip(self.variant, Variant(), strict=True)) + (self.reading != READING)
+        return sum(a != b for a, b in zip(self.variant, Variant(), strict=True)) + (self.reading != AUTHORS_READING)
 
 
 def study(several: Iterable[Variant] = (Variant(),)) -> Study:

@@ -21,6 +21,7 @@ from dffl.cases.paper.figures.slopes import draw_slopes
 from dffl.cases.paper.figures.toy import ToyNumbers, draw_toy, toy_numbers
 from dffl.cases.paper.figures.weights import draw_weights
 from dffl.cases.paper.figures.winners import draw_winners
+from dffl.cases.paper.tables import READING
 from dffl.studies.drawing import write_figures
 
 __all__ = ["DRAWINGS", "ToyNumbers", "draw_all", "toy_numbers"]
@@ -48,6 +49,7 @@ def draw_all(
     formats: Sequence[str] = ("png", "pdf"),
     resolution: int = 200,
     noise: float = 0.0,
+    reading: str = READING,
 ) -> list[Path]:
     """Write every figure that the rows with this noise allow, in each format; the files written."""
-    return write_figures(((name, draw(rows, noise)) for name, draw in DRAWINGS.items()), folder, formats, resolution)
+    return write_figures(((name, draw(rows, noise, reading)) for name, draw in DRAWINGS.items()), folder, formats, resolution)

@@ -59,7 +59,7 @@ def flat_piece(h: float) -> tuple[float, float] | None:
     return least, 1 - least
 
 
-def draw_face(rows: pd.DataFrame | None = None, noise: float = 0.0) -> Figure:
+def draw_face(rows: pd.DataFrame | None = None, noise: float = 0.0, reading: str = "") -> Figure:
     """The set below and above log 2. It needs no rows."""
     with in_print():
         figure = blank(WIDE, 3.3)

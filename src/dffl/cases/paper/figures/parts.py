@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dffl.cases.paper.by_level import ALL_GROUPS, level_name
-from dffl.cases.paper.tables import client_group, percent
+from dffl.cases.paper.tables import READING, client_group, percent
 from dffl.studies.drawing import in_print, note
 
 PROBLEM_NAMES = {"knapsack": "Knapsack", "portfolio": "Portfolio"}
@@ -35,18 +35,18 @@ LOWER_CAPTION = "Percentages: clients with lower regret when federated (a tie is
 class Draw(Protocol):
     """A figure from a study's rows with this noise; None where these hold nothing that it could draw."""
 
-    def __call__(self, rows: pd.DataFrame, noise: float = 0.0) -> Figure | None: ...
+    def __call__(self, rows: pd.DataFrame, noise: float = 0.0, reading: str = READING) -> Figure | None: ...
 
 
 def drawing(draw: Callable[[pd.DataFrame], Figure | None]) -> Draw:
     """Let a function draw in print style from the rows with one noise, regret in percent; no rows, no figure."""
 
-    def draw_rows(rows: pd.DataFrame, noise: float = 0.0) -> Figure | None:
+    def draw_rows(rows: pd.DataFrame, noise: float = 0.0, reading: str = READING) -> Figure | None:
         chosen = rows if rows.empty else rows[rows["noise"] == noise]
         if chosen.empty:
             return None
         with in_print():
-            figure = draw(percent(chosen))
+            figure = draw(percent(chosen, reading))
             if figure is not None and noise:
                 explain(figure, figure.get_supxlabel(), f"Configurations with noise {noise:g}, judged at realised costs.")
         return figure

@@ -63,7 +63,7 @@ def toy_numbers(epsilon: float = EPSILON, bound: float = BOUND) -> ToyNumbers:
     )
 
 
-def draw_toy(rows: pd.DataFrame | None = None, noise: float = 0.0) -> Figure:
+def draw_toy(rows: pd.DataFrame | None = None, noise: float = 0.0, reading: str = "") -> Figure:
     """Both sets with the clients' decisions, and the gap as the clients become equal. It needs no rows."""
     numbers = toy_numbers()
     with in_print():
