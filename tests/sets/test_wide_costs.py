@@ -163,6 +163,30 @@ def test_a_cost_of_a_fixed_column_does_not_count() -> None:
     np.testing.assert_array_equal(_proof.ranges(np.array([[1.0, 4.0, 1e9], [0, 2, 1], [0, 0, 1]]), free), [4.0, 1.0, 1.0])
 
 
+@pytest.mark.parametrize("large", [1e8, 1e11, -1e11])
+def test_the_cost_of_a_fixed_column_does_not_hide_the_others(large: float) -> None:
+    # Of two plants one runs. A third column is fixed at 1 and is paid in any case, such as a constant of the objective.
+    rows = {"A_eq": [[1.0, 1.0, 0.0]], "b_eq": [1.0], "lower": [0.0, 0.0, 1.0], "upper": [1.0, 1.0, 1.0]}
+    costs = np.array([[2.0, 1.0, large], [1.0, 2.0, large], [5e-3, 4e-3, large]])
+    best = [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    for s in (MixedInteger(**rows), Polytope(**rows)):
+        np.testing.assert_array_equal(solved(s, costs), best)
+        assert s.calls.unproven == 0
+    for s in (MixedInteger(**rows, helpers=1, known_cost=[large]), Polytope(**rows, helpers=1, known_cost=[large])):
+        np.testing.assert_array_equal(solved(s, costs[:, :2]), best)
+        assert s.calls.unproven == 0
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1e8, 1e11])
+def test_a_semi_continuous_variable_with_one_value_besides_0_is_not_fixed(penalty: float) -> None:
+    # Each of two plants makes 0 or 5, and 3 must be made. What is not made costs the penalty.
+    text = "min\n {} short\nst\n a + b + short >= 3\nbounds\n 5 <= a <= 5\n 5 <= b <= 5\n short <= 9\nsemi\n a b\nend\n"
+    s = dffl.ModelFile(text=text.format(penalty), format="lp", predicted=["a", "b"])
+    np.testing.assert_array_equal(s.decide([[0.2, 0.1], [0.1, 0.2]]), [[0, 5, 0], [5, 0, 0]])
+    large = np.array([[penalty * 10, 0.1], [0.1, penalty * 10]])
+    np.testing.assert_array_equal(s.decide(large), [[0, 5, 0], [5, 0, 0]])
+
+
 def test_answers_without_a_proof_are_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_proof, "MOST_NODES", 0)
     p = wide.program(0, 1e8)

@@ -11,7 +11,7 @@ from scipy import sparse
 from dffl.sets._calls import Calls
 from dffl.sets._highspy import set_options
 from dffl.sets._nearest import FAR, Nearest
-from dffl.sets._proof import WIDE, Proof, ranges, rest
+from dffl.sets._proof import WIDE, Proof, ranges, rest, without_fixed
 from dffl.sets._within import run
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class Model(Projects):
 
     def solve(self, costs: np.ndarray) -> np.ndarray:
         """One vertex for each row of costs."""
+        costs = without_fixed(costs, self._free)
         scale = np.abs(costs).max(axis=-1, keepdims=True)
         unit = costs / np.where(scale > 0, scale, 1.0)
         answers = np.array([self._warm.run(c) for c in unit]).reshape(costs.shape)

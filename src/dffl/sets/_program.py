@@ -98,6 +98,12 @@ class Program:
         return replace(self, lower=low, upper=high, kind=np.full(self.kind.size, CONTINUOUS))
 
     @property
+    def free(self) -> np.ndarray:
+        """The columns that can have more than one value: a semi-continuous one is also 0, whatever its bounds."""
+        relaxed = self.relaxed
+        return relaxed.lower < relaxed.upper
+
+    @property
     def has_known(self) -> bool:
         """Whether the objective has a known part."""
         return bool(self.known.any()) or self.offset != 0.0

@@ -50,6 +50,15 @@ def ranges(costs: np.ndarray, free: np.ndarray) -> np.ndarray:
     return np.where(largest > 0, largest / smallest, 1.0)
 
 
+def without_fixed(costs: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """The costs (n, columns) without those of fixed columns, in rows where these would make the others small for HiGHS.
+
+    Every solution pays the costs of fixed columns, so they decide nothing. Other rows stay as they are, bit by bit.
+    """
+    beside = (ranges(costs, np.ones_like(free)) >= WIDE) & np.any(costs[:, ~free] != 0, axis=-1)
+    return np.where(beside[:, None] & ~free, 0.0, costs) if beside.any() else costs
+
+
 class _Branch(NamedTuple):
     """The bounds of the columns."""
 
@@ -147,7 +156,7 @@ class Proof:
         A cost below `ROUNDING` of the largest one counts where one in four of its kind, predicted or known, is as small.
         """
         program = self.program
-        used = (program.lower < program.upper) & (cost != 0)
+        used = program.free & (cost != 0)
         size, predicted = np.abs(cost), np.isin(self._all, program.predicted)
         clear = size[used & (size >= ROUNDING * size[used].max(initial=0.0))]
         kinds = [size[used & kind] for kind in (predicted, program.known != 0)]

@@ -22,7 +22,7 @@ from dffl.sets._calls import Calls
 from dffl.sets._highs import WarmLP
 from dffl.sets._highspy import set_options
 from dffl.sets._program import CONTINUOUS, Program
-from dffl.sets._proof import WIDE, Proof, ranges
+from dffl.sets._proof import WIDE, Proof, ranges, without_fixed
 from dffl.sets._rounding import rounded_for_free
 from dffl.sets._switches import with_small_factors
 from dffl.sets._wide_rows import Rows, has_wide_rows, units_of
@@ -148,7 +148,7 @@ class ProgramModel:
         self.extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
         self._rows = Rows(asked, float(np.abs(self.ends).max()) or 1.0) if has_wide_rows(asked) else None
         self._rest = np.flatnonzero(program.kind == CONTINUOUS)
-        self._free = program.lower < program.upper
+        self._free = program.free
         self._proofs = Instances(lambda: Proof(program, self.extent, None if self._rows is None else self._breaks))
         if program.integer:
             self._integer(np.zeros(program.lower.size))  # one without a feasible point is refused here
@@ -184,6 +184,7 @@ class ProgramModel:
         full = self.program.costs(costs, weight)
         if self._unit is not None:
             full *= self._unit
+        full = without_fixed(full, self._free)
         wide = ranges(full, self._free)
         scale = np.abs(full).max(axis=-1, keepdims=True)
         full /= np.where(scale > 0, scale, 1.0)
