@@ -156,6 +156,25 @@ def test_no_command_replaces_its_input(place: Path, words: list[str], monkeypatc
     assert {path: path.read_bytes() for path in place.iterdir()} == before
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "federation.toml", "-o", "other.csv"],
+        ["export", "model.dffl", "-c", "north", "-o", "other.csv"],
+        ["energy", "train", "panel.csv", "-o", "other.csv"],
+        ["site", "newcomer", "model.dffl", "--client", "site.toml", "--name", "mill", "-o", "other.csv"],
+        ["federation", "export", "folder", "-o", "other.csv"],
+    ],
+    ids=" ".join,
+)
+def test_a_model_replaces_no_table(place: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    (place / "folder").mkdir()
+    (place / "other.csv").write_text("the content of other.csv")
+    assert "dffl: --out must be a new file or a model, found 'other.csv', which is not" in refused(*words)
+    assert (place / "other.csv").read_text() == "the content of other.csv"
+
+
 def test_pages_and_pictures_replace_no_input_either(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     text = (place / "federation.toml").read_text()

@@ -12,12 +12,13 @@ import math
 import os
 import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from dffl.files import require_replaceable, require_target
 from dffl.limits import Limits
 
 SEAL = b"dffl-blake2b-"
@@ -56,6 +57,12 @@ def is_sealed(path: Path) -> bool:
         file.seek(0, os.SEEK_END)
         file.seek(-min(WIDTH, file.tell()), os.SEEK_END)
         return file.read(len(SEAL)) == SEAL
+
+
+def require_model_target(path: Path, name: str, inputs: Iterable[Path] = ()) -> None:
+    """Refuse a file that must not be written, see `require_target`, or that is there and is no model: it may be a table."""
+    require_target(path, name, inputs)
+    require_replaceable(path, name, "a model", is_sealed)
 
 
 def read(path: Path, index: str, what: str, limits: Limits | None = None) -> Archive:

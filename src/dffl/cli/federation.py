@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from dffl.files import require_target
 from dffl.terminal import Exit, Json, Quiet, answer, answering, shown_progress
 
 federation = typer.Typer(
@@ -223,11 +222,12 @@ def export(
     Example: dffl federation export cold-stores -o shared.dffl
     """
     with answering():
+        from dffl.archive import require_model_target
         from dffl.deploy.newcomers import shared_fit
         from dffl.deploy.requesting import Said
         from dffl.deploy.state import Folder
 
-        require_target(out, "--out", Folder(folder).files())
+        require_model_target(out, "--out", Folder(folder).files())
         shared_fit(folder).save(out)
         answer(Said([f"wrote {out}: the shared model, and nothing of any site's own"], {"model": str(out)}), json_)
 

@@ -102,12 +102,14 @@ def fit(
     with answering():
         from dataclasses import replace
 
+        from dffl.archive import require_model_target
         from dffl.data.description import inputs_of, read
         from dffl.own.training import checkpoints, train
 
         part = out.with_name(out.name + ".part")
         inputs = inputs_of(federation)
-        for target in (out, *checkpoints(part, starts)):
+        require_model_target(out, "--out", inputs)
+        for target in checkpoints(part, starts):
             require_target(target, "--out", inputs)
         try:
             made = train(read(federation), shown_progress(quiet), part, starts)
@@ -184,11 +186,10 @@ def export(
     Example: dffl export model.dffl --client north -o north.dffl
     """
     with answering():
-        require_target(out, "--out", [model])
-        from dffl.archive import is_sealed
-        from dffl.own.model import OwnModel
+        from dffl.archive import require_model_target
 
-        require_replaceable(out, "--out", "a model", is_sealed)
+        require_model_target(out, "--out", [model])
+        from dffl.own.model import OwnModel
 
         OwnModel.load(model).only(client).fit.save(out)
         said = f"wrote {out}: the model of {client}, and nothing of the others"

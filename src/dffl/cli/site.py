@@ -89,9 +89,10 @@ def newcomer(
     Example: dffl site newcomer shared.dffl --client site.toml --name mill -o model.dffl
     """
     with answering():
+        from dffl.archive import require_model_target
         from dffl.data.description import inputs_of
 
-        require_target(out, "--out", [shared, *inputs_of(client)])
+        require_model_target(out, "--out", [shared, *inputs_of(client)])
         from dffl.deploy.newcomers import newcomer as tune
 
         answer(tune(shared, name, client, out), json_)

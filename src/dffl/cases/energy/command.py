@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dffl.files import require_target
 from dffl.terminal import (
     AcceptVersions,
     Json,
@@ -182,9 +181,10 @@ def train(
     Example: dffl energy train panel.csv --lags -o market.dffl
     """
     with answering():
+        from dffl.archive import require_model_target
         from dffl.cases.energy.data.folder import panel_files
 
-        require_target(out, "--out", panel_files(panel))
+        require_model_target(out, "--out", panel_files(panel))
         from dffl.cases.energy.model import train as train_model
         from dffl.cases.energy.result import print_notes
 
