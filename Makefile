@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_WORKERS ?= 2
 PYTHONS ?= python3.11 python3.12 python3.13
-CODE := src tests examples benchmarks docs tools
+CODE := src studies/src studies/tests tests examples benchmarks docs tools conftest.py
+BOTH := --editable . --editable ./studies
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-federation test-lowest test-pythons lint hooks docs docs-write-out bench leaderboard-quick paper paper-quick advice-study \
@@ -28,14 +29,14 @@ test-federation: $(VENV)/dev.stamp  ## 20 of each fault in a real federation of 
 
 test-lowest: $(VENV)/release.stamp  ## the tests with the lowest version that is allowed of each dependency (20 minutes)
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/lowest
-	$(BIN)/uv pip install --quiet --python $(VENV)/lowest --resolution lowest-direct --editable '.[test]'
+	$(BIN)/uv pip install --quiet --python $(VENV)/lowest --resolution lowest-direct --editable '.[test]' --editable ./studies
 	$(VENV)/lowest/bin/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
 
 test-pythons: $(VENV)/release.stamp  ## the tests with each Python of PYTHONS that is at hand (20 minutes each)
 	@found=0; for python in $(PYTHONS); do \
 	  if $$python -c '' 2>/dev/null; then \
 	    $(BIN)/uv venv --quiet --clear --python "$$($$python -c 'import sys; print(sys.executable)')" $(VENV)/other && \
-	    $(BIN)/uv pip install --quiet --python $(VENV)/other --editable '.[test]' && \
+	    $(BIN)/uv pip install --quiet --python $(VENV)/other --editable '.[test]' --editable ./studies && \
 	    $(VENV)/other/bin/python --version && \
 	    $(VENV)/other/bin/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal || exit 1; found=1; \
 	  else echo "$$python: not at hand"; fi; done; [ $$found = 1 ] || { echo "none of these is at hand: $(PYTHONS)"; exit 1; }
@@ -88,14 +89,14 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("dffl needs Python 3.11 or newer, found " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/demo.stamp: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+$(VENV)/demo.stamp: $(BIN)/python pyproject.toml studies/pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(BOTH)
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,docs]' --editable ./studies
 	@touch $@
 
 $(VENV)/release.stamp: $(VENV)/dev.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[release]' --editable ./studies
 	@touch $@

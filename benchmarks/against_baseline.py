@@ -118,7 +118,7 @@ class Side:
 
     def measure(self, *command: str) -> float:
         """Run one of the package's own measurements."""
-        return float(self.run("-m", "dffl.bench.measure", *command, "--seconds", "3", threads=True)["value"])
+        return float(self.run("-m", "dffl_studies.bench.measure", *command, "--seconds", "3", threads=True)["value"])
 
     def check(self) -> str:
         """The file of the dffl that this side imports."""

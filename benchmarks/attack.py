@@ -30,15 +30,15 @@ from scipy.special import ndtri
 from scipy.stats import norm, rankdata
 
 import dffl
-from dffl.cases.privacy.federations import DEMO, FIXED, divided
 from dffl.files import write_text
 from dffl.judging import predicted
 from dffl.randomness import NoiseSource
-from dffl.studies.render import to_markdown
-from dffl.studies.tables import Cell, Table, Value
 from dffl.training import FedAvg, Settings
 from dffl.training.engines.vector import LoopEngine
 from dffl.training.privacy import noise_for
+from dffl_studies.privacy.federations import DEMO, FIXED, divided
+from dffl_studies.running.render import to_markdown
+from dffl_studies.running.tables import Cell, Table, Value
 
 ROUNDS, EPOCHS = 50, 5
 PLAIN: dict[str, Any] = {"scale_features": False, "scale_costs": False, "rounds": ROUNDS, "local_epochs": EPOCHS}

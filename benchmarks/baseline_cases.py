@@ -31,7 +31,7 @@ STRIDE = 9
 
 def demo(options: argparse.Namespace) -> pd.DataFrame:
     """The table of `dffl demo`, a row a client and method."""
-    found = _module("cases.demo", "demo").run(seed=0, progress=False, dtype=options.dtype)
+    found = _module("demo", "cases.demo").run(seed=0, progress=False, dtype=options.dtype)
     return found[1] if isinstance(found, tuple) else found.table
 
 
@@ -96,20 +96,21 @@ def _shortened(methods: list[str], rounds: int) -> tuple[list[Any], dict[str, An
 
 
 def _quick_study() -> Any:
-    return _module("cases.paper.study", "studies.paper").quick()
+    return _module("dffl_studies.paper.study", "cases.paper.study", "studies.paper").quick()
 
 
 def _energy_study() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The function that makes the energy study of a panel, and what is asked of it."""
-    asked = _module("cases.energy.setup", "studies.energy.protocol")
-    return _module("cases.energy.study", "studies.energy.study").study, getattr(asked, "Setup", None) or asked.Protocol
+    asked = _module("dffl_studies.energy.setup", "cases.energy.setup", "studies.energy.protocol")
+    made = _module("dffl_studies.energy.study", "cases.energy.study", "studies.energy.study")
+    return made.study, getattr(asked, "Setup", None) or asked.Protocol
 
 
 def _module(*homes: str) -> Any:
     """The first of these modules that this version of dffl has."""
     for home in homes:
         try:
-            return import_module(f"dffl.{home}")
+            return import_module(home if home.startswith("dffl_studies") else f"dffl.{home}")
         except ModuleNotFoundError as error:
             if not (error.name or "").startswith("dffl"):  # a dependency that is missing is another matter
                 raise

@@ -6,7 +6,7 @@
 
 For each fault: how long until the site concerned is accepted in a round again. In the end the record must be without gaps, with
 one outcome of each site in each round, and the shared model must be that of one process with the same participants, bit for
-bit. The log goes to results/federation/. All addresses are of this machine, and every wait has an end.
+bit. The log goes to studies/results/federation/. All addresses are of this machine, and every wait has an end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dffl.federation import Federation
 from dffl.training.parts import ALL
 from dffl.training.trainers import FedAvg
 
-RESULTS = Path("results") / "federation"
+RESULTS = Path("studies") / "results" / "federation"
 MOST = 90.0
 """Seconds within which a federation must be whole again after a fault."""
 PATIENCE = {"round_seconds": 5, "dead_seconds": 8, "quorum": 0.3, "quorum_seconds": 120, "join_seconds": 120}
@@ -292,7 +292,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--every", type=float, default=20.0, help="seconds between two kills")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, help="where to write the log; by default a file in results/federation")
+    parser.add_argument("--out", type=Path, help="where to write the log; by default a file in studies/results/federation")
     options = parser.parse_args()
     random.seed(options.seed)
     path = options.out or RESULTS / ("churn.jsonl" if options.churn else "faults.jsonl")

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dffl.cases.paper.study import PROTOCOL, in_fraction, study
 from dffl.comparing import judge_starts
 from dffl.data import synthetic
 from dffl.harm import ENOUGH_STARTS, judge_harm
+from dffl_studies.paper.study import AUTHORS, in_fraction, study
 
 MAKE = {"knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio}
 
 
 def judged(problem: str, **job: Any) -> pd.DataFrame:
     """One row per client of a configuration: whether each rule calls it harmed by its own method."""
-    train, test = MAKE[problem](**job), MAKE[problem](split="test", samples=PROTOCOL["test_samples"], **job)
-    settings = PROTOCOL["settings"] | {"seed": job["seed"]}
+    train, test = MAKE[problem](**job), MAKE[problem](split="test", samples=AUTHORS["test_samples"], **job)
+    settings = AUTHORS["settings"] | {"seed": job["seed"]}
     starts = judge_starts(train, ["local"], test=test, starts=2 * ENOUGH_STARTS, progress=False, **settings)
     rows = []
     for place, client in enumerate(test):

@@ -112,7 +112,7 @@ def federations() -> dict[str, tuple[dffl.Federation, dict[str, Any], Sequence[s
                 name = f"paper: {problem.__name__}, eta {eta}, degree {degree}"
                 found[name] = (data, {"client_fraction": 0.2}, ("fedavg", "fedrspo"))
     if folder := os.environ.get("DFFL_ENERGY_DATA"):
-        from dffl.cases.leaderboard.federations import NO_AXES, ZONES, divided
+        from dffl_studies.leaderboard.federations import NO_AXES, ZONES, divided
 
         for problem_name in ZONES:
             made = divided(False, folder, seed=0, problem=problem_name, **NO_AXES)

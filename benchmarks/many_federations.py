@@ -3,7 +3,7 @@
 Every federation has its own numbers of features, decisions and hidden units, so that every one needs programs of its own. The
 rows are written as they come. A run that was ended continues with the next federation, in another process, which the rows name.
 
-    python -m benchmarks.many_federations --count 2000 --out results/many-federations.csv
+    python -m benchmarks.many_federations --count 2000 --out studies/results/many-federations.csv
 """
 
 from __future__ import annotations

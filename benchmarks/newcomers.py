@@ -1,6 +1,6 @@
 """What does a newcomer gain by joining? Regret against its number of samples, beside the shared model and models of its own.
 
-    python -m benchmarks.newcomers            # about two minutes on one core; writes results/newcomers
+    python -m benchmarks.newcomers            # about two minutes on one core; writes studies/results/newcomers
 
 Of 20 clients of the paper's synthetic federations 16 train `crossfit` with the settings of the paper's study. The other four
 come later: they have the shared model as it is, join with their first samples, or do without the others. All are judged on
@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 
 import dffl
-from dffl.studies.drawing import WIDE, blank, in_print, legend_above, note, write_figures
+from dffl.drawing import WIDE, blank, in_print, legend_above, note, write_figures
 from dffl.training.methods import colour_of
 
-FOLDER = Path(__file__).resolve().parent.parent / "results" / "newcomers"
+FOLDER = Path(__file__).resolve().parent.parent / "studies" / "results" / "newcomers"
 MAKE = {"knapsack": dffl.synthetic.knapsack, "portfolio": dffl.synthetic.portfolio}
 KINDS: dict[str, dict[str, float]] = {
     "alike": {"eta_obj": 0.5},

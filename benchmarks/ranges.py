@@ -57,7 +57,7 @@ def synthetic_cases() -> Iterator[Case]:
 
 def zone_cases(path: Path) -> Iterator[Case]:
     """Zones of a market, from weather alone and with past prices; in order, and by day at random."""
-    from dffl.cases.energy import data as energy
+    from dffl_studies.energy import data as energy
 
     panel = energy.open_panel(path)
     for features, weight in (("weather", None), ("past prices", 0.2)):

@@ -10,4 +10,4 @@ OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>(?:examples|README)[^
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """The page with links to results inside ``docs``, and files outside of it by their names. MkDocs calls this."""
-    return OUTSIDE.sub(r"\g<text> (`\g<path>` in the repository)", markdown.replace("](../results/", "](results/"))
+    return OUTSIDE.sub(r"\g<text> (`\g<path>` in the repository)", markdown.replace("](../studies/results/", "](results/"))

@@ -45,7 +45,8 @@ def place(name: str) -> tuple[str, str]:
     """The file of an object's full name, and the object's name in it; empty for a module."""
     words = name.split(".")
     for length in range(len(words), 0, -1):
-        path = ROOT / "src" / Path(*words[:length])
+        home = ROOT / "studies" if words[0] == "dffl_studies" else ROOT
+        path = home / "src" / Path(*words[:length])
         for file in (path.with_suffix(".py"), path / "__init__.py"):
             if file.is_file():
                 return file.relative_to(ROOT).as_posix(), ".".join(words[length:])

@@ -1,4 +1,4 @@
-"""Sentences of the page "The paper, item by item" that are computed from `results/paper-authors`: no such number is typed by hand."""
+"""Sentences of the page "The paper, item by item", computed from `studies/results`: no such number is typed by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-RESULTS = Path(__file__).resolve().parent.parent / "results" / "paper-authors"
+RESULTS = Path(__file__).resolve().parent.parent / "studies" / "results" / "paper-authors"
 NEAR = 0.3
 """A cell within this share of the paper's counts as near."""
 PURE, SPO = ("local", "fedavg"), "interp-spo"

@@ -1,7 +1,7 @@
 """A study of one's own: when does federating pay, by the number of samples?"""
 
 import dffl
-from dffl.studies import Study, grid, run
+from dffl_studies.running import Study, grid, run
 
 
 def fit(samples, seed, rounds):

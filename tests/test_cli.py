@@ -115,7 +115,10 @@ def test_bounds_answers_people_and_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["advise", "nowhere"], "SOURCE must be demo, knapsack, portfolio, shortest-path, or a market"),
+        (
+            ["advise", "nowhere"],
+            "SOURCE must be demo, knapsack, portfolio, shortest-path, or a file of a federation",
+        ),
         (["advise", "demo", "--confidence", "2"], "confidence must be in (0, 1), found 2.0"),
         (["advise", "demo", "--folds", "60"], "client 'client-11': x must have at least 120 samples"),
         (["bounds", "demo", "--delta", "0"], "delta must be in (0, 1), found 0.0"),

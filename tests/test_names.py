@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import dffl
+from dffl.plugins import GROUPS
 
 ROOT = Path(__file__).parent.parent
 NAME = re.compile(r"(?<![\w./-])dffl(?:\.[A-Za-z_]\w*)+")
@@ -29,7 +30,7 @@ def written() -> dict[str, str]:
     for path, text in texts.items():
         # Lines that begin with ::: tell the generator of the reference where a definition is.
         lines = "\n".join(line for line in text.splitlines() if not line.startswith(":::"))
-        found |= {name: str(path.relative_to(ROOT)) for name in NAME.findall(lines)}
+        found |= {name: str(path.relative_to(ROOT)) for name in NAME.findall(lines) if name not in GROUPS}
     return found
 
 

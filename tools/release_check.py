@@ -24,13 +24,21 @@ def main() -> None:
     """Run every check; the first that fails ends with its reason."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run("-m", "build", "--outdir", folder, ROOT)
-        [wheel], [sdist] = folder.glob("*.whl"), folder.glob("*.tar.gz")
-        run("-m", "twine", "check", "--strict", wheel, sdist)
-        check_contents(wheel, sdist)
-        version = check_metadata(wheel)
-        check_demo(wheel, version, folder)
-    print(f"dffl {version}: wheel and sdist are complete, and the demo runs from the wheel")
+        wheel, version = checked("dffl", ROOT, folder)
+        studies, studies_version = checked("dffl_studies", ROOT / "studies", folder)
+        require(studies_version == version, f"dffl-studies is {studies_version}, dffl {version}: release both together")
+        check_demo(wheel, studies, version, folder)
+    print(f"dffl and dffl-studies {version}: wheels and sdists are complete, and the demo runs from the wheel of dffl alone")
+
+
+def checked(package: str, root: Path, folder: Path) -> tuple[Path, str]:
+    """The wheel of a distribution and its version, after a look into what was built."""
+    place = folder / package
+    run("-m", "build", "--outdir", place, root)
+    [wheel], [sdist] = place.glob("*.whl"), place.glob("*.tar.gz")
+    run("-m", "twine", "check", "--strict", wheel, sdist)
+    check_contents(package, root, wheel, sdist)
+    return wheel, check_metadata(wheel)
 
 
 def run(*arguments: object, python: Path | str = sys.executable, cwd: Path | None = None) -> str:
@@ -41,16 +49,16 @@ def run(*arguments: object, python: Path | str = sys.executable, cwd: Path | Non
     return done.stdout
 
 
-def check_contents(wheel: Path, sdist: Path) -> None:
+def check_contents(package: str, root: Path, wheel: Path, sdist: Path) -> None:
     """The wheel holds every file of the package and nothing else; the sdist is complete, and neither holds peers' scripts."""
     built = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    package = ROOT / "src"
-    listed = subprocess.run(["git", "ls-files", "dffl"], cwd=package, capture_output=True, text=True, check=True)
+    listed = subprocess.run(["git", "ls-files", package], cwd=root / "src", capture_output=True, text=True, check=True)
     there = set(listed.stdout.split())
-    require(built == there, f"the wheel differs from what is committed in src/dffl: {sorted(built ^ there)[:5]}")
+    require(built == there, f"the wheel differs from what is committed in src/{package}: {sorted(built ^ there)[:5]}")
     with tarfile.open(sdist) as archive:
         source = {name.partition("/")[2] for name in archive.getnames()}
-    lacking = {f"src/{name}" for name in there} | {"README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "pyproject.toml"}
+    lacking = {f"src/{name}" for name in there} | {"README.md", "LICENSE", "pyproject.toml"}
+    lacking |= {"CHANGELOG.md", "CITATION.cff"} if package == "dffl" else set()
     require(lacking <= source, f"the sdist lacks {sorted(lacking - source)[:5]}")
     for name in [*built, *source]:
         require(not any(part in name.lower() for part in PEERS), f"{name} is a script of a peer and must not be handed out")
@@ -75,8 +83,8 @@ def check_metadata(wheel: Path) -> str:
     return version
 
 
-def check_demo(wheel: Path, version: str, folder: Path) -> None:
-    """The wheel alone, in an empty environment, says its version and runs the demo."""
+def check_demo(wheel: Path, studies: Path, version: str, folder: Path) -> None:
+    """The wheel alone, in an empty environment, says its version and runs the demo; with the studies it has their commands."""
     place = folder / "empty"
     venv.create(place, with_pip=True)
     python = place / "bin" / "python"
@@ -87,6 +95,9 @@ def check_demo(wheel: Path, version: str, folder: Path) -> None:
     require(home.startswith(str(place)), f"dffl was imported from {home}, not from the wheel")
     shown = run("-m", "dffl", "demo", python=python, cwd=folder)
     require("clients harmed" in shown and "Next, try:" in shown, "the demo did not show its tables")
+    require("dffl-studies" not in run("--help", python=place / "bin" / "dffl", cwd=folder), "dffl alone lists studies")
+    run("-m", "pip", "install", "--quiet", "--disable-pip-version-check", studies, python=python)
+    require("dffl-studies" in run("--help", python=place / "bin" / "dffl", cwd=folder), "the studies add no commands")
     require((folder / "dffl-demo.png").stat().st_size > 20_000, "the demo drew no picture")
 
 

@@ -1,9 +1,9 @@
 """dffl's integer models beside PyEPO's, in one run on one machine.
 
     pip install '.[peers]'
-    python -m benchmarks.integer [--quick] [--only knapsack path battery oracles] [--seeds 5] [--out results/integer]
+    python -m benchmarks.integer [--quick] [--only knapsack path battery oracles] [--seeds 5] [--out studies/results/integer]
 
-Writes results/integer/{runs,table,oracles}.csv and about.json, and prints the tables. --quick takes two seeds and tiny sizes.
+Writes studies/results/integer/{runs,table,oracles}.csv and about.json, and prints the tables. --quick: two seeds, tiny sizes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.integer import tables, work
 from benchmarks.integer.children import Children, load
 
-FOLDER = Path(__file__).resolve().parents[2] / "results" / "integer"
+FOLDER = Path(__file__).resolve().parents[2] / "studies" / "results" / "integer"
 PARTS = ("knapsack", "path", "battery", "oracles")
 PROBES = 50
 """Cost vectors at which value and gradient of SPO+ are compared."""

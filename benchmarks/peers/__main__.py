@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from dffl.bench import Measurement, measurements, run
 from dffl.terminal import console
+from dffl_studies.bench.measurements import Measurement, measurements, run
 
 
 def peer(name: str, module: str, case: str, key: str, unit: str, ours: str) -> Measurement:

@@ -45,13 +45,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress bar
 Report = Annotated[
     Path | None, typer.Option(help="Also write a page with charts, tables and a verdict: FILE.html (extra: dffl\\[report]).")
 ]
-Only = Annotated[list[str] | None, typer.Option(help="Only configurations with NAME=VALUE[,VALUE]; may be repeated.")]
 Without = Annotated[list[str] | None, typer.Option(help="A zone to leave out; may be repeated.")]
-Workers = Annotated[int | None, typer.Option(help="Processes, one core each. Default: one for each core.")]
-AcceptVersions = Annotated[
-    bool, typer.Option("--accept-versions", help="Add rows to a folder that has rows of another version of dffl.")
-]
-Ray = Annotated[str, typer.Option(help="Run on the Ray cluster at HOST:PORT, or auto (extra: dffl\\[ray]).")]
 
 
 class Answer(Protocol):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dffl.data.safe_csv import FORMULA, safe_csv
-from dffl.studies.render import to_csv
-from dffl.studies.tables import Cell, Table, Value
+from dffl_studies.running.render import to_csv
+from dffl_studies.running.tables import Cell, Table, Value
 
 
 def test_texts_that_begin_like_a_formula_get_an_apostrophe() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from studies.tests.energy.data.made import refused
 
 from dffl.data import tables
 from dffl.data.tables import InputTable, listed, read_day, read_table
-from tests.cases.energy.data.made import refused
 
 CLIENT = ("client", "name")
 

@@ -200,7 +200,7 @@ def test_missing_packages_are_named_with_the_command_to_type(tmp_path: Path) -> 
     code = (
         "import sys, importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name in ('plotly', 'jinja2') else real(name, *a)\n"
-        "import dffl, dffl.report, dffl.cases.demo\n"
+        "import dffl, dffl.report, dffl.demo\n"
         "print([m for m in ('plotly', 'jinja2') if m in sys.modules])\n"
         "from pathlib import Path\n"
         "try: dffl.report.require_page(Path('page.html'))\n"

@@ -11,7 +11,7 @@ compared: a ratio of log .8 is a gain of 20 %. Four steps:
    same rows err together, so that several of them are no surer than one;
 4. the interval also covers the chance in the one training that the client will get, and that step 2 differs between fleets.
 
-The constants were fitted to synthetic federations, and are judged on others (`dffl.cases.advice.study`).
+The constants were fitted to synthetic federations, and are judged on others (`dffl_studies.advice.study`).
 """
 
 from __future__ import annotations

@@ -9,11 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import dffl
-from dffl.cases.advice.command import advice_study
-from dffl.cases.energy.command import energy
-from dffl.cases.leaderboard.command import leaderboard
-from dffl.cases.paper.command import paper
-from dffl.cases.privacy.command import privacy_study
+from dffl.cli.extensions import Commands
 from dffl.cli.federation import federation
 from dffl.cli.own import register
 from dffl.cli.site import site
@@ -35,6 +31,7 @@ from dffl.terminal import (
 )
 
 app = typer.Typer(
+    cls=Commands,
     help="Decision-focused federated learning: train together on the decisions that follow.",
     no_args_is_help=True,
     add_completion=False,
@@ -47,7 +44,7 @@ SourceName = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A federation.toml, or demo, knapsack, portfolio, shortest-path, or the panel of an electricity market.",
+        help="A federation.toml, or demo, knapsack, portfolio, shortest-path; with dffl-studies, the panel of a market.",
     ),
 ]
 Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer are faster but less accurate.")]
@@ -81,7 +78,7 @@ def demo(
     with answering():
         if not json_:
             require_picture(figure)
-        from dffl.cases.demo import run
+        from dffl.demo import run
 
         answer(run(seed, shown_progress(quiet), None if json_ else figure, report, rounds=rounds), json_)
 
@@ -164,29 +161,7 @@ def bounds(
         answer(BoundsShown(report, found.title, figure), json_)
 
 
-@app.command()
-def bench(
-    only: Annotated[str, typer.Option(help="Only the measurements whose name contains this text.")] = "",
-    quick: Annotated[bool, typer.Option(help="Shorter repeats and smaller federations.")] = False,
-    json_: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Measure speed and memory on this machine, and compare with target values.
-
-    Example: dffl bench --only knapsack
-    """
-    with answering():
-        from dffl.bench import measurements, run
-
-        answer(run(measurements(quick), only=only, progress=shown_progress(quiet)), json_)
-
-
 register(app)
-app.command()(paper)
-app.command()(leaderboard)
-app.command("advice-study")(advice_study)
-app.command("privacy-study")(privacy_study)
-app.add_typer(energy, name="energy")
 app.add_typer(federation, name="federation")
 app.add_typer(site, name="site")
 

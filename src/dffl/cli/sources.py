@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dffl.data import synthetic
 from dffl.federation import Federation
+from dffl.plugins import plugins
 
 if TYPE_CHECKING:
     from dffl.data.description import Description
@@ -59,13 +60,11 @@ def inputs_at(source: str) -> list[Path]:
         from dffl.data.description import inputs_of
 
         return inputs_of(path)
-    from dffl.cases.energy.data.folder import panel_files
-
-    return panel_files(path)
+    return [file for plugin in plugins("dffl.sources").usable.values() for file in plugin.load().files(path)]
 
 
 def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
-    """A name of ``NAMED``, or a panel of electricity zones, ``without`` some: a file, or a folder."""
+    """A name of ``NAMED``, a federation.toml, or a file or folder that another package reads, ``without`` some clients."""
     if without and source in NAMED:
         raise ValueError(f"--without leaves out zones of a panel; {source} has none")
     if source in ("demo", "knapsack"):
@@ -83,10 +82,9 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
         how, notes = for_advice(made)
         ordered = bool(how.pop("validation_blocks", False))
         return Source(made.train, f"{len(made.train)} clients of {path}", ordered, how, [*made.notes, *notes])
-    if not path.exists():
-        known = f"{', '.join(NAMED)}, or a market's panel (see dffl energy), or a federation.toml"
-        raise ValueError(f"SOURCE must be {known}, found {source!r}")
-    from dffl.cases.energy import data as energy
-
-    federation = energy.federation(energy.open_panel(path, without))
-    return Source(federation, f"{len(federation)} zones of {path}", True)
+    brought = plugins("dffl.sources").usable
+    if not path.exists() or not brought:
+        more = "" if brought else "; panels of electricity markets need the package dffl-studies"
+        raise ValueError(f"SOURCE must be {', '.join(NAMED)}, or a file of a federation, found {source!r}{more}")
+    [first, *_] = brought.values()
+    return first.load().load(path, without)

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from dffl.deploy.following import RunResult
 from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, LEFT_OUT, REFUSED
-from dffl.studies.drawing import INK, WIDE, blank, in_print, write_figures
+from dffl.drawing import INK, WIDE, blank, in_print, write_figures
 
 COLOURS = {ACCEPTED: "#88CCEE", LEFT_OUT: "#AA4499", REFUSED: "#CC6677", LATE: "#DDCC77", DEAD: "#444444"}
 RESOLUTION = 200

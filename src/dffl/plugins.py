@@ -1,0 +1,67 @@
+"""Extensions that other installed packages bring, by entry points: sets, losses, methods, aggregators, commands and sources.
+
+A package names what it brings in its pyproject.toml, one line each::
+
+    [project.entry-points."dffl.commands"]
+    hello = "my_package.hello:hello"
+
+Finding them reads metadata only. An extension is imported when it is used, and it cannot replace a name of dffl itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, NamedTuple
+
+GROUPS = ("dffl.sets", "dffl.losses", "dffl.methods", "dffl.aggregators", "dffl.commands", "dffl.sources")
+"""The groups of entry points."""
+
+
+class Plugin(NamedTuple):
+    """One extension of another package, not imported yet."""
+
+    name: str
+    entry: EntryPoint
+
+    @property
+    def package(self) -> str:
+        """The distribution that brings it."""
+        return self.entry.dist.name if self.entry.dist is not None else "an unknown package"
+
+    @property
+    def place(self) -> str:
+        """How messages name it."""
+        version = f" {self.entry.dist.version}" if self.entry.dist is not None else ""
+        return f"{self.entry.group} {self.name!r} of {self.package}{version}"
+
+    def load(self) -> Any:
+        """Import it; what fails is named with its package and entry."""
+        try:
+            return self.entry.load()
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise ValueError(f"{self.place} ({self.entry.value}) cannot be imported: {reason}; update or remove it") from error
+
+
+class Plugins(NamedTuple):
+    """The extensions of one group by name, and what is wrong with the names that cannot be used."""
+
+    usable: dict[str, Plugin]
+    problems: dict[str, str]
+
+
+def plugins(group: str, taken: Collection[str] = ()) -> Plugins:
+    """The extensions of a group. A name that dffl has itself (``taken``), or that two packages bring, is not usable."""
+    found = Plugins({}, {})
+    for entry in sorted(entry_points(group=group), key=lambda one: (one.name, one.value)):
+        plugin, before = Plugin(entry.name, entry), found.usable.get(entry.name)
+        if entry.name in taken:
+            found.problems[entry.name] = f"{plugin.place}: dffl has this name itself; rename the entry, or remove the package"
+        elif before is not None and before.entry.value != entry.value:
+            found.problems[entry.name] = f"{before.place} and {plugin.place} have one name; remove one of the packages"
+        else:
+            found.usable[entry.name] = plugin
+    for name in found.problems:
+        found.usable.pop(name, None)
+    return found

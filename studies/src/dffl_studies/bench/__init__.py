@@ -1,0 +1,1 @@
+"""Benchmarks: what `dffl bench` measures, in one run on one machine."""

@@ -1,0 +1,148 @@
+"""Benchmarks: what `dffl bench` measures, in one run on one machine, and what we aim at.
+
+Each measurement runs in a process of its own: memory is then its own, one core can be given to it, and OR-Tools (in
+`benchmarks/peers`) never shares a process with HiGHS (in ours): their symbols clash.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from dffl.progress import Progress
+
+BASE_IMPORTS = "import jax, equinox, optax"
+HELP = "import sys; sys.argv[1:] = ['--help']; from dffl.cli import main; main()"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One number: how to get it, and what we aim at."""
+
+    name: str
+    command: tuple[str, ...]
+    unit: str
+    aim: float | None = None
+    higher_is_better: bool = True
+    key: str = "value"
+    peer_of: str | None = None
+    """The measurement of ours that this peer's is compared with."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A measurement and what it gave; ``error`` is the reason if it gave nothing."""
+
+    measurement: Measurement
+    value: float | None
+    details: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the aim was reached; None where there is none or nothing was measured."""
+        m = self.measurement
+        if m.aim is None or self.value is None:
+            return None
+        return self.value >= m.aim if m.higher_is_better else self.value <= m.aim
+
+
+def measurements(quick: bool = False) -> list[Measurement]:
+    """Everything that is measured, in order."""
+
+    def own(*command: str, cores: int = 0) -> tuple[str, ...]:
+        options = ("--seconds", "1" if quick else "5", *(("--cores", str(cores)) if cores else ()))
+        return ("dffl_studies.bench.measure", *command, *options)
+
+    aims = {"knapsack": 1_000_000, "entropy": 300_000, "polytope": 5_000}
+    families = ("knapsack", "topk", "entropy", "simplex", "box", "ball", "ellipsoid", "polytope")
+    found = [Measurement(f"SPO+ {f}", own("spo", f), "instances/s", aims.get(f)) for f in families]
+    found += [
+        Measurement("step knapsack, one core", own("step", "knapsack", cores=1), "ms", 1.0, False),
+        Measurement("step portfolio, one core", own("step", "portfolio", cores=1), "ms", 1.6, False),
+        Measurement("federated rounds", own("rounds", "20"), "rounds/s", 300),
+    ]
+    many, huge, zones = ("200", "1000", "100") if quick else ("2000", "10000", "1000")
+    found += [
+        Measurement(f"growth 20 to {many} clients", own("growth", "20", many), "times", 1.3, False),
+        Measurement(f"peak memory {huge} clients", own("memory", huge), "GB", 4.0, False),
+        Measurement(f"peak memory {zones} zones x 3 years", own("market", zones, "weather"), "GB", 4.0, False),
+        Measurement(f"peak memory {zones} zones, past prices", own("market", zones, "past"), "GB", 4.0, False),
+        Measurement("190 pairwise bounds, knapsack", own("bounding", "knapsack", "pairs"), "s", 2.0, False),
+        Measurement("190 pairwise bounds, portfolio", own("bounding", "portfolio", "pairs"), "s", 2.0, False),
+        Measurement("complexity and discrepancies, knapsack", own("bounding", "knapsack", "search"), "s", 60.0, False),
+        Measurement("import JAX, Equinox, Optax", own("importing", BASE_IMPORTS), "s"),
+        Measurement("import dffl", own("importing", "import dffl"), "s"),
+        Measurement("import dffl, all of it", own("importing", "from dffl import *"), "s"),
+        Measurement("dffl --help", own("importing", HELP), "s", 0.5, False),
+    ]
+    return found
+
+
+def run(asked: list[Measurement], only: str = "", progress: bool | None = None) -> Results:
+    """Run the measurements whose name contains ``only``."""
+    chosen = [m for m in asked if only.lower() in m.name.lower()]
+    if not chosen:
+        raise ValueError(f"no measurement's name contains {only!r}")
+    results = []
+    with Progress(progress) as bar:
+        bar.expect(len(chosen))
+        for measurement in chosen:
+            bar.advance(0, measurement.name)
+            results.append(_measured(measurement))
+            bar.advance(1, measurement.name)
+    return Results(results)
+
+
+def _measured(measurement: Measurement) -> Result:
+    done = subprocess.run([sys.executable, "-m", *measurement.command], capture_output=True, text=True, check=False)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return Result(measurement, None, error=reason)
+    details = json.loads(lines[-1])
+    return Result(measurement, float(details[measurement.key]), details)
+
+
+@dataclass(frozen=True)
+class Results:
+    """All results of a run."""
+
+    results: list[Result]
+
+    def ratio(self, result: Result) -> float | None:
+        """How many times better ours is than this peer's, both measured in this run."""
+        for ours in self.results:
+            if ours.measurement.name == result.measurement.peer_of and ours.value and result.value:
+                better = ours.measurement.higher_is_better
+                return ours.value / result.value if better else result.value / ours.value
+        return None
+
+    def as_json(self) -> dict[str, Any]:
+        rows = []
+        for one in self.results:
+            m = one.measurement
+            row: dict[str, Any] = {"name": m.name, "value": one.value, "unit": m.unit, "aim": m.aim, "met": one.met}
+            if m.peer_of:
+                row |= {"peer_of": m.peer_of, "ours_is_better_by": self.ratio(one)}
+            rows.append(row | {"details": one.details, "error": one.error or None})
+        return {"measurements": rows}
+
+    def show(self, console: Console) -> None:
+        table = Table(title="Measured on this machine, each in a process of its own", title_justify="left")
+        for heading, side in (("measurement", "left"), ("value", "right"), ("unit", "left"), ("aim", "right"), ("", "left")):
+            table.add_column(heading, justify=side)  # type: ignore[arg-type]
+        for one in self.results:
+            m = one.measurement
+            aim = "" if m.aim is None else f"{'>=' if m.higher_is_better else '<='} {m.aim:,g}"
+            ratio = self.ratio(one)  # a peer has a ratio and no aim
+            note = f"ours is {ratio:,.1f}x" if ratio else {True: "reached", False: "missed", None: ""}[one.met]
+            value = "-" if one.value is None else (f"{one.value:,.0f}" if one.value >= 1000 else f"{one.value:.3g}")
+            table.add_row(m.name, value, m.unit, aim, one.error or note)
+        console.print(table)

@@ -1,0 +1,140 @@
+"""Reading a panel. Messages on what is wrong with it name the file, line, zone and date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dffl.data.tables import InputTable, first_true, shown
+from dffl.randomness import checked_seed
+from dffl_studies.energy.data.columns import (
+    DATE,
+    DEMAND,
+    LATITUDE,
+    LONGITUDE,
+    ZONE,
+    covariate,
+    covariate_columns,
+    price_columns,
+)  # fmt: skip
+from dffl_studies.energy.data.days import EVERY_DAY, Days
+from dffl_studies.energy.data.panel import HOURS, Panel
+
+LEAST, MOST = 4, 12
+"""The range of random demands, in whole hours, for panels without demands: the paper's."""
+
+
+def read_panel(
+    path: str | Path, covariates: Sequence[str] | None = None, without: Iterable[str] = (), demand_seed: int = 0,
+    days: Days = EVERY_DAY, papers_only: bool = False,
+) -> Panel:  # fmt: skip
+    """Read a panel from CSV or Parquet, in dffl's layout or in the one of the paper's authors.
+
+    Every column of numbers that is no price, name, place or demand is a covariate, unless ``covariates`` names them (or is
+    ``["all"]``); the weekday is added where the panel has none. Zones in ``without`` are left out. Where the panel has no
+    demands, they are random numbers from ``demand_seed``. Only the rows of ``days`` are read; with ``papers_only``, only the
+    covariates that the paper uses.
+    """
+    rows, notes = days.of(InputTable.read(Path(path), ZONE, DATE).without(set(without))), list[str]()
+    columns = price_columns(rows)
+    names = covariate_columns(rows, covariates, notes, columns, papers_only)
+    rows = rows.only({*columns, *names, *DEMAND, *LATITUDE, *LONGITUDE})
+    prices, values = np.empty((len(rows), len(columns))), np.empty((len(rows), len(names)))
+    for place, name in enumerate(columns):
+        prices[:, place] = rows.complete(name)
+    for place, name in enumerate(names):
+        values[:, place] = covariate(rows, name, ", or choose the covariates with --covariates")
+    rows.refuse_repeats()
+    notes += _out_of_order(rows)
+    return assemble(rows, prices, values, names, zone_facts(rows), demand_seed, notes)
+
+
+def assemble(
+    rows: InputTable, prices: np.ndarray, covariates: np.ndarray, names: Sequence[str], facts: pd.DataFrame,
+    demand_seed: int, notes: list[str],
+) -> Panel:  # fmt: skip
+    """A panel of prices and covariates, one line for each of the rows, and of what is known of the zones."""
+    numbers, zones = pd.factorize(rows.keys, sort=True)
+    order = np.lexsort((rows.dates, numbers))
+    if (np.diff(order) != 1).any():  # else a large panel would be copied for nothing
+        prices, covariates = prices[order], covariates[order]
+    facts = facts.reindex(zones)
+    known = DEMAND[0] in facts
+    panel = Panel(
+        source=str(rows.path),
+        names=tuple(str(zone) for zone in zones),
+        starts=np.searchsorted(numbers[order], np.arange(len(zones) + 1)),
+        dates=rows.dates[order],
+        prices=prices,
+        covariates=covariates,
+        covariate_names=tuple(names),
+        demands=facts[DEMAND[0]].to_numpy(float) if known else random_demands(len(zones), demand_seed),
+        places=facts.reindex(columns=[LATITUDE[0], LONGITUDE[0]]).to_numpy(float),
+        demand_known=known,
+        notes=tuple(notes),
+    )
+    return panel.noted([*_gaps(panel), *_constants(panel)])
+
+
+def zone_facts(rows: InputTable) -> pd.DataFrame:
+    """One row per zone: its lat, lon and demand, if the table has them; each must be the same in all rows of a zone."""
+    codes, zones = pd.factorize(rows.keys)
+    first, facts = np.unique(codes, return_index=True)[1], pd.DataFrame(index=zones)
+    for names in (LATITUDE, LONGITUDE, DEMAND):
+        column = rows.first_of(names)
+        values = np.full(len(rows), np.nan) if column is None else rows.numbers(column)
+        if np.isnan(values).all():
+            continue
+        own = values[first][codes]
+        if (row := first_true((values != own) & ~(np.isnan(values) & np.isnan(own)))) is not None:
+            found = f"found {shown(values[row])} after {shown(own[row])}"
+            raise ValueError(f"{rows.at(row)}: {column} must be the same on all days of a zone, {found}")
+        if names is DEMAND and (row := first_true(~((values >= 0) & (values <= HOURS)))) is not None:
+            raise ValueError(f"{rows.at(row)}: {column} must be from 0 to {HOURS} hours a day, found {shown(values[row])}")
+        facts[names[0]] = values[first]
+    return facts
+
+
+def random_demands(count: int, seed: int) -> np.ndarray:
+    """Whole hours, one number per zone in the order of their names."""
+    return np.random.default_rng(checked_seed(seed, "demand_seed")).integers(LEAST, MOST + 1, size=count).astype(float)
+
+
+def _out_of_order(rows: InputTable) -> list[str]:
+    order = np.argsort(pd.factorize(rows.keys)[0], kind="stable")
+    zones, dates = rows.keys[order], rows.dates[order]
+    back = first_true((zones[1:] == zones[:-1]) & (dates[1:] < dates[:-1]))
+    return [] if back is None else [f"{rows.at(order[back + 1])} follows a later day, {dates[back]}: the days were sorted"]
+
+
+def _gaps(panel: Panel) -> list[str]:
+    """Days that are missing between the first and the last day of a zone."""
+    found = []
+    for name, rows in panel.zones.items():
+        dates = panel.dates[rows]
+        steps = np.diff(dates).astype(int)
+        if (steps > 1).any():
+            missing = int((steps - 1).sum())
+            days = "a day is missing," if missing == 1 else f"{missing} days are missing, the first"
+            found.append(f"zone {name}: {days} {dates[np.argmax(steps > 1)] + 1}")
+    if not found:
+        return []
+    more = f" ({len(found)} zones have gaps)" if len(found) > 1 else ""
+    return [f"{found[0]}{more}; the last day before a gap is used as yesterday"]
+
+
+def _constants(panel: Panel) -> list[str]:
+    """Covariates that are the same on all days of a zone, and so cannot distinguish its days."""
+    notes = []
+    parts = [panel.covariates[rows] for rows in panel.zones.values()]
+    flat = np.stack([(np.ptp(part, axis=0) == 0) & (len(part) > 1) for part in parts])
+    for name, column in zip(panel.covariate_names, flat.T, strict=True):
+        zones = [zone for zone, is_flat in zip(panel.names, column, strict=True) if is_flat]
+        if zones:
+            where = "every zone" if len(zones) == len(panel.names) else f"zone {', '.join(zones[:3])}"
+            more = " and more" if 3 < len(zones) < len(panel.names) else ""
+            notes.append(f"covariate {name} is constant at {where}{more}: it has no effect there")
+    return notes

@@ -1,0 +1,137 @@
+"""The setup of the energy study: its options, and the two halves of a panel that they give."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dffl.data.tables import read_day
+from dffl.federation import Federation
+from dffl.randomness import checked_seed
+from dffl.training import Settings
+from dffl.training.methods import requests
+from dffl_studies.energy.as_published import one_year, six_months
+from dffl_studies.energy.data import Panel, Sampling, federation, open_panel
+from dffl_studies.energy.data.clients import require_days
+from dffl_studies.energy.data.days import Days
+from dffl_studies.energy.naive import tuned_weight
+
+METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "finetune", "finetune-mix", "crossfit")
+"""What is trained. The methods without training, `mean-cost` and (with past prices) `forecast`, are naive rules here."""
+PAPERS_TOO = ("interp-mse",)
+"""What is trained too where the study is the paper's."""
+EVERY_METHOD = (*METHODS[:3], *PAPERS_TOO, *METHODS[3:])
+"""In the order of the tables."""
+SEEDS = (0, 1, 2, 3, 4)
+LATER = ("first", "last", "published")
+"""The options that version 0.2.0 did not have."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The options of `dffl energy run`.
+
+    The demands of 4 to 12 hours and the five seeds are the paper's. The rest is as in the paper with ``published`` only:
+    without it all clients take part in each round (0.2 of them in the paper), consecutive days are held out, and two halves of
+    the days train and test.
+    """
+
+    split: str | None = None
+    """The first test day; None: the first day of the panel's second half."""
+    lags: bool = False
+    """Use past prices too."""
+    cost: str = "total"
+    weather_lag: int = 0
+    covariates: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    demand_seed: int = 0
+    blocked: bool = True
+    """Hold out consecutive days to choose by. Days that follow each other are alike, so that random ones are no fair test."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Settings of training other than the defaults."""
+    first: str | None = None
+    """The first day of the panel that is used; None: the panel's first."""
+    last: str | None = None
+    published: bool = False
+    """The paper's protocol: one year, whose first six months train, and its covariates only (see `as_published`)."""
+
+    def __post_init__(self) -> None:
+        for name, instead in (("seed", "--seeds"), ("forecast", "--lags"), ("validation_blocks", "--blocked or --random-days")):
+            if name in self.settings:
+                raise ValueError(f"--set cannot change {name}; use {instead}")
+        checked_seed(self.demand_seed, "demand_seed")
+        _, shared = requests(self.methods, self.training(0))
+        Settings.of(**shared)  # an unknown or impossible setting is refused before any work
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """What is trained."""
+        return EVERY_METHOD if self.published else METHODS
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, for the protocol of a study."""
+        # Options that version 0.2.0 did not have are part of a protocol only where they are used: its results stay readable.
+        later = {name for name in LATER if not getattr(self, name)}
+        plain = {name: value for name, value in asdict(self).items() if name not in later}
+        return plain | {"covariates": plain["covariates"] and list(plain["covariates"]), "without": list(plain["without"])}
+
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> Setup:
+        """The setup that `as_json` has written."""
+        names = plain["covariates"]
+        return cls(**plain | {"covariates": names and tuple(names), "without": tuple(plain["without"])})
+
+    def open(self, path: str) -> Panel:
+        """The panel with these days, covariates, zones and demands."""
+        panel = self._open(path, Days(self.first, self.last))
+        if not self.published:
+            return panel
+        year = one_year(panel, self.last)
+        if year == (str(panel.days[0]), str(panel.days[-1])):
+            return panel
+        left_out = f"{np.datetime64(year.last, 'D') + 1} to {panel.days[-1]}"
+        return self._open(path, year).noted([f"--as-published has one year: the days from {left_out} were left out"])
+
+    def _open(self, path: str, days: Days) -> Panel:
+        names = None if self.covariates is None else list(self.covariates)
+        return open_panel(path, self.without, names, self.demand_seed, days, papers_only=self.published)
+
+    def sampling(self, panel: Panel, before: str | None = None) -> Sampling:
+        """How days become samples; a moving average is tuned on the days before ``before``."""
+        weight = tuned_weight(panel, self.cost, before) if self.lags else None
+        return Sampling(self.cost, self.weather_lag, weight)
+
+    def training(self, seed: int) -> dict[str, Any]:
+        """The settings of a fit."""
+        return self.settings | {"seed": checked_seed(seed), "validation_blocks": self.blocked}
+
+
+class Halves(NamedTuple):
+    """The training days, the test days, and how days became samples."""
+
+    train: Federation
+    test: Federation
+    sampling: Sampling
+    first_test: str
+
+
+def halves(panel: Panel, setup: Setup) -> Halves:
+    """The panel's two halves in time. Features of a test day may depend on prices of the days before it, and on no others."""
+    first = six_months(panel) if setup.published else split_day(panel, setup.split)
+    day_before = str(np.datetime64(first, "D") - 1)
+    require_days(panel, Sampling(setup.cost, setup.weather_lag, 1.0 if setup.lags else None), None, day_before)
+    sampling = setup.sampling(panel, first)
+    train = federation(panel, sampling, last=day_before)
+    return Halves(train, federation(panel, sampling, first=first), sampling, first)
+
+
+def split_day(panel: Panel, split: str | None) -> str:
+    """The first test day."""
+    if split is None:
+        return str(panel.days[len(panel.days) // 2])
+    day = np.datetime64(read_day("--split", split), "D")
+    if not panel.days[0] < day <= panel.days[-1]:
+        raise ValueError(f"--split must be after {panel.days[0]} and not after {panel.days[-1]}, found {split}")
+    return str(day)

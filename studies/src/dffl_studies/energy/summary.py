@@ -1,0 +1,94 @@
+"""Who gains and who is harmed: each zone's change of regret against its own model, its statistics and its order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dffl.harm import above_tolerance
+from dffl_studies.energy.harm import NO_REGRET, harmed_zones
+
+WORST_SHARE = 0.2
+STATISTICS = ("mean_change", "median_change", "worst_harm", "worst20_harm")
+LEADER = "fedavg"
+"""The method by whose changes the zones are ordered."""
+FAIR = "local-tuned"
+"""A zone's own model, made with as much care as the best shared one: what the study compares with."""
+PAPERS = "local"
+"""The paper's own model of a zone, of rounds x local epochs: on real prices it is trained for too long."""
+REFERENCES = (FAIR, PAPERS)
+
+
+def with_changes(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
+    """The rows with ``change``, in percent of the regret of ``against`` in the same zone and seed, and ``harmed`` (over 1 %).
+
+    Where that has no regret (the zone buys nothing, or all hours), a change in percent does not exist: NaN.
+    """
+    keys = ["seed", "zone"]
+    reference = rows[rows["method"] == against].set_index(keys)["regret"]
+    own = reference.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy(float)
+    own, regret = np.where(own > NO_REGRET, own, np.nan), rows["regret"].to_numpy()
+    return rows.assign(change=100 * (regret / own - 1), harmed=above_tolerance(regret, own))
+
+
+def zone_changes(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
+    """The change in percent: one row per seed and zone, one column per method; nan where ``against`` has no regret."""
+    if not (rows["method"] == against).any():
+        return pd.DataFrame()
+    changed = with_changes(rows, against)
+    changes = changed.pivot_table(index=["seed", "zone"], columns="method", values="change", dropna=False)
+    return changes.drop(columns=against)
+
+
+def zone_order(rows: pd.DataFrame, against: str = FAIR) -> list[str]:
+    """All zones, from the one that federating helps most to the one that it harms most; then those without a change."""
+    zones = pd.Index(sorted(rows["zone"].unique()), name="zone")
+    changes = zone_changes(rows, against)
+    if LEADER in changes:
+        zones = changes[LEADER].groupby("zone").mean().reindex(zones).sort_values(kind="stable").index
+    return list(zones)
+
+
+def statistics(changes: np.ndarray) -> dict[str, float]:
+    """Mean, median, worst harm and worst-20 % harm of the zones' changes in one seed.
+
+    Worst harm is the largest change, even if it is a gain. Worst-20 % harm is the mean harm (a gain counts as zero) of the
+    worst fifth of the zones, rounded up.
+    """
+    ordered = np.sort(changes[~np.isnan(changes)])[::-1]
+    if not len(ordered):
+        return dict.fromkeys(STATISTICS, float("nan"))
+    worst = ordered[: math.ceil(WORST_SHARE * len(ordered))]
+    values = (ordered.mean(), np.median(ordered), ordered[0], np.maximum(worst, 0).mean())
+    return dict(zip(STATISTICS, map(float, values), strict=True))
+
+
+def by_seed(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
+    """One row per method and seed: the statistics of the changes, the mean regret and how many zones are over 1 % worse."""
+    made = []
+    for (method, seed), part in with_changes(rows, against).groupby(["method", "seed"], sort=False):
+        facts = {"method": method, "seed": seed, "regret": part["regret"].mean(), "harmed": int(part["harmed"].sum())}
+        made.append(facts | statistics(part["change"].to_numpy()))
+    return pd.DataFrame(made)
+
+
+def as_json(rows: pd.DataFrame) -> dict[str, object]:
+    """For programs: each zone's regret by method and seed, lambda of interp-spo, and changes in percent against both."""
+    rows = rows.sort_values("seed", kind="stable")
+    zones = []
+    for zone, part in rows.groupby("zone", sort=False):
+        regret = {str(method): own["regret"].tolist() for method, own in part.groupby("method", sort=False)}
+        weights = part.loc[part["method"] == "interp-spo", "lambda"].tolist()
+        zones.append({"zone": zone, "demand": float(part["demand"].iloc[0]), "regret": regret, "lambda": weights})
+    return {"zones": zones, "against": {against: _summary(rows, against) for against in REFERENCES}}
+
+
+def _summary(rows: pd.DataFrame, against: str) -> dict[Hashable, dict[Any, Any]]:
+    """The statistics of each method, means over seeds; how many zones are over 1 % worse in a seed, and how many harmed."""
+    means = by_seed(rows, against).groupby("method", sort=False)[[*STATISTICS, "harmed"]].mean()
+    facts = means.rename(columns={"harmed": "over"}).assign(harmed=harmed_zones(rows, against).reindex(means.index))
+    return facts.to_dict(orient="index")

@@ -1,0 +1,113 @@
+"""Extensions of other packages: found by entry points, named when they cannot be used, and never in the way of the rest."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import Distribution, EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import dffl
+from dffl import plugins
+from dffl.cli import app
+
+ROOT = Path(__file__).parent.parent
+
+
+class Package(Distribution):
+    """An installed package of this name, version 1."""
+
+    def __init__(self, name: str) -> None:
+        self.text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self.text if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return Path(path)
+
+
+def entry(package: str, name: str, value: str, group: str = "dffl.commands") -> EntryPoint:
+    made = EntryPoint(name, value, group)
+    vars(made)["dist"] = Package(package)
+    return made
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let these entry points be those of all installed packages."""
+
+    def install(*entries: EntryPoint) -> None:
+        monkeypatch.setattr(plugins, "entry_points", lambda group: [one for one in entries if one.group == group])
+
+    return install
+
+
+def hello(name: str = "you") -> None:
+    """Greet NAME."""
+    typer.echo(f"hello {name}")
+
+
+HERE = f"{__name__}:hello"
+
+
+def call(*arguments: str) -> Any:
+    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+
+def test_a_command_of_another_package_is_listed_in_its_own_group_and_runs(installed: Any) -> None:
+    installed(entry("greetings", "hello", HERE))
+    shown = call("--help").output
+    assert "Commands of greetings" in shown
+    assert "Greet NAME." in shown
+    assert call("hello", "--name", "mill").output == "hello mill\n"
+
+
+def test_one_that_cannot_be_imported_is_named_and_the_rest_works(installed: Any) -> None:
+    installed(entry("broken", "bad", "no_such_module_at_all:bad"), entry("greetings", "hello", HERE))
+    with pytest.warns(UserWarning, match=r"dffl.commands 'bad' of broken 1.0 \(no_such_module_at_all:bad\) cannot be imported"):
+        shown = call("--help").output
+    assert "Greet NAME." in shown
+    assert "demo" in shown
+
+
+def test_a_name_of_dffl_itself_is_not_replaced(installed: Any) -> None:
+    installed(entry("greetings", "demo", HERE), entry("greetings", "hello", HERE))
+    with pytest.warns(UserWarning, match="dffl.commands 'demo' of greetings 1.0: dffl has this name itself"):
+        shown = call("--help").output
+    assert "Train 20 knapsack clients" in shown
+    assert "Greet NAME." in shown
+
+
+def test_two_packages_with_one_name_are_both_named(installed: Any) -> None:
+    installed(entry("first", "hello", HERE), entry("second", "hello", "elsewhere:hello"))
+    found = plugins.plugins("dffl.commands")
+    assert not found.usable
+    assert found.problems == {
+        "hello": "dffl.commands 'hello' of second 1.0 and dffl.commands 'hello' of first 1.0 have one name; "
+        "remove one of the packages"
+    }
+
+
+def test_what_is_no_command_is_named(installed: Any) -> None:
+    installed(entry("odd", "version", f"{__name__}:HERE"))
+    with pytest.warns(UserWarning, match="dffl.commands 'version' of odd 1.0: must be a function or a typer.Typer, found str"):
+        assert call("version").exit_code == 2
+
+
+def test_without_the_studies_a_panel_is_refused_with_what_to_install(installed: Any, tmp_path: Path) -> None:
+    installed()
+    (tmp_path / "panel.csv").write_text("zone,day\n")
+    answer = call("advise", str(tmp_path / "panel.csv"))
+    assert answer.exit_code == 3
+    assert "panels of electricity markets need the package dffl-studies" in answer.stderr
+
+
+def test_both_distributions_have_one_version() -> None:
+    studies = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())["project"]
+    assert studies["version"] == dffl.__version__
+    assert f"dffl=={dffl.__version__}" in studies["dependencies"]
