@@ -51,7 +51,7 @@ def compare(
     ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
     ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
     what the interval says: better, worse or unclear. A client is ``harmed`` by a method if its regret exceeds the local one
-    by more than ``harm_tolerance`` of it, and the verdict is worse: it is harmed beyond luck. ``above_tolerance`` is the
+    by more than ``harm_tolerance`` of it, and the verdict is worse: it is significantly harmed. ``above_tolerance`` is the
     first condition alone, in the first start alone: training `local` again from another start meets it often.
 
     With fewer than three starts, or one test sample, the interval is unbounded, the verdict is "not judged", and ``harmed``
@@ -274,7 +274,7 @@ def _check(harm_tolerance: float, confidence: float) -> None:
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """One row per method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
 
-    ``harmed`` counts the clients that are harmed beyond luck, and is missing where that was not judged; ``above_tolerance``
+    ``harmed`` counts the clients that are significantly harmed, and is missing where that was not judged; ``above_tolerance``
     those above the tolerance in the first start, by luck or not. ``better`` and ``worse`` count the clients whose interval
     of change lies wholly below or above zero.
     """

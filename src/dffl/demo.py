@@ -37,10 +37,10 @@ NEXT_STUDIES = {
 NAIVE = ("ridge", "nearest")
 """What a page shows beside the demo's methods: plain models that a client has without any network."""
 COUNTED = {
-    "harmed": "harmed\nbeyond\nluck",
-    "above_tolerance": "over 1 %\nabove local\nin one run",
-    "harmed_against_local_tuned": "worse than\nlocal-tuned\nbeyond luck",
-    "above_tolerance_against_local_tuned": "over 1 %\nabove it\nin one run",
+    "harmed": "harmed",
+    "above_tolerance": "over 1 %\nabove local,\nsingle run",
+    "harmed_against_local_tuned": "harmed,\ncompared with\nlocal-tuned",
+    "above_tolerance_against_local_tuned": "over 1 %\nabove it,\nsingle run",
 }
 """The numbers of clients in the summary, with their headings."""
 
@@ -182,14 +182,14 @@ def _reading(table: pd.DataFrame, styled: bool) -> Text:
     saving = {base: 100 * (1 - learned[best] / learned[base]) for base in ("local", "local-tuned")}
     return Text.assemble(
         ("Read: ", "bold"),
-        "mean-cost uses no features. local and local-tuned use no other client; local-tuned has the same care as crossfit. "
+        "mean-cost uses no features. local and local-tuned use no other client; local-tuned is cross-validated as crossfit is. "
         f"Here {best} is best on average, {saving['local']:.0f} % below local, {saving['local-tuned']:.0f} % below local-tuned."
-        " Every method was trained from three starts; regrets are means over them. "
-        "Harmed beyond luck: over 1 % above the client's local model, and the 95 % interval of the difference, over test "
-        "samples and starts, lies above 0. In one run: over 1 % above in the first start alone. That is often luck: training "
-        "local again from another start does the same to many clients. "
+        " Every method was trained with three random seeds; regrets are means over them. "
+        "Harmed: regret more than 1 % higher than with the client's local model, and the 95 % confidence interval of the "
+        "difference, over test samples and seeds, excludes 0. Single run: more than 1 % higher in the first seed alone. This "
+        "is noisy: training local again with another seed does the same to many clients. "
         + ("Bold is a client's best method, red a harmed client. " if styled else "")
-        + "lambda (the weight of the shared model that interp-spo chose) and epochs (of finetune) are means over starts, too. "
+        + "lambda (the weight of the shared model that interp-spo chose) and epochs (of finetune) are means over seeds, too. "
         "A budget of 'all' covers every item, so any positive prediction decides perfectly there.",
     )
 
@@ -215,7 +215,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
         hurt = [row for row, client in enumerate(wide.index) if harmed.loc[client, method]]
         left.scatter(wide[method].iloc[hurt], hurt, s=90, facecolors="none", edgecolors="black", linewidths=1, zorder=3)
     left.set_yticks(range(len(wide)), [f"{c}  (n = {samples[c]})" for c in wide.index], fontsize=8)
-    left.scatter([], [], s=90, facecolors="none", edgecolors="black", label="harmed beyond luck, against local")
+    left.scatter([], [], s=90, facecolors="none", edgecolors="black", label="harmed, compared with local")
     left.set_xscale("symlog", linthresh=0.1)  # clients differ a hundredfold, and a saturated one may have no regret at all
     left.set_xlim(left=0)
     left.set_xticks([0, 0.05, 0.1, 0.2, 0.5, 1, 2, 5], ["0", "0.05", "0.1", "0.2", "0.5", "1", "2", "5"])

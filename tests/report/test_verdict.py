@@ -44,18 +44,18 @@ def said(*kinds: str, **more: object) -> list[str]:
 def test_all_gain() -> None:
     gain, harm, todo = said("gain", "gain")
     assert gain == (
-        "Training together (crossfit) makes better decisions than the own model (local-tuned) at all 2 clients, beyond luck; "
+        "Training together (crossfit) makes significantly better decisions than the own model (local-tuned) at all 2 clients; "
         "on average over clients, decisions lose 3.00 % of the best possible result instead of 4.00 %."
     )
-    assert harm == "No client is harmed beyond luck."
+    assert harm == "No client is significantly harmed."
     assert todo == "Use crossfit at every client."
 
 
 def test_some_gain_and_some_are_harmed() -> None:
     gain, harm, todo = said("gain", "gain", "harm", "luck", "luck")
-    assert "at 2 of 5 clients, beyond luck" in gain
+    assert "makes significantly better decisions than the own model (local-tuned) at 2 of 5 clients" in gain
     assert harm == (
-        "1 client is harmed beyond luck, by 2.00 % of the best possible result (c); for 2 clients the interval allows both a "
+        "1 client is significantly harmed, by 2.00 % of the best possible result (c); for 2 clients the interval allows both a "
         "gain and a loss."
     )
     assert todo == "Use crossfit at the 2 clients that gain and keep local-tuned at c; at the other 2 either may serve."
@@ -64,7 +64,7 @@ def test_some_gain_and_some_are_harmed() -> None:
 def test_where_intervals_allow_both_nothing_is_claimed() -> None:
     gain, harm, todo = said("luck", "luck")
     assert gain.startswith("At no client is it shown that training together (crossfit) makes better decisions")
-    assert harm == "No client is harmed beyond luck; for 2 clients the interval allows both a gain and a loss."
+    assert harm == "No client is significantly harmed; for 2 clients the interval allows both a gain and a loss."
     assert todo.startswith("These numbers give no reason to leave local-tuned")
 
 
@@ -78,7 +78,7 @@ def test_one_start_judges_nobody() -> None:
 
 
 def test_harm_alone_and_harm_within_the_tolerance() -> None:
-    assert said("harm", "luck")[2] == "Keep local-tuned: crossfit helps nobody here beyond luck."
+    assert said("harm", "luck")[2] == "Keep local-tuned: crossfit helps no client here significantly."
     assert "1 client is worse off by no more than 1 % (b)" in said("gain", "small")[1]
 
 

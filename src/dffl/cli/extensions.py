@@ -1,4 +1,4 @@
-"""Commands of other packages beside dffl's own: found by entry points, imported when they are listed or called."""
+"""Commands of other packages, next to dffl's own: found by entry points, imported when they are listed or called."""
 
 from __future__ import annotations
 

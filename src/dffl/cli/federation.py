@@ -83,7 +83,7 @@ def revoke(
     site: Annotated[str, typer.Argument(metavar="NAME", help="The site whose key was lost or stolen.")],
     json_: Json = False,
 ) -> None:
-    """Believe a site's key no longer, from now on; the site needs a new key and a new kit.
+    """Revoke a site's key, effective immediately; the site needs a new key and a new kit.
 
     Example: dffl federation revoke cold-stores harbour
     """
@@ -107,7 +107,7 @@ def renew(folder: FolderPath, json_: Json = False) -> None:
 
 @federation.command()
 def serve(folder: FolderPath) -> None:
-    """Listen for sites and hold the rounds; an interrupted run goes on by itself.
+    """Listen for sites and run the rounds; an interrupted run resumes by itself.
 
     Example: dffl federation serve cold-stores
     """
@@ -150,7 +150,7 @@ def train(
 
 @federation.command()
 def status(folder: FolderPath, json_: Json = False) -> None:
-    """Show where the last run stands, site by site.
+    """Show the state of the last run, site by site.
 
     Example: dffl federation status cold-stores
     """
@@ -170,7 +170,7 @@ def stop(
     folder: FolderPath,
     server: Annotated[bool, typer.Option("--server", help="Stop the coordinator's process too.")] = False,
 ) -> None:
-    """Stop the run; its state is kept, and `train` goes on from the last round.
+    """Stop the run; its state is kept, and `train` resumes from the last round.
 
     Example: dffl federation stop cold-stores --server
     """

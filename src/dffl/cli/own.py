@@ -50,7 +50,7 @@ def init(
     table: Annotated[Path | None, typer.Option(help="With --client: the table, if it is not where the file says.")] = None,
     json_: Json = False,
 ) -> None:
-    """Write a small example of a federation of one's own: three sites, three kinds of constraints.
+    """Write a small example of a federation: three sites, three kinds of constraints, one file that explains itself.
 
     With --client, for sites that are apart: add to a federation's file what the other sites cannot see in their own tables.
     These are the texts of categories, the dates with a time of day, and the columns with empty cells. No row leaves the site.
@@ -61,7 +61,7 @@ def init(
     """
     with answering():
         if client is None and table is not None:
-            raise ValueError("--table must stand beside --client, whose table it is")
+            raise ValueError("--table requires --client")
         answer(_example(folder) if client is None else _lists(folder, client, table), json_)
 
 
@@ -93,9 +93,9 @@ def fit(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train the method of a federation's file, judge it on the test rows beside simpler choices, and save the model.
+    """Train the method that a federation.toml names, compare it with simpler rules on the test rows, and save the model.
 
-    Ctrl-C keeps the last finished round: the same command goes on from there.
+    Ctrl-C keeps the last finished round: the same command resumes from there.
 
     Example: dffl fit federation.toml -o model.dffl
     """
@@ -115,7 +115,7 @@ def fit(
             made = train(read(federation), shown_progress(quiet), part, starts)
         except KeyboardInterrupt:
             kept = (
-                f"the last finished round is in {part}; the same command goes on from there"
+                f"the last finished round is in {part}; the same command resumes from there"
                 if part.exists()
                 else "nothing is kept"
             )
@@ -132,7 +132,7 @@ def compare(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare methods on a federation of one's own, client by client, from several starts; no model is saved.
+    """Compare methods on your federation, client by client, with several random seeds; no model is saved.
 
     Example: dffl compare federation.toml --method finetune --method crossfit --report comparison.html
     """
@@ -158,7 +158,7 @@ def decide(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Decide for new rows of a client: all variables by their names, and what such decisions have cost so far.
+    """Decide for new rows of a client, and say what such decisions have cost so far.
 
     Example: dffl decide model.dffl --client north new.csv -o decisions.csv
     """

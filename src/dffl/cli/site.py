@@ -57,9 +57,9 @@ def join(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take part: wait for rounds, train on the site's own rows, and keep a model of one's own.
+    """Take part: wait for rounds, train on the site's own rows, and keep the site's own model.
 
-    After a crash the same command goes on with the site's own state.
+    After a crash the same command resumes from the site's own state.
 
     Example: dffl site join harbour.kit --client site.toml
     """

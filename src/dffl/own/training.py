@@ -237,7 +237,9 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
         lines.append(f"{few} not enough to say whether a difference is real: {more_starts}.")
     else:
         harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
-        lines.append("Harmed beyond luck, against local: " + (", ".join(map(str, harmed)) if harmed else "nobody") + ".")
+        lines.append(
+            "Significantly harmed, compared with local: " + (", ".join(map(str, harmed)) if harmed else "no client") + "."
+        )
     if (poor := int((by[method] >= naive).sum())) and not np.isclose(best, 0):
         where, whose = (f"For {poor} of {len(by)} clients the", "their") if several else ("The", "the")
         lines.append(f"{where} mean of past costs does as well: look at {whose} features.")

@@ -40,7 +40,7 @@ class Change:
     verdict: str
     """better, worse, unclear, not judged, or reference."""
     harmed: bool | None
-    """Above the tolerance, and the interval above 0: beyond luck. None: not judged."""
+    """Above the tolerance, and the interval excludes 0. None: not judged."""
     above_tolerance: bool | None = None
     """Above the tolerance in the first start alone; often luck."""
 

@@ -45,7 +45,7 @@ def _gains(data: ReportData, found: list[Standing], judged: bool) -> str:
         gaining = len(_named(found, GAINS))
         if gaining:
             who = who[0].upper() + who[1:]
-            told = f"{who} makes better decisions than {own_model(data)} at {_of(gaining, total)}, beyond luck"
+            told = f"{who} makes significantly better decisions than {own_model(data)} at {_of(gaining, total)}"
         else:
             told = f"At no client is it shown that {who} makes better decisions than {own_model(data)}"
     else:
@@ -88,15 +88,15 @@ def _money(data: ReportData, found: list[Standing]) -> str:
 def _harm(data: ReportData, found: list[Standing], judged: bool) -> str:
     if not judged:
         return (
-            "Whether any client is harmed was not judged: that takes three or more starts of training, and two or more test "
-            f"{data.sample}s, so that harm can be told apart from luck."
+            "Whether any client is harmed was not judged: that takes training with three or more random seeds, and two or "
+            f"more test {data.sample}s, so that harm can be distinguished from noise."
         )
     harmed, worse, unclear = _named(found, HARMED), _named(found, WORSE), _named(found, UNCLEAR)
-    parts = ["No client is harmed beyond luck"]
+    parts = ["No client is significantly harmed"]
     if harmed:
         most = max(one.change.value or 0.0 for one in found if one.word == HARMED and one.change)
         size = f"by {'at most ' if len(harmed) > 1 else ''}{percent(most)} % of the best possible result"
-        parts = [f"{_are(harmed)} harmed beyond luck, {size} ({listed(harmed)})"]
+        parts = [f"{_are(harmed)} significantly harmed, {size} ({listed(harmed)})"]
     if worse:
         parts.append(f"{_are(worse)} worse off by no more than {100 * data.tolerance:g} % ({listed(worse)})")
     if unclear:
@@ -129,9 +129,9 @@ def _todo(data: ReportData, found: list[Standing], judged: bool) -> str:
     gains, harmed = _named(found, GAINS), _named(found, HARMED)
     rest = len(found) - len(gains) - len(harmed)
     if harmed and not gains:
-        told = f"Keep {own}: {main} helps nobody here beyond luck"
+        told = f"Keep {own}: {main} helps no client here significantly"
     elif not gains:
-        told = f"These numbers give no reason to leave {own}: more test {data.sample}s, or more starts, may tell more"
+        told = f"These numbers give no reason to leave {own}: more test {data.sample}s, or more random seeds, may tell more"
     elif rest or harmed:
         told = f"Use {main} at {listed(gains) if len(gains) == 1 else f'the {len(gains)} clients that gain'}"
         told += f" and keep {own} at {listed(harmed)}" if harmed else ""

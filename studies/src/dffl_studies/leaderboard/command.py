@@ -32,7 +32,7 @@ def leaderboard(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare all methods and losses: regret, harm, cost, and who cannot be told apart from whom.
+    """Compare all methods and losses: regret, harm, cost, and which methods cannot be distinguished.
 
     First every entry searches its own options, all with the same number of candidates, on federations of its own. Then what it
     chose is judged on others. It takes hours; stop it at any time, and the same command continues.
