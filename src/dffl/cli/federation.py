@@ -126,7 +126,7 @@ def train(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Start a run, or go on with the last one, and show each round until it ends. The coordinator must be serving.
+    """Start a run, or resume the last one, and show each round until it ends. The coordinator must be serving.
 
     Example: dffl federation train cold-stores
     """
