@@ -29,7 +29,7 @@ LONG_END, LONG_END_SIZE = b"PK\x06\x06", 56 + 20
 ENTRY_SIZE = 46
 """The least bytes of an entry in its list."""
 SPARE, RATIO = 1 << 24, 20
-"""What a file without a seal may unpack to: so many bytes, and so many times its size."""
+"""What a file without a seal may unpack to, at most: bytes, and a multiple of its size."""
 
 
 class Archive(NamedTuple):

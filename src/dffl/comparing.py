@@ -179,7 +179,7 @@ def judge_starts(
     keep: dict[str, Fit] | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> list[Start]:
-    """Train several methods from several starts, one start after the other, and judge each.
+    """Train several methods with several random seeds, one seed after the other, and judge each.
 
     ``keep`` is filled with the fits of the first start, which are otherwise forgotten, for a report or to be saved.
     """

@@ -1,8 +1,7 @@
-"""Harm told apart from luck: does a method leave a client worse off, or was it one training from one start?
+"""Harm distinguished from noise: does a method leave a client worse off, or was it one training with one random seed?
 
-Training the same model again, from other initial weights and in another order, changes a client's regret too. So a client is
-called harmed only if its regret is above the tolerance, and an interval that knows the spread of test samples and of starts
-excludes chance.
+Training the same model with another seed changes a client's regret too. So a client counts as harmed only if its regret is
+above the tolerance and a confidence interval of the difference, over test samples and seeds, excludes 0.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 HARM_TOLERANCE = 0.01
 """What a client may lose above its own model, as a share of it, before anything is called harm."""
 ENOUGH_STARTS = 3
-"""Fewer starts say too little of their spread: nothing is judged."""
+"""With fewer seeds their spread is unknown, and nothing is judged."""
 
 
 class Judgement(NamedTuple):

@@ -55,7 +55,7 @@ class Limits:
         return cls(**(value or {}))
 
     def check(self, name: str, asked: Any, what: str) -> None:
-        """Refuse what asks for more than the limit of this name. What is not a number is left to whoever uses it."""
+        """Refuse what asks for more than the limit of this name. A value that is not a number is checked where it is used."""
         try:
             number = float(asked)
         except (TypeError, ValueError):

@@ -1,7 +1,7 @@
 """Every random number of a run, from one seed, in any order.
 
 A stream is named by what it is for, by the client's name and by a counter, never by what was drawn before. So the
-loop engine, the vectorised engine and a client on its own machine draw the same numbers, whoever else takes part.
+loop engine, the vectorised engine and a client on its own machine draw the same numbers, whichever other clients take part.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def permutation(seed: int, purpose: Purpose, client: str, counter: int, n: int) 
 
 
 def start_seeds(seed: int, starts: int) -> list[int]:
-    """The seeds of several starts of one training: the first is the given one, the others are drawn from it."""
+    """The seeds of several trainings: the first is the given one, the others are drawn from it."""
     others = (int(stream(seed, Purpose.START, counter=start).integers(2**63)) for start in range(1, starts))
     return [checked_seed(seed), *others]
 

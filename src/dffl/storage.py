@@ -452,7 +452,7 @@ class _Reader:
         except Exception:
             if self._settings.network is None:
                 raise
-            found = size  # a factory of one's own need not work on shapes
+            found = size  # a custom factory need not work on shapes
         if found != size:
             raise ValueError(_other_size(size, found))
         return Template(make[0](*make[1:]))

@@ -5,7 +5,7 @@ each with its owner (a set, a predictor) beside it, and a dispatch takes a round
 filled up; what is computed there is not used.
 
 How XLA rounds depends on the size of a dispatch, so that follows from a client's own size, as if it were alone: its answers
-are then the same to the last bit whoever is computed beside it.
+are then the same to the last bit, whatever else is computed with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dffl.shapes import round_up
 HEIGHTS = (256, 64, 16)
 """The numbers of rows that a tile may have. Fewer than eight would be computed by other instructions, and rounded otherwise."""
 LARGE = 4096
-"""XLA computes arrays of so many numbers, and of more, in another way than smaller ones (jax 0.10, on a CPU)."""
+"""XLA computes arrays of this many numbers, and of more, in another way than smaller ones (jax 0.10, on a CPU)."""
 BYTES = 1 << 26
 """The most memory that the owners of a dispatch take; they are repeated, one for each tile."""
 
@@ -94,7 +94,7 @@ class Tiles:
         return len(self.owner)
 
     def dispatches(self, most: int) -> Iterator[np.ndarray]:
-        """The tiles of each dispatch, by number: equally many, at most so many; where they run out, the last is repeated."""
+        """The tiles of each dispatch, by number: equally many, up to a limit; where they run out, the last is repeated."""
         most = max(1, min(most, self._most))
         even = -(-len(self) // -(-len(self) // most))
         size = min(most, max(self._fewest, round_up(even, bits=2)))

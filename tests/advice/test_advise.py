@@ -41,7 +41,7 @@ def test_the_odd_one_out_is_told_to_stay_and_others_are_not(advice):
     assert advice["odd"]["recommendation"] == "stay local"
     assert advice["odd"]["deploy"] == "local-tuned"
     assert advice["odd"]["cause"] == "prices"
-    assert "your prices make the difference" in advice["odd"]["reason"]
+    assert "main cause: your prices (" in advice["odd"]["reason"]
     assert "the shared model as it is would lose 14.17%, your own 3.32%" in advice["odd"]["shared_model"]
     others = advice.table.query("client != 'odd' and not nothing")
     assert len(others) >= 6
@@ -60,7 +60,7 @@ def test_the_table_is_complete_and_ordered(advice, fleet):
     assert (table["crossfit_low"] < table["crossfit_gain"]).all()
     assert (table["crossfit_gain"] < table["crossfit_high"]).all()
     assert np.isfinite(table[[*REGRETS, *SIGNALS]]).all(axis=None)
-    assert (table["mean_cost"] > table["local"]).mean() > 0.5  # the naive choice stands beside the others
+    assert (table["mean_cost"] > table["local"]).mean() > 0.5  # the naive choice is among the others
 
 
 def test_json_is_plain(advice):
@@ -298,18 +298,21 @@ PRICES, CONSTRAINT = "your prices move differently from the others'", "your cons
             "crossfit did better, but what you would deploy of your own is expected to do better still",
         ),
         (STAY | {"federated": NAN}, "on your held-out samples crossfit did no better than your own"),
-        (STAY | SEEN, "whether your constraint or your prices make the difference was not examined"),
+        (STAY | SEEN, "whether your constraint or your prices are the cause was not examined"),
         (STAY | SEEN | {"cost_p_value": 0.01}, PRICES),
         (STAY | SEEN | {"decision_distance": 0.6}, CONSTRAINT),
         (STAY | SEEN | {"decision_distance": 0.6, "cost_p_value": 0.01, "pooled_cost_regret": 0.05}, PRICES),
         (
             STAY | {"cause": "constraint", "constraint_share": 0.9},
-            "your constraint makes the difference: 90% of what the shared",
+            "main cause: your constraint (90% of the extra loss of the shared",
         ),
-        (STAY | {"cause": "prices", "constraint_share": 0.1}, "your prices make the difference: 90% of what the shared model"),
-        (STAY | {"cause": "both", "constraint_share": 0.4}, "goes with the constraint, 60% with the prices"),
+        (
+            STAY | {"cause": "prices", "constraint_share": 0.1},
+            "main cause: your prices (90% of the extra loss of the shared model), not",
+        ),
+        (STAY | {"cause": "both", "constraint_share": 0.4}, "and your prices (60%)"),
         (STAY | {"cause": "neither"}, "the shared model suits the others no better"),
-        (STAY | {"cause": "unclear"}, "your samples do not tell whether your constraint or your prices"),
+        (STAY | {"cause": "unclear"}, "your samples do not show whether your constraint or your prices"),
         (STAY | {"cause": "unclear", "cost_p_value": 0.01}, f"what can be seen is that {PRICES}"),
         (STAY | {"local_tuned": NAN, "decision_distance": 0.6}, "a quick answer cannot tell"),
         (STAY | {"n": 300}, "enough samples of your own (300"),
@@ -328,7 +331,7 @@ PRICES, CONSTRAINT = "your prices move differently from the others'", "your cons
         ),
         (
             {"recommendation": "personalise", "probability": 0.1, "federated": 0.2, "cause": "prices", "constraint_share": 0.0},
-            "the shared model as it is does not beat your own: your prices make the difference: 100% of what",
+            "the shared model as it is does not beat your own: main cause: your prices (100% of the",
         ),
         (STAY | {"deploy": "mean-cost"}, "did no better than your own; but no model beats the mean of past costs yet"),
         (
@@ -382,9 +385,7 @@ def test_an_unknown_client_is_named(advice):
 def test_it_reads_as_sentences(advice):
     lines = str(advice).splitlines()
     assert len(lines) == 9
-    assert lines[-1].startswith(
-        "odd: deploy local-tuned (your own model); joining: stay local; your prices make the difference"
-    )
+    assert lines[-1].startswith("odd: deploy local-tuned (your own model); joining: stay local; main cause: your prices (")
     assert lines[-1].count("deploy") == 1
 
 

@@ -31,8 +31,8 @@ def fleet(prices: bool = False, constraint: bool = False) -> dffl.Federation:
     ("odd", "cause", "words"),
     [
         ({"constraint": True}, "constraint", "your constraint makes the difference"),
-        ({"prices": True}, "prices", "your prices make the difference"),
-        ({"prices": True, "constraint": True}, "both", "your constraint and your prices make the difference"),
+        ({"prices": True}, "prices", "main cause: your prices ("),
+        ({"prices": True, "constraint": True}, "both", "causes: your constraint ("),
         ({}, NONE, None),
     ],
 )
@@ -57,7 +57,7 @@ def test_quick_sees_prices_and_says_that_it_sees_no_constraint():
     assert [one.cause for one in quick(fleet())] == [NONE] * 5
     assert quick(fleet(constraint=True))[-1].cause == NONE  # closed-form models are not trained for decisions
     row = dffl.advise(fleet(constraint=True, prices=True), quick=True, folds=3)["odd"]
-    assert "your prices make the difference" in row["reason"]
+    assert "main cause: your prices (" in row["reason"]
     assert "a quick answer cannot tell" in row["reason"]
 
 

@@ -120,7 +120,7 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "units in two ways": (
         toml('unit = "EUR"', 'unit = "EUR"\nunit_column = "weather"'),
-        ["federation.toml: federation.unit: stands beside unit_column"],
+        ["federation.toml: federation.unit: unit and unit_column cannot both be set; remove one"],
     ),
     "categories of no feature": (
         toml('unit = "EUR"', 'categories = { wether = ["dry"] }'),

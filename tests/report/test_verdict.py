@@ -74,7 +74,7 @@ def test_one_start_judges_nobody() -> None:
         "In this one test, training together (crossfit) loses less than the own model (local-tuned) at all 2"
     )
     assert harm.startswith("Whether any client is harmed was not judged")
-    assert todo.startswith("Train again from three starts or more")
+    assert todo.startswith("Train again with three or more random seeds")
 
 
 def test_harm_alone_and_harm_within_the_tolerance() -> None:
@@ -110,4 +110,4 @@ def test_there_are_always_three_sentences(count: int) -> None:
 
 def test_without_a_reference_nobody_gains() -> None:
     found = verdict(replace(report("gain"), main="local-tuned"))
-    assert "nobody can be said to gain" in found[1]
+    assert "cannot say which clients gain or are harmed" in found[1]

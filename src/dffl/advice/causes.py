@@ -29,11 +29,11 @@ from dffl.shapes import evenly_spaced
 OTHERS = 4
 """The most other clients that a client is compared with, spread evenly over their names."""
 SURE = 0.9
-"""A cause is named if so many of the draws of samples agree."""
+"""A cause is named if this share of the draws of samples agrees."""
 MOST = 0.75
 """One of the two is the cause if so much of the difference goes with it; with less, and more than the rest, both are."""
 EXCESS = 1.645
-"""There is something to explain if the shared model loses more than the own one by so many standard errors (95 %)."""
+"""There is something to explain if the shared model loses more than the own one by this many standard errors (95 %)."""
 DRAWS = 200
 NOT_EXAMINED, NONE = "not examined", "none"
 CAUSES = ("constraint", "prices", "both", "neither", "unclear", NONE, NOT_EXAMINED)

@@ -85,17 +85,16 @@ def _federate(row: dict[str, Any], median: float, steep: float) -> str:
 def _cause(row: dict[str, Any], unlike: bool) -> list[str]:
     """What makes the shared model lose more than the own one, if it does."""
     if row["cause"] == NOT_EXAMINED:
-        return [*_unsuited(row, unlike), "whether your constraint or your prices make the difference was not examined"]
+        return [*_unsuited(row, unlike), "whether your constraint or your prices are the cause was not examined"]
     share = row["constraint_share"]
     rest = 1 - share
-    whole = "of what the shared model loses more at you than at the others"
+    whole = "of the extra loss of the shared model"
     told = {
-        "constraint": f"your constraint makes the difference: {share:.0%} {whole} goes with it, {rest:.0%} with your prices",
-        "prices": f"your prices make the difference: {rest:.0%} {whole} goes with them, {share:.0%} with your constraint",
-        "both": f"your constraint and your prices make the difference: {share:.0%} {whole} goes with the constraint, "
-        f"{rest:.0%} with the prices",
+        "constraint": f"main cause: your constraint ({share:.0%} {whole}), not your prices ({rest:.0%})",
+        "prices": f"main cause: your prices ({rest:.0%} {whole}), not your constraint ({share:.0%})",
+        "both": f"causes: your constraint ({share:.0%} {whole}) and your prices ({rest:.0%})",
         "neither": "it is not your constraint or your prices alone: the shared model suits the others no better",
-        "unclear": "your samples do not tell whether your constraint or your prices make the difference",
+        "unclear": "your samples do not show whether your constraint or your prices are the cause",
     }
     causes = [told[row["cause"]]] if row["cause"] in told else []
     if row["cause"] in ("neither", "unclear"):

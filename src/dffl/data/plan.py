@@ -153,7 +153,7 @@ def _read_federation(plan: Plan, keys: Keys) -> None:
             )
             keys.refuse(one, f"needs {other} beside it; {fix}")
     if plan.unit is not None and plan.unit_column is not None:
-        keys.refuse("unit", "stands beside unit_column; keep one")
+        keys.refuse("unit", "unit and unit_column cannot both be set; remove one")
 
 
 def _read_split(plan: Plan, keys: Keys) -> None:
@@ -194,7 +194,7 @@ def _read_client(plan: Plan, member: Mapping[str, Any], number: int, problems: P
     made.sense = keys.choice("sense", SENSES, plan.sense)
     made.unit = keys.text("unit") or plan.unit
     if "unit" in member and plan.unit_column is not None:
-        keys.refuse("unit", "stands beside federation.unit_column; keep one")
+        keys.refuse("unit", "unit and federation.unit_column cannot both be set; remove one")
     own = keys.take("set", 'a table such as { type = "top-k", k = 6 }', lambda value: isinstance(value, Mapping))
     made.set, made.set_where = (own, f"{where}.set") if "set" in member else (plan.set, plan._set_where)
     if "set" not in member and plan.set is None:
@@ -205,7 +205,7 @@ def _read_client(plan: Plan, member: Mapping[str, Any], number: int, problems: P
     if plan.client_column is not None:
         for key in ("table", "test"):
             if key in member:
-                keys.refuse(key, f"stands beside federation.client_column; the rows of all clients are in federation.{key}")
+                keys.refuse(key, f"excludes federation.client_column; the rows of all clients are in federation.{key}")
     return made
 
 

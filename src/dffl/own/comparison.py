@@ -1,4 +1,4 @@
-"""Several methods on a federation of one's own, from several starts."""
+"""Several methods on a user's federation, with several random seeds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Comparison:
 def compare(
     description: Description, methods: Sequence[str] | None, starts: int, progress: bool | None, report: Path | None = None
 ) -> Comparison:
-    """Compare these methods, by default the one of the description, with what stands beside it; and write a ``report``."""
+    """Compare these methods, by default the one of the description, with its baselines; and write a ``report``."""
     if report is not None:
         require_page(report)
     own: MethodChoice = (description.method, description.options)

@@ -103,7 +103,7 @@ def train(
 ) -> TrainedModel:
     """Fit the method of a description and those beside it on the training rows, and judge them on the test rows.
 
-    The model of the first start is kept. With three starts or more, harm is told apart from luck. A ``checkpoint`` is a file
+    The model of the first start is kept. With three seeds or more, harm is distinguished from noise. A ``checkpoint`` is a file
     from which an interrupted training goes on. A fit of the method that is ``given``, as a deployed site has one, is judged
     as it is, from one start.
     """

@@ -134,7 +134,7 @@ class ReportData:
     versions: dict[str, str] = field(default_factory=dict)
     command: str = ""
     """What to type to get the same numbers again."""
-    again: str = "Train again from three starts or more"
+    again: str = "Train again with three or more random seeds"
     """What to do where there are too few starts to tell harm from luck."""
     made: str = ""
     """The day on which the numbers were computed."""

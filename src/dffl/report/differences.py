@@ -8,7 +8,7 @@ from dffl.report.data import Differences
 from dffl.theory.report import Bounds
 
 SHOWN = 60
-"""More clients than this cannot be told apart in a picture: those most unlike the others are kept."""
+"""More clients than this cannot be distinguished in a picture: those most unlike the others are kept."""
 
 
 def differences(bounds: Bounds) -> Differences:

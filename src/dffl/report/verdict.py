@@ -149,6 +149,6 @@ def _alone(data: ReportData, found: list[Standing]) -> list[str]:
     )
     return [
         lost,
-        "Nothing stands beside it, so nobody can be said to gain or to be harmed.",
+        "No other method was trained, so the report cannot say which clients gain or are harmed.",
         "Compare it with local-tuned, the best that a client does alone, before you deploy it.",
     ]

@@ -14,7 +14,7 @@ CELLS = 2**24
 
 
 def in_blocks(function: Callable[[Array], Array], c: Array, cells: int) -> Array:
-    """``function`` of costs (d, block) with one instance a column, for costs (..., d); an instance's table has so many cells.
+    """``function`` of costs (d, block) with one instance a column, for costs (..., d); an instance's table has ``cells`` cells.
 
     Instances are the last axis inside, so that each operation is a loop over numbers that lie side by side.
     """

@@ -53,7 +53,7 @@ def checked_constraints(
 
 
 def checked_helpers(owner: str, helpers: int | Sequence[int] | np.ndarray, columns: int) -> np.ndarray:
-    """The numbers of the helper columns: the last so many, or those listed."""
+    """The numbers of the helper columns: the given number of last columns, or those listed."""
     if isinstance(helpers, int | np.integer) and not isinstance(helpers, bool):
         found = np.arange(columns - int(helpers), columns) if 0 <= helpers < columns else None
     else:

@@ -27,7 +27,7 @@ def level(v: Array, a: Array, total: Array, enough: Array) -> Array:
     """clip(v + t a, 0, 1) for the t at which its sum with weights a is ``total``. v (..., d), a > 0 (d,).
 
     ``enough`` (..., d) marks entries that fill the total by themselves: t need not go on when all of them are 1. Entries of v
-    should be of size 1 near the answer: whoever calls subtracts what is common to all of them.
+    should be of size 1 near the answer: the caller subtracts what is common to all of them.
     """
     rows, eps = v.shape[:-1], float(jnp.finfo(v.dtype).eps)
     v = lax.optimization_barrier(v)  # else a compiler may round it in two ways, here and in the loop

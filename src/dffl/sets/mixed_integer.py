@@ -17,8 +17,9 @@ class MixedInteger(ProgramSet):
     """{w : A_ub (w, v) <= b_ub, A_eq (w, v) = b_eq, lower <= (w, v) <= upper, some entries whole}, for some helpers v.
 
     Without bounds a column is free. ``integer`` says which columns are whole: all (True), a mask, or column numbers.
-    ``helpers`` says which columns have no predicted cost: the last so many, or column numbers. ``known_cost`` holds the known
-    costs of the helpers, or of all columns, in the client's own sense; they are added to the predicted ones.
+    ``helpers`` says which columns have no predicted cost: a number of last columns, or a list of columns. ``known_cost``
+    holds the known costs of the helpers, or of all columns, in the client's own sense; they are added to the predicted
+    ones.
 
     One call ends after ``nodes`` nodes of branch and bound at the latest, or, as a safety net, after ``seconds``; such an
     answer is feasible and may not be the best, and `calls` counts it with its gap. ``relaxed`` drops the integer conditions.

@@ -29,9 +29,9 @@ class Polytope(ProgramSet):
     It is computed by a callback to the host, also inside compiled programs. An empty or unbounded polytope is
     refused when it is built.
 
-    ``helpers`` says which columns have no predicted cost: the last so many, or column numbers; they are no decisions, and may
-    be unbounded. ``known_cost`` holds the known costs of the helpers, or of all columns, in the client's own sense; they are
-    added to the predicted ones.
+    ``helpers`` says which columns have no predicted cost: a number of last columns, or a list of columns; they are no
+    decisions, and may be unbounded. ``known_cost`` holds the known costs of the helpers, or of all columns, in the client's
+    own sense; they are added to the predicted ones.
     """
 
     def __init__(

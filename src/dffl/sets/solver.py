@@ -35,7 +35,7 @@ class Solver(HostSet):
     ``name`` (default: the function's) stands in messages, and in saved fits, which hold no code: they are loaded with
     ``dffl.load(path, solvers={name: function})``.
 
-    The function is asked by one thread at a time, in this process; ``processes`` > 0 asks it in so many processes of its own
+    The function is asked by one thread at a time, in this process; ``processes`` > 0 asks it in this many separate processes
     (no more than there are cores), which needs a function at the top of a module. There it may crash, and it may take
     ``seconds`` for a call: a process that takes longer is ended, and one that ends is replaced and tried once more, before the
     solver is refused by name. Processes are shared by all solvers, and end with this one.

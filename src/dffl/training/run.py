@@ -272,7 +272,7 @@ class Run:
             raise ValueError(f"method {self.performing!r} chooses on a separate validation federation: pass validation=...")
 
     def restored(self, trainer: Trainer, part: Part, rounds: int) -> ServerState | None:
-        """The server's state of an earlier run that was interrupted in this training, which has so many rounds."""
+        """The server's state of an earlier run that was interrupted in this training, which has this number of rounds."""
         if self._checkpoint is None:
             return None
         found = self._checkpoint.saved(job_name(trainer, part), done=False)

@@ -119,7 +119,7 @@ _SAID: WeakSet[Federation] = WeakSet()
 def settled(federation: Federation, settings: Settings) -> Settings:
     """The settings with a rule of holding out: the given one, or what the clients' rows ask for, with a warning.
 
-    Rows that the rule, whoever chose it, puts on different sides at several clients are warned of too.
+    Rows that the rule, chosen or by default, puts on different sides at several clients are warned of too.
     """
     chosen, said = _ruled(federation, settings)
     known = federation in _SAID

@@ -83,7 +83,7 @@ def _chosen(client: Client, z: np.ndarray, judge: str, settings: Settings) -> in
 
 
 def held_out_means(z: np.ndarray, costs: np.ndarray, group: np.ndarray, numbers: Sequence[int]) -> list[np.ndarray]:
-    """For each number, the mean costs (n, d) of so many samples nearest to each sample, none of its own group among them."""
+    """For each number, the mean costs (n, d) of that many samples nearest to each, none of its own group among them."""
     means = [np.empty_like(costs) for _ in numbers]
     for start in range(0, len(z), ROWS):
         rows = slice(start, start + ROWS)

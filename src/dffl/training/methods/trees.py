@@ -40,7 +40,7 @@ class TreesPredictor(Predictor):
     """(trees, nodes): the feature that decides, against ``threshold``."""
     threshold: np.ndarray
     depth: np.ndarray
-    """After so many steps every row is at a leaf."""
+    """After this many steps every row is at a leaf."""
     leaf: np.ndarray
     """(trees, n): the leaf of each sample that the forest was grown on."""
     share: np.ndarray
@@ -68,7 +68,7 @@ class TreesPredictor(Predictor):
 
 @method("trees", label="Random forest", colour="#66A61E")
 def trees(run: Run, *, trees: int = 100, min_leaf: int | None = None, judge: str = "regret") -> Outcome:
-    """A forest of so many trees; ``min_leaf`` is the fewest samples of a leaf, by default what serves the client best."""
+    """A forest of this many trees; ``min_leaf`` is the fewest samples of a leaf, by default what serves the client best."""
     require_whole("trees", trees, least=1, most=10**5)
     if min_leaf is not None:
         require_whole("min_leaf", min_leaf, least=1)
@@ -99,7 +99,7 @@ class Grown(NamedTuple):
 
 
 def grow(z: np.ndarray, c: np.ndarray, number: int, min_leaf: int, state: int) -> Grown:
-    """A forest of so many trees on features z (n, p) of single precision and costs c (n, d)."""
+    """A forest of ``trees`` trees on features z (n, p) of single precision and costs c (n, d)."""
     from sklearn.ensemble import RandomForestRegressor
 
     forest = RandomForestRegressor(number, min_samples_leaf=min_leaf, random_state=state, n_jobs=1)
