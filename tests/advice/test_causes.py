@@ -30,7 +30,7 @@ def fleet(prices: bool = False, constraint: bool = False) -> dffl.Federation:
 @pytest.mark.parametrize(
     ("odd", "cause", "words"),
     [
-        ({"constraint": True}, "constraint", "your constraint makes the difference"),
+        ({"constraint": True}, "constraint", "main cause: your constraint ("),
         ({"prices": True}, "prices", "main cause: your prices ("),
         ({"prices": True, "constraint": True}, "both", "causes: your constraint ("),
         ({}, NONE, None),

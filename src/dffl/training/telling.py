@@ -137,7 +137,9 @@ class _Several:
 
 def _bits(values: np.ndarray) -> np.ndarray:
     """Numbers in single precision, as keys; 0.0 and -0.0 are equal."""
-    return (values.astype(np.float32) + np.float32(0)).view(np.uint32).astype(np.uint64)
+    with np.errstate(over="ignore"):  # numbers beyond single precision are infinite, and equal
+        single = values.astype(np.float32) + np.float32(0)
+    return single.view(np.uint32).astype(np.uint64)
 
 
 def _common(keys: Sequence[np.ndarray]) -> np.ndarray:
