@@ -146,7 +146,8 @@ class FeasibleSet(eqx.Module):
     @classmethod
     def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
         """What constructor arguments ask for, before anything is built, by the names of `dffl.limits.Limits`."""
-        return {"cells": sum(math.prod(shape) for shape in _shapes(spec))}
+        size = {"dim": spec["dim"]} if isinstance(spec.get("dim"), int) else {}
+        return {"cells": sum(math.prod(shape) for shape in _shapes(spec))} | size
 
     # What a family has to define.
 
