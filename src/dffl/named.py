@@ -182,7 +182,7 @@ def find(known: Mapping[str, T], name: Any, what: str) -> T:
         known.bring(name)
     if not isinstance(name, str) or name not in known:
         names = known.names() if isinstance(known, Catalogue) else list(known)
-        raise ValueError(f"unknown {what} {name!r}{nearest(name, names)} (allowed: {', '.join(names)})")
+        raise ValueError(f"unknown {what} {name!r:.80}{nearest(name, names)} (allowed: {', '.join(names)})")
     return known[name]
 
 

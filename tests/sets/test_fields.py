@@ -46,12 +46,12 @@ def family(annotation: Any, make: Any) -> Any:
     return Custom
 
 
-@pytest.mark.parametrize(("annotation", "value"), [(int, 3), (float, 0.5), (bool, True), (str, "wide")])
-def test_a_plain_field_works(annotation: type, value: Any) -> None:
+@pytest.mark.parametrize(("annotation", "value"), [(int, 3), (float, 0.5), (bool, True), (str, "wide"), ("int", 3)])
+def test_a_plain_field_works(annotation: Any, value: Any) -> None:
     kind = family(annotation, lambda k: k)
     s = kind(value)
     assert s.k == value
-    assert type(s.k) is annotation
+    assert type(s.k) is type(value)
     np.testing.assert_array_equal(s.solve([-1.0, 2.0, 0.0]), [1, 0, 0])
     np.testing.assert_array_equal(jax.jit(s.solve)(jnp.asarray([-1.0, 2.0, 0.0])), [1, 0, 0])
     assert hash(s) == hash(kind(value))
@@ -60,7 +60,14 @@ def test_a_plain_field_works(annotation: type, value: Any) -> None:
     assert both.solve(np.ones((2, 3))).shape == (2, 3)
     assert both[1].k == value
     with pytest.raises(ValueError, match="takes sets of one family and shape"):
-        stack([s, kind(annotation("") if annotation is str else annotation(0))])
+        stack([s, kind(type(value)())])
+
+
+@pytest.mark.parametrize("annotation", [int | None, "int | None"])
+def test_a_plain_field_may_be_none(annotation: Any) -> None:
+    kind = family(annotation, lambda k: k)
+    assert (kind(None).k, kind(2).k) == (None, 2)
+    np.testing.assert_array_equal(kind(2).solve([-1.0, 2.0, 0.0]), [1, 0, 0])
 
 
 def test_a_field_dim_takes_the_place_of_the_property() -> None:

@@ -12,7 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import equinox as eqx
 import jax
@@ -52,12 +52,18 @@ PLAIN = (int, float, bool, str)
 """The types of fields that are fixed in a compiled program, where arrays are its inputs."""
 
 
+def _is_plain(annotation: Any) -> bool:
+    """Whether a field's type, which may be text, is one of `PLAIN`, or that or None."""
+    if isinstance(annotation, str):
+        return {part.strip() for part in annotation.split("|")} - {"None"} in [{kind.__name__} for kind in PLAIN]
+    return set(get_args(annotation) or [annotation]) - {type(None)} in [{kind} for kind in PLAIN]
+
+
 def _make_plain_fields_static(cls: type) -> None:
     """Let a field such as ``power: int`` or ``power: int = 2`` be what Equinox calls static, unless it says so itself."""
-    plain = {kind.__name__: kind for kind in PLAIN}
     for name, annotation in inspect.get_annotations(cls).items():
         default = cls.__dict__.get(name, MISSING)
-        if (annotation in PLAIN or annotation in plain) and (default is MISSING or type(default) in PLAIN):
+        if _is_plain(annotation) and (default is None or default is MISSING or type(default) in PLAIN):
             if name == "dim" and default is MISSING:
                 if "__init__" not in cls.__dict__:
                     raise ValueError(f"{cls.__name__}: write an __init__ that sets dim")
