@@ -32,8 +32,8 @@ def _block(found: re.Match[str]) -> str:
         text = TABLES[path]()
     else:
         text = (ROOT / path).read_text(encoding="utf-8").strip("\n")
-        if path.endswith(".py"):
-            text = f"```python\n{text}\n```"
+        if (language := {".py": "python", ".toml": "toml"}.get(Path(path).suffix)) is not None:
+            text = f"```{language}\n{text}\n```"
     return f"<!-- from {path} -->\n\n{text}\n\n<!-- end -->\n"
 
 

@@ -412,7 +412,8 @@ def test_a_saved_fit_whose_loss_is_not_there_says_so(tmp_path: Any) -> None:
     dffl.fit(FEDERATION, "mean-cost", loss=Noisy(0.25), **SMALL).save(tmp_path / "fit.dffl")
     kind = Loss.known.pop("test-noisy")
     try:
-        with pytest.raises(ValueError, match="loss 'test-noisy' is not known here; import the module that defines it first"):
+        fix = "install the package that brings it, or import the module that defines it first"
+        with pytest.raises(ValueError, match=f"loss 'test-noisy' is not known here; {fix}"):
             dffl.load(tmp_path / "fit.dffl")
     finally:
         Loss.known["test-noisy"] = kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
@@ -14,6 +15,9 @@ from typer.testing import CliRunner
 import dffl
 from dffl import plugins
 from dffl.cli import app
+from dffl.data.sets_by_name import make_set
+from dffl.named import find
+from dffl.training import METHODS
 
 ROOT = Path(__file__).parent.parent
 
@@ -111,3 +115,81 @@ def test_both_distributions_have_one_version() -> None:
     studies = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())["project"]
     assert studies["version"] == dffl.__version__
     assert f"dffl=={dffl.__version__}" in studies["dependencies"]
+
+
+NAMED = {
+    "dffl.losses": (dffl.Loss.known, "loss", "a subclass of Loss with name = \"extra\""),
+    "dffl.aggregators": (dffl.Aggregator.known, "aggregator", "a subclass of Aggregator with name = \"extra\""),
+    "dffl.methods": (METHODS, "method", "a function with @dffl.method('extra')"),
+    "dffl.sets": (dffl.FeasibleSet.by_toml_name, "set", "a subclass of dffl.FeasibleSet with toml_name = \"extra\""),
+}  # fmt: skip
+groups = pytest.mark.parametrize("group", NAMED)
+
+
+@groups
+def test_a_name_that_is_not_known_lists_what_is_installed_and_imports_nothing(installed: Any, group: str) -> None:
+    known, what, _ = NAMED[group]
+    installed(entry("more", "extra", "no_such_module_at_all:extra", group))
+    with pytest.raises(ValueError, match=rf"unknown {what} 'extras'; did you mean 'extra'\? \(allowed: .*, extra\)$"):
+        find(known, "extras", what)
+    assert "extra" not in known
+
+
+@groups
+def test_one_of_these_that_cannot_be_imported_is_named_and_the_rest_works(installed: Any, group: str) -> None:
+    known, what, _ = NAMED[group]
+    installed(entry("broken", "extra", "no_such_module_at_all:extra", group))
+    wrong = rf"^{group} 'extra' of broken 1.0 \(no_such_module_at_all:extra\) cannot be imported: No module named .*; update or"
+    with pytest.raises(ValueError, match=wrong):
+        find(known, "extra", what)
+    first = next(iter(known))
+    assert find(known, first, what) is known[first]
+
+
+@groups
+def test_one_of_the_wrong_kind_is_named_with_what_it_must_be(installed: Any, group: str) -> None:
+    known, what, wanted = NAMED[group]
+    installed(entry("odd", "extra", HERE, group))
+    place = f"{group} 'extra' of odd 1.0 ({HERE})"
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{place}: must be {wanted}, found <function hello')}"):
+        find(known, "extra", what)
+    assert "extra" not in known
+
+
+@groups
+def test_two_packages_with_one_name_are_refused_when_it_is_asked_for(installed: Any, group: str) -> None:
+    known, what, _ = NAMED[group]
+    installed(entry("first", "extra", HERE, group), entry("second", "extra", "elsewhere:extra", group))
+    with pytest.raises(ValueError, match=f"^{group} 'extra' of second 1.0 and {group} 'extra' of first 1.0 have one name"):
+        find(known, "extra", what)
+
+
+@groups
+def test_none_of_these_replaces_a_name_of_dffl(installed: Any, group: str) -> None:
+    known, what, _ = NAMED[group]
+    first = next(iter(known))
+    before = known[first]
+    installed(entry("greedy", first, "no_such_module_at_all:extra", group))
+    assert find(known, first, what) is before
+
+
+def test_a_plugin_that_registers_a_name_of_dffl_is_refused_as_a_whole(
+    installed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "greedy_losses.py").write_text(
+        'import dffl\nclass Extra(dffl.Loss):\n    name = "extra"\nclass Other(dffl.Loss):\n    name = "mse"\n'
+    )
+    installed(entry("greedy", "extra", "greedy_losses:Extra", "dffl.losses"))
+    with pytest.raises(ValueError, match=r"of greedy 1.0 .* cannot be imported: loss 'mse' is there already"):
+        dffl.Loss.of("extra")
+    assert "extra" not in dffl.Loss.known
+    assert dffl.Loss.of("mse").name == "mse"
+
+
+def test_a_federation_file_names_the_package_of_a_set_that_fails(installed: Any, tmp_path: Path) -> None:
+    installed(entry("broken", "extra", "no_such_module_at_all:extra", "dffl.sets"))
+    with pytest.raises(ValueError, match=r"^here.type: dffl.sets 'extra' of broken 1.0 .* cannot be imported"):
+        make_set({"type": "extra"}, ["a", "b"], tmp_path, "here")
+    with pytest.raises(ValueError, match=r"^here.type: unknown type 'extras'; did you mean 'extra'\? \(allowed: .*, extra\)$"):
+        make_set({"type": "extras"}, ["a", "b"], tmp_path, "here")

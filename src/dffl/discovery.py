@@ -8,10 +8,10 @@ from typing import Any
 
 
 def import_all(package: str, path: Iterable[str]) -> None:
-    """Import every module of a package, in the order of their names: what they define registers itself."""
+    """Import every public module of a package, in the order of their names: what they define registers itself."""
     import pkgutil  # not for those who only name a module
 
-    for name in sorted(module.name for module in pkgutil.iter_modules(path)):
+    for name in sorted(module.name for module in pkgutil.iter_modules(path) if not module.name.startswith("_")):
         import_module(f"{package}.{name}")
 
 

@@ -1,4 +1,4 @@
-"""Values that are known by a name: losses, aggregators, optimisers, schedules. One of a user's own is one class in one file."""
+"""Values that are known by a name: losses, aggregators, optimisers, schedules, sets, methods. A custom one is in one file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,53 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
+from dffl.plugins import Plugin, plugins
+
 T = TypeVar("T")
+
+
+class Catalogue(dict[str, T]):
+    """What is known by a name: what this process has registered, and what installed packages bring.
+
+    A plugin is imported when its name is asked for and is not registered yet; its module registers it. Arguments:
+
+    - ``what``: how messages call one of them, such as "loss".
+    - ``group``: the group of entry points, such as "dffl.losses"; "" for a kind that packages cannot add to.
+    - ``wanted``: what a plugin of this kind must be, for messages.
+    - ``origin``: the class or function of a registered value.
+    """
+
+    def __init__(self, what: str, group: str = "", wanted: str = "", origin: Callable[[T], Any] = lambda value: value) -> None:
+        super().__init__()
+        self.what, self.group, self.wanted, self.origin = what, group, wanted, origin
+
+    def names(self) -> list[str]:
+        """All names: those that are registered, then those that installed packages bring."""
+        installed = plugins(self.group, self) if self.group else None
+        return [*self, *(installed.usable if installed is not None else ())]
+
+    def bring(self, name: str) -> None:
+        """Import the plugin of this name, if a package brings one; one that cannot be used is refused by package and entry."""
+        if not self.group or name in self:
+            return
+        installed = plugins(self.group, self)
+        if name in installed.problems:
+            raise ValueError(installed.problems[name])
+        if name in installed.usable:
+            self.load(installed.usable[name])
+
+    def load(self, plugin: Plugin) -> None:
+        """Import a plugin, which registers itself."""
+        before = dict(self)
+        try:
+            brought = plugin.load()
+        except ValueError:  # a module that failed halfway may have registered some of its names
+            self.clear()
+            self.update(before)
+            raise
+        if plugin.name not in self or self.origin(self[plugin.name]) is not brought:
+            wanted = self.wanted.format(name=plugin.name)
+            raise ValueError(f"{plugin.place} ({plugin.entry.value}): must be {wanted}, found {brought!r:.80}")
 
 
 class Named:
@@ -24,12 +70,15 @@ class Named:
     name: ClassVar[str] = ""
     key: ClassVar[str] = "name"
     """Under which key a table, such as a file has it, says the name."""
-    known: ClassVar[dict[str, Any]]
+    group: ClassVar[str] = ""
+    """The entry points by which other packages add to the kind."""
+    known: ClassVar[Catalogue[Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "what" in cls.__dict__:
-            cls.known = {}
+            wanted = f'a subclass of {cls.__name__} with name = "{{name}}"'
+            cls.known = Catalogue(cls.what, cls.group, wanted)
         elif cls.__dict__.get("name"):
             register(cls.known, cls.name, cls, cls.what)
 
@@ -102,8 +151,11 @@ def rebuilt(value: Any) -> Any:
         return value
     kind = find({one.what: one for one in Named.__subclasses__()}, value["kind"], "kind of value")
     own = {name: rebuilt(inner) for name, inner in value.items() if name not in ("kind", "name")}
+    if isinstance(value["name"], str):
+        kind.known.bring(value["name"])
     if value["name"] not in kind.known:
-        raise ValueError(f"{kind.what} {value['name']!r} is not known here; import the module that defines it first")
+        fix = "install the package that brings it, or import the module that defines it first"
+        raise ValueError(f"{kind.what} {value['name']!r} is not known here; {fix}")
     return kind.known[value["name"]](**own)
 
 
@@ -125,9 +177,12 @@ def _place(value: Any) -> tuple[str, str]:
 
 
 def find(known: Mapping[str, T], name: Any, what: str) -> T:
-    """What is known by this name, or a refusal with the nearest name."""
+    """What is known by this name, here or in an installed package; or a refusal with the nearest name."""
+    if isinstance(name, str) and isinstance(known, Catalogue):
+        known.bring(name)
     if not isinstance(name, str) or name not in known:
-        raise ValueError(f"unknown {what} {name!r}{nearest(name, known)} (allowed: {', '.join(known)})")
+        names = known.names() if isinstance(known, Catalogue) else list(known)
+        raise ValueError(f"unknown {what} {name!r:.80}{nearest(name, names)} (allowed: {', '.join(names)})")
     return known[name]
 
 

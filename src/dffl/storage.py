@@ -374,9 +374,8 @@ class _Reader:
         if "tuple" in value:
             return tuple(self.decode(one) for one in value["tuple"])
         if "set" in value:
-            return self._set(_known(FeasibleSet.families, value["set"], "set"), value["spec"])
-        kinds: dict[str, Any] = {"Normaliser": Normaliser, **Predictor.kinds}
-        return self._predictor(_known(kinds, value["kind"], "predictor"), value["fields"])
+            return self._set(_family(value["set"]), value["spec"])
+        return self._predictor(_predictor_kind(value["kind"]), value["fields"])
 
     def _set(self, family: type[FeasibleSet], fields: dict[str, Any]) -> FeasibleSet:
         self._sets_left -= 1
@@ -488,9 +487,18 @@ def _other_size(mine: int, theirs: int) -> str:
     return f"its network has {mine} numbers, the given factory makes one of {theirs}"
 
 
-def _known(kinds: dict[str, Any], name: str, what: str) -> Any:
+def _family(name: Any) -> type[FeasibleSet]:
+    family = FeasibleSet.family_of(name) if isinstance(name, str) else None
+    if family is None:
+        fix = "install the package that brings it, or import the module that defines it first"
+        raise ValueError(f"it holds a set of class {name!r:.80}, which is not loaded; {fix}")
+    return family
+
+
+def _predictor_kind(name: Any) -> Any:
+    kinds: dict[str, Any] = {"Normaliser": Normaliser, **Predictor.kinds}
     if not isinstance(name, str) or name not in kinds:
         raise ValueError(
-            f"it holds a {what} of class {name!r:.80}, which is not loaded; import the module that defines it first"
+            f"it holds a predictor of class {name!r:.80}, which is not loaded; import the module that defines it first"
         )
     return kinds[name]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import dffl
 from dffl.data.description import Description, read
 from dffl.data.example import write_example
-from dffl.data.sets_by_name import SETS, make_set
+from dffl.data.sets_by_name import make_set
 from dffl.federation import Federation
 from tests.data.made import TOML, files, rows, write
 
@@ -326,6 +326,7 @@ def test_a_text_that_only_test_rows_have_is_noted(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.test["south"].x[:, 2:4], [[1, 0], [0, 0]] * 2)
 
 
+SETS = {name: kind for name, kind in dffl.FeasibleSet.by_toml_name.items() if kind.__module__.startswith("dffl.")}
 NINE = [f"price_{number}" for number in range(1, 10)]
 RIGHT: dict[str, str] = {
     "top-k": "k = 2.5",
@@ -441,7 +442,7 @@ def test_values_of_any_kind_end_in_a_description_or_a_value_error(tmp_path: Path
         scalar = data.draw(SCALARS)
         if kind == "set":
             name = data.draw(st.sampled_from(list(SETS)))
-            more = "".join(f", {one} = {data.draw(SCALARS)}" for one in SETS[name].kinds if data.draw(st.booleans()))
+            more = "".join(f", {one} = {data.draw(SCALARS)}" for one in SETS[name].toml_parameters if data.draw(st.booleans()))
             lines[place] = f'set = {{ type = "{name}"{more} }}'
         else:
             other = {"value": f"{key} = {scalar}", "key": f"{key}{data.draw(st.sampled_from('abc'))} = {value}", "gone": ""}

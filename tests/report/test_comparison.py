@@ -12,7 +12,6 @@ from dffl.comparing import against, judge_starts
 from dffl.fitting import UNUSED, Fit
 from dffl.report import ReportData, from_comparison, from_starts, render
 from dffl.report.curves import POINTS
-from dffl.report.sets import in_words
 from tests.federations import client, feasible_sets
 
 METHODS = ("mean-cost", "local", ("local-tuned", {"epochs": [1, 2], "folds": 2}), "fedavg")
@@ -89,10 +88,10 @@ def test_one_start_is_enough_for_a_page(found) -> None:
 
 
 def test_sets_in_words() -> None:
-    words = {kind: in_words(one) for kind, one in SETS.items()}
+    words = {kind: one.in_words() for kind, one in SETS.items()}
     assert words["topk"] == "choose 2.5 of 5"
     assert words["knapsack"] == "shares of 5 items, budget for 40% of their weight"
     assert words["hours"] == "run 2 of 5 hours on end"
     assert words["polytope"] == "linear program, 5 decisions"
     assert all(len(text) < 60 for text in words.values())
-    assert in_words(dffl.Solver(lambda c: c, 4)) == "Solver, 4 decisions"
+    assert dffl.Solver(lambda c: c, 4).in_words() == "Solver, 4 decisions"

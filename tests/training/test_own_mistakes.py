@@ -100,7 +100,8 @@ def test_a_value_of_ones_own_needs_a_name_and_attributes(federation: dffl.Federa
 
     with pytest.raises(ValueError, match="loss 'renamed' cannot be saved: its argument 'delta' must be kept as an attribute"):
         plain(Renamed())
-    with pytest.raises(ValueError, match="loss 'elsewhere' is not known here; import the module that defines it first"):
+    fix = "install the package that brings it, or import the module that defines it first"
+    with pytest.raises(ValueError, match=f"loss 'elsewhere' is not known here; {fix}"):
         rebuilt({"kind": "loss", "name": "elsewhere"})
 
 

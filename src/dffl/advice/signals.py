@@ -73,5 +73,5 @@ def _decision_distances(federation: Federation, units: list[Normaliser], costs: 
     taken = np.stack([found[:, : federation.dim] for found in answers])
     gaps = np.linalg.norm(taken[:, None] - taken[None], axis=-1).mean(axis=-1)
     others = gaps.sum(axis=1) / max(len(federation) - 1, 1)
-    sizes = np.array([client.set.diameter().upper for client in federation])
+    sizes = np.array([client.set.extent() for client in federation])
     return np.where(sizes > 0, others / np.where(sizes > 0, sizes, 1), 0.0)

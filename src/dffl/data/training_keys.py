@@ -7,8 +7,8 @@ from typing import Any
 
 from dffl.data.keys import Keys
 from dffl.fitting import DEFAULT_METHOD
-from dffl.named import nearest
-from dffl.training.methods import METHODS
+from dffl.named import find, nearest
+from dffl.training.methods import METHODS, Method
 from dffl.training.settings import BY_NAME, FLAGS, FORECAST, MOVED, NAMED_SETTINGS, Settings
 
 NOT_IN_FILES = ("network",)
@@ -20,9 +20,11 @@ OF_THE_FEDERATION = {"split": "split", "period": "train_from and test_from"}
 def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The method, its options and the settings. Options may stand under ``options`` or beside the settings."""
     name = keys.text("method") or DEFAULT_METHOD
-    method = METHODS.get(name)
-    if method is None:
-        keys.refuse("method", f"unknown method {name!r:.60}{nearest(name, METHODS)} (allowed: {', '.join(METHODS)})")
+    method: Method | None = None
+    try:
+        method = find(METHODS, name, "method")
+    except ValueError as error:
+        keys.refuse("method", str(error))
     known = list(method.options) if method is not None else []
     options: dict[str, Any] = {}
     given = keys.take("options", "a table of options of the method", lambda value: isinstance(value, Mapping), {})

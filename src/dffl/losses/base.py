@@ -45,6 +45,7 @@ class Loss(Named):
     """
 
     what = "loss"
+    group = "dffl.losses"
     random: ClassVar[bool] = False
     """Asks for a random key, a new one in every step."""
     trains: ClassVar[bool] = True

@@ -19,7 +19,6 @@ from dffl.report.data import Advice, Change, Client, ReportData, Result
 from dffl.report.differences import differences
 from dffl.report.kinds import ORDER, known
 from dffl.report.repeat import settings_in_words, versions
-from dffl.report.sets import in_words
 from dffl.theory.report import Bounds
 
 REFERENCE, FAIR = "local", "local-tuned"
@@ -112,7 +111,7 @@ def _clients(
                 n=int(rows["n"].max()),
                 n_test=int(rows["n_test"].iloc[0]),
                 sense="" if member is None else "maximises" if member.maximize else "minimises",
-                decides="" if member is None else in_words(member.set),
+                decides="" if member is None else member.set.in_words(),
                 unit=units if isinstance(units, str) else (units or {}).get(str(name), ""),
                 advice=None if row is None else Advice(str(row["recommendation"]), str(row["deploy"]), str(row["reason"])),
             )

@@ -1,5 +1,6 @@
-"""Feasible sets: where decisions live."""
+"""Feasible sets: where decisions live. One file for each family; a file that is put here is found."""
 
+from dffl.discovery import import_all
 from dffl.sets._host import HostSet
 from dffl.sets.assignment import Assignment
 from dffl.sets.ball import Ball, Ellipsoid
@@ -20,6 +21,8 @@ from dffl.sets.simplex import Simplex
 from dffl.sets.solver import Solver
 from dffl.sets.topk import TopK
 from dffl.sets.zero_one_knapsack import ZeroOneKnapsack
+
+import_all(__name__, __path__)
 
 __all__ = [
     "Assignment", "Ball", "Battery", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",

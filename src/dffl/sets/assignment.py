@@ -21,6 +21,7 @@ class Assignment(HostSet):
     """
 
     convex: ClassVar[bool] = False
+    toml_name = "assignment"
 
     def __init__(self, n: int):
         require_whole("Assignment: n", n, least=1)
@@ -29,6 +30,15 @@ class Assignment(HostSet):
     @classmethod
     def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
         return {"dim": spec["n"] ** 2} if isinstance(spec.get("n"), int) else {}
+
+    @classmethod
+    def toml_sized(cls, d: int) -> dict[str, Any]:
+        if math.isqrt(d) ** 2 != d:
+            raise ValueError(f"an assignment of n jobs to n workers needs n x n cost columns, found {d}")
+        return {"n": math.isqrt(d)}
+
+    def in_words(self) -> str:
+        return f"assign {self.n} jobs to {self.n} workers"
 
     @property
     def n(self) -> int:

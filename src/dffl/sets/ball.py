@@ -11,10 +11,14 @@ from jax.typing import ArrayLike
 
 from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, frozen, parameter, require
 from dffl.sets.geometry import ellipsoid as geometry
+from dffl.sets.parameters import EACH, MATRIX, NUMBER
 
 
 class Ball(VectorSet):
     """All points within ``radius`` of ``center``. A zero cost gives the centre."""
+
+    toml_name = "ball"
+    toml_parameters = {"center": EACH, "radius": NUMBER}
 
     center: Parameter
     radius: Parameter
@@ -23,6 +27,9 @@ class Ball(VectorSet):
         m, r = parameter("Ball", "center", center, 1), parameter("Ball", "radius", radius, 0)
         require("Ball", "radius", r, r >= 0, ">= 0")
         self.center, self.radius = broadcast_batch("Ball", center=(m, 1), radius=(r, 0))
+
+    def in_words(self) -> str:
+        return f"a point of a ball, {self.dim} decisions"
 
     def _minimise(self, c: Array) -> Array:
         return self.center - self.radius * unit(c)
@@ -56,6 +63,9 @@ class Ball(VectorSet):
 class Ellipsoid(VectorSet):
     """{w : (w - center)' Q^-1 (w - center) <= 1} for a positive definite ``shape`` Q. A zero cost gives the centre."""
 
+    toml_name = "ellipsoid"
+    toml_parameters = {"center": EACH, "shape": MATRIX}
+
     center: Parameter
     shape: Parameter
     root: Parameter  # Q = root root', so Q u / sqrt(u' Q u) = root unit(root' u)
@@ -78,6 +88,9 @@ class Ellipsoid(VectorSet):
         batch = self.center.shape[:-1]
         self.axes = frozen(np.broadcast_to(directions, (*batch, d, d)).copy())
         self.lengths = frozen(np.broadcast_to(np.sqrt(values), (*batch, d)).copy())
+
+    def in_words(self) -> str:
+        return f"a point of an ellipsoid, {self.dim} decisions"
 
     def _minimise(self, c: Array) -> Array:
         return self.center - unit(unit(c) @ self.root) @ self.root.T

@@ -1,7 +1,8 @@
 """What a feasible set is: an immutable pytree that minimises linear costs.
 
-A new family is one subclass in one file: it defines how one set minimises, what it contains and how large it
-is. Batching over costs, stacking over clients, precision and derivatives are handled here, once.
+A new family is one subclass in one file: it defines how one set minimises, what it contains, its name and parameters in a
+federation.toml and its words in reports. Batching over costs, stacking over clients, precision and derivatives are handled
+here, once.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
+from dataclasses import MISSING, fields
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import equinox as eqx
 import jax
@@ -21,8 +22,10 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dffl.cache import free_programs_in_time
-from dffl.named import register
+from dffl.named import Catalogue, register
+from dffl.plugins import plugins
 from dffl.sets._calls import Calls
+from dffl.sets.parameters import Kind
 
 Parameter: TypeAlias = Any
 """A set's parameter: a NumPy array, and a traced one inside compiled programs."""
@@ -45,6 +48,29 @@ class Bracket(NamedTuple):
         return self.upper - self.lower <= 1e-12 * max(1.0, abs(self.upper))
 
 
+PLAIN = (int, float, bool, str)
+"""The types of fields that are fixed in a compiled program, where arrays are its inputs."""
+
+
+def _is_plain(annotation: Any) -> bool:
+    """Whether a field's type, which may be text, is one of `PLAIN`, or that or None."""
+    if isinstance(annotation, str):
+        return {part.strip() for part in annotation.split("|")} - {"None"} in [{kind.__name__} for kind in PLAIN]
+    return set(get_args(annotation) or [annotation]) - {type(None)} in [{kind} for kind in PLAIN]
+
+
+def _make_plain_fields_static(cls: type) -> None:
+    """Let a field such as ``power: int`` or ``power: int = 2`` be what Equinox calls static, unless it says so itself."""
+    for name, annotation in inspect.get_annotations(cls).items():
+        default = cls.__dict__.get(name, MISSING)
+        if _is_plain(annotation) and (default is None or default is MISSING or type(default) in PLAIN):
+            if name == "dim" and default is MISSING:
+                if "__init__" not in cls.__dict__:
+                    raise ValueError(f"{cls.__name__}: write an __init__ that sets dim")
+                default = 0  # a field without a default would leave the abstract property in its place
+            setattr(cls, name, eqx.field(static=True, **({} if default is MISSING else {"default": default})))
+
+
 class FeasibleSet(eqx.Module):
     """A compact set S in R^dim, convex or with a convex hull that takes its place (see `convex`).
 
@@ -54,6 +80,15 @@ class FeasibleSet(eqx.Module):
     """
 
     families: ClassVar[dict[str, type[FeasibleSet]]] = {}
+    """Every family by the name of its class: saved sets are found by it (see `family_of`)."""
+    by_toml_name: ClassVar[Catalogue[type[FeasibleSet]]] = Catalogue(
+        "set", "dffl.sets", 'a subclass of dffl.FeasibleSet with toml_name = "{name}"'
+    )
+    """The families that a federation.toml can name."""
+    toml_name: ClassVar[str] = ""
+    """The ``type`` of the family in a federation.toml; "" for a family that Python alone can make."""
+    toml_parameters: ClassVar[Mapping[str, Kind]] = {}
+    """The constructor's arguments that a federation.toml can give, with their kinds (see `dffl.sets.parameters`)."""
     on_host: ClassVar[bool] = False
     """Whether the oracle runs outside compiled programs, one instance at a time: searches then ask it less often."""
     convex: ClassVar[bool] = True
@@ -61,9 +96,53 @@ class FeasibleSet(eqx.Module):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        _make_plain_fields_static(cls)
         # A class that leaves something open is not a family yet.
         if not any(getattr(getattr(cls, name, None), "__isabstractmethod__", False) for name in dir(cls)):
-            register(FeasibleSet.families, cls.__name__, cls, "feasible set")  # saved sets are found by this name
+            register(FeasibleSet.families, cls.__name__, cls, "feasible set")
+            if cls.__dict__.get("toml_name"):
+                register(FeasibleSet.by_toml_name, cls.toml_name, cls, "set")
+
+    def __check_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            where = f"{type(self).__name__}: field {field.name!r}"
+            if field.name == "dim" and value == 0:
+                raise ValueError(f"{type(self).__name__}: dim must be a whole number >= 1, found 0; set it in __init__")
+            if field.metadata.get("static"):
+                if isinstance(value, np.ndarray | jax.Array):
+                    raise ValueError(f"{where} holds an array; write {field.name}: np.ndarray in the class")
+            else:
+                for leaf in jax.tree.leaves(value):
+                    if not hasattr(leaf, "dtype"):
+                        kind = type(value).__name__
+                        fix = f"write {field.name}: {kind} in the class" if type(value) in PLAIN else "make it a NumPy array"
+                        raise ValueError(f"{where} holds {leaf!r:.40}, which is not an array; {fix}")
+
+    @classmethod
+    def family_of(cls, name: str) -> type[FeasibleSet] | None:
+        """The family whose class has this name, here or in an installed package; None if there is none."""
+        if name not in FeasibleSet.families:
+            brought = plugins("dffl.sets", FeasibleSet.by_toml_name).usable.values()
+            for plugin in brought:
+                if plugin.entry.attr == name:
+                    FeasibleSet.by_toml_name.load(plugin)
+        return FeasibleSet.families.get(name)
+
+    @classmethod
+    def toml_sized(cls, d: int) -> dict[str, Any]:
+        """The constructor's arguments that follow from the number of cost columns d: ``dim``, if it has this argument."""
+        asked = "dim" in inspect.signature(cls).parameters and "dim" not in cls.toml_parameters
+        return {"dim": d} if asked else {}
+
+    @classmethod
+    def toml_dim(cls, given: Mapping[str, Any]) -> int | None:
+        """The number of decisions that parameters imply, if it is known before a (large) set is built; else None."""
+        return None
+
+    def in_words(self) -> str:
+        """What a client decides, in a few words for reports, such as "choose 6 of 24"."""
+        return f"{type(self).__name__}, {self.dim} decisions"
 
     local: ClassVar[tuple[str, ...]] = ()
     """Constructor arguments that name something on this machine, such as a path: a saved set never has them."""
@@ -73,7 +152,8 @@ class FeasibleSet(eqx.Module):
     @classmethod
     def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
         """What constructor arguments ask for, before anything is built, by the names of `dffl.limits.Limits`."""
-        return {"cells": sum(math.prod(shape) for shape in _shapes(spec))}
+        size = {"dim": spec["dim"]} if isinstance(spec.get("dim"), int) else {}
+        return {"cells": sum(math.prod(shape) for shape in _shapes(spec))} | size
 
     # What a family has to define.
 
@@ -95,9 +175,11 @@ class FeasibleSet(eqx.Module):
     def _excess(self, w: Array) -> Array:
         """How far w violates the constraints, relative to their size; <= 0 inside. (..., dim) to (...)."""
 
-    @abstractmethod
+    # What a family may define.
+
     def _diameter(self) -> Bracket:
-        """The Euclidean diameter of this single set."""
+        """The Euclidean diameter of this single set. `dffl.bounds` needs it."""
+        raise ValueError(self.no_diameter)
 
     def _project(self, v: Array) -> Array:
         """The point of this single set that is nearest to v, for points of shape (..., dim). Losses that smooth need it."""
@@ -105,9 +187,12 @@ class FeasibleSet(eqx.Module):
 
     def _largest_norm(self) -> float:
         """The largest Euclidean norm of a point of this single set, or an upper bound: here of the box around the set."""
+        return float(np.linalg.norm(np.abs(self._sides()).max(axis=0)))
+
+    def _sides(self) -> np.ndarray:
+        """The supports along the axes, both ways, (2, dim)."""
         with jax.enable_x64(True):
-            sides = np.asarray(self.support(np.concatenate([np.eye(self.dim), -np.eye(self.dim)])))
-        return float(np.linalg.norm(np.abs(sides.reshape(2, -1)).max(axis=0)))
+            return np.asarray(self.support(np.concatenate([np.eye(self.dim), -np.eye(self.dim)]))).reshape(2, -1)
 
     def _curvature(self) -> float:
         """The radius rho of strong convexity of this single set; infinite where there is none."""
@@ -206,6 +291,15 @@ class FeasibleSet(eqx.Module):
         """The largest Euclidean distance between two points of the set, as a certified bracket."""
         return self._single("diameter").shadow._diameter()
 
+    @property
+    def has_diameter(self) -> bool:
+        """Whether the family defines a diameter."""
+        return type(self)._diameter is not FeasibleSet._diameter
+
+    def extent(self) -> float:
+        """An upper bound on the diameter: the upper end of `diameter`, or the diagonal of the box around a set without one."""
+        return self.diameter().upper if self.has_diameter else float(np.linalg.norm(self._sides().sum(axis=0)))
+
     def largest_norm(self) -> float:
         """The largest Euclidean norm of a point of the set, or an upper bound on it."""
         return self._single("largest_norm").shadow._largest_norm()
@@ -216,7 +310,12 @@ class FeasibleSet(eqx.Module):
 
     def spec(self) -> dict[str, Any]:
         """The constructor's arguments, for saving: ``type(s)(**s.spec())`` is the same set."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        names = inspect.signature(type(self)).parameters
+        for name in names:
+            if not hasattr(self, name):
+                fix = f"keep it as an attribute of the same name: self.{name} = {name}"
+                raise ValueError(f"{type(self).__name__}: its argument {name!r} is lost; {fix}")
+        return {name: getattr(self, name) for name in names}
 
     def astype(self, dtype: Any) -> Self:
         """The same set with floating-point parameters of this precision."""
@@ -224,6 +323,8 @@ class FeasibleSet(eqx.Module):
 
     def __getitem__(self, index: Any) -> Self:
         """One set, or some, of a stack along its first client axis."""
+        if not jax.tree.leaves(self):  # without arrays, a stack of equal sets is the set
+            return self
         if not self.batch_shape:
             raise TypeError(f"{type(self).__name__} is a single set, not a stack")
         return jax.tree.map(lambda a: frozen(a[index]), self)
@@ -255,6 +356,11 @@ class FeasibleSet(eqx.Module):
             wanted = ", ".join(str(n) for n in (*batch, "...", self.dim))
             raise ValueError(f"{type(self).__name__}: {what} must have shape ({wanted}), found {array.shape}")
         return array
+
+    @property
+    def no_diameter(self) -> str:
+        """The message for a set without a diameter."""
+        return f"{type(self).__name__} has no diameter; define _diameter() in the family (see docs/own-set.md)"
 
     @property
     def no_projection(self) -> str:

@@ -13,6 +13,7 @@ from scipy import sparse
 from dffl.sets._program import CONTINUOUS, INTEGER, Program
 from dffl.sets._solving import ProgramModel
 from dffl.sets.base import FeasibleSet, dimension, frozen, parameter, require
+from dffl.sets.parameters import FLAG, LIMITS, NUMBER, VECTOR
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet, checked_limits
 
 
@@ -31,6 +32,12 @@ class Battery(ProgramSet):
     Helpers: the discharge and the level (state of charge at the hour's end) of each hour, and whether it charges. What is
     charged in an hour is purchase + discharge - load.
     """
+
+    toml_name = "battery"
+    toml_parameters = {
+        "capacity": NUMBER, "charge": NUMBER, "discharge": NUMBER, "efficiency": NUMBER, "initial": NUMBER, "final": NUMBER,
+        "load": VECTOR, "wear": NUMBER, "least_purchase": VECTOR, "most_purchase": VECTOR, "exclusive": FLAG, **LIMITS,
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -76,6 +83,13 @@ class Battery(ProgramSet):
             return ProgramModel(_program(count, numbers, used, low, high, bool(exclusive)), **limits)
 
         super().__init__(count, spec, build, known=numbers["wear"] > 0, whole=bool(exclusive))
+
+    @classmethod
+    def toml_sized(cls, d: int) -> dict[str, Any]:
+        return {"hours": d}
+
+    def in_words(self) -> str:
+        return f"battery over {self.dim} hours"
 
     @classmethod
     def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:

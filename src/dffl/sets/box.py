@@ -10,10 +10,14 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, parameter, require
+from dffl.sets.parameters import EACH
 
 
 class Box(VectorSet):
     """Independent bounds: {lower <= w <= upper}. A cost of zero takes the lower bound."""
+
+    toml_name = "box"
+    toml_parameters = {"lower": EACH, "upper": EACH}
 
     lower: Parameter
     upper: Parameter
@@ -24,6 +28,9 @@ class Box(VectorSet):
             raise ValueError(f"Box: lower and upper must be equally long, found {low.shape[-1]} and {up.shape[-1]}")
         self.lower, self.upper = broadcast_batch("Box", lower=(low, 1), upper=(up, 1))
         require("Box", "upper - lower", self.upper - self.lower, self.upper >= self.lower, ">= 0 (not reversed)")
+
+    def in_words(self) -> str:
+        return f"{self.dim} amounts, each within its limits"
 
     def _minimise(self, c: Array) -> Array:
         return jnp.where(c < 0, self.upper, self.lower)

@@ -15,6 +15,7 @@ from dffl.checks import require_whole
 from dffl.sets._blocks import in_blocks
 from dffl.sets._headroom import addable
 from dffl.sets.base import Bracket, NumberSet, Parameter, broadcast_batch, dimension, frozen, parameter, require
+from dffl.sets.parameters import WHOLE
 
 
 class ConsecutiveHours(NumberSet):
@@ -26,6 +27,8 @@ class ConsecutiveHours(NumberSet):
     """
 
     convex: ClassVar[bool] = False
+    toml_name = "consecutive-hours"
+    toml_parameters = {"run": WHOLE, "runs": WHOLE, "first": WHOLE, "last": WHOLE}
 
     first: Parameter
     last: Parameter
@@ -46,6 +49,13 @@ class ConsecutiveHours(NumberSet):
         hours = self.runs * self.run
         require(name, "last - first", end - begin, end - begin >= hours, f">= {hours}, the hours of {runs} runs of {run}")
         self.first, self.last = frozen(begin.astype(np.int32)), frozen(end.astype(np.int32))
+
+    def in_words(self) -> str:
+        window = (
+            "" if (int(self.first), int(self.last)) == (0, self.dim) else f", from hour {int(self.first)} to {int(self.last)}"
+        )
+        times = "" if self.runs == 1 else f", {self.runs} times"
+        return f"run {self.run} of {self.dim} hours on end{times}{window}"
 
     def _minimise(self, c: Array) -> Array:
         return in_blocks(self._schedule, addable(c, self.runs * self.run), 4 * self.runs * self.dim)

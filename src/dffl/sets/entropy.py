@@ -17,6 +17,7 @@ from dffl.sets._bits import to_one
 from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, frozen, parameter, require
 from dffl.sets.entropy_projection import onto_entropy_set
 from dffl.sets.geometry import entropy as geometry
+from dffl.sets.parameters import NUMBER
 from dffl.sets.search import Search, advanced
 from dffl.sets.simplex import onto_unit_simplex
 
@@ -32,6 +33,9 @@ class EntropySimplex(NumberSet):
     uniform point.
     """
 
+    toml_name = "entropy-simplex"
+    toml_parameters = {"min_entropy": NUMBER}
+
     min_entropy: Parameter
     spare: Parameter  # log d - min_entropy: near log d the difference does not survive in float32
     double: bool = eqx.field(static=True)
@@ -46,6 +50,9 @@ class EntropySimplex(NumberSet):
         self.min_entropy = frozen(np.asarray(np.minimum(h, top)))
         self.spare = frozen(np.asarray(top - self.min_entropy))
         self.double = bool(np.any((h < NARROW) | (self.spare < NARROW)))
+
+    def in_words(self) -> str:
+        return f"portfolio of {self.dim}, entropy at least {float(self.min_entropy):.6g}"
 
     def _minimise(self, c: Array) -> Array:
         if self.double and c.dtype != jnp.float64:

@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, parameter, require
 from dffl.sets.geometry import knapsack as geometry
 from dffl.sets.level import level
+from dffl.sets.parameters import EACH, NUMBER
 from dffl.sets.ranking import ratio_order, weight_before
 
 
@@ -22,6 +23,9 @@ class FractionalKnapsack(VectorSet):
     if there is budget left. ``weights`` is a (d,), ``budget`` is B.
     """
 
+    toml_name = "fractional-knapsack"
+    toml_parameters = {"weights": EACH, "budget": NUMBER}
+
     weights: Parameter
     budget: Parameter
 
@@ -31,6 +35,9 @@ class FractionalKnapsack(VectorSet):
         require(name, "weights", a, a > 0, "> 0")
         require(name, "budget", b, b >= 0, ">= 0")
         self.weights, self.budget = broadcast_batch(name, weights=(a, 1), budget=(b, 0))
+
+    def in_words(self) -> str:
+        return packed_in_words("shares of", self.weights, float(self.budget))
 
     @property
     def saturated(self) -> np.ndarray:
@@ -77,3 +84,10 @@ class FractionalKnapsack(VectorSet):
 
     def _sack(self) -> geometry.Sack:
         return geometry.Sack(self.weights, float(min(self.budget, self.weights.sum())))
+
+
+def packed_in_words(how: str, weights: np.ndarray, budget: float) -> str:
+    """A knapsack's words for reports: its items, and the share of their weight that the budget covers."""
+    total = float(weights.sum())
+    covers = "all of them" if budget >= total else f"{budget / total:.0%} of their weight"
+    return f"{how} {weights.shape[-1]} items, budget for {covers}"

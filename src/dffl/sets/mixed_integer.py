@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 
 from dffl.sets._constraints import checked_constraints, checked_helpers, checked_integer, checked_known, described, program_of
 from dffl.sets._solving import ProgramModel
+from dffl.sets.parameters import LIMITS, ROWS, WHICH
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet, checked_limits
 
 
@@ -24,6 +25,9 @@ class MixedInteger(ProgramSet):
     One call ends after ``nodes`` nodes of branch and bound at the latest, or, as a safety net, after ``seconds``; such an
     answer is feasible and may not be the best, and `calls` counts it with its gap. ``relaxed`` drops the integer conditions.
     """
+
+    toml_name = "mixed-integer"
+    toml_parameters = {**ROWS, "integer": WHICH, **LIMITS}
 
     def __init__(
         self,
@@ -60,3 +64,6 @@ class MixedInteger(ProgramSet):
             known=program.has_known,
             whole=program.integer,
         )
+
+    def in_words(self) -> str:
+        return f"mixed-integer program, {self.dim} decisions"

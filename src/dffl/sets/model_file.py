@@ -14,6 +14,7 @@ from dffl.sets._model_text import ModelText, parse, read_text
 from dffl.sets._program import SEMI_CONTINUOUS, Program
 from dffl.sets._solving import ProgramModel
 from dffl.sets.base import FeasibleSet
+from dffl.sets.parameters import FLAG, LIMITS, NAMES, PATH, TEXT
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet, checked_limits
 
 Sense = Literal["min", "max"]
@@ -39,6 +40,11 @@ class ModelFile(ProgramSet):
     A saved fit holds the file's text, not its path. ``text``, ``format`` ("mps" or "lp") and ``name`` give a model without a
     file. For ``nodes``, ``seconds`` and ``relaxed`` see `MixedInteger`.
     """
+
+    toml_name = "file"
+    toml_parameters = {
+        "path": PATH, "predicted": NAMES, "costs": TEXT, "keep_coefficients": FLAG, "sense": TEXT, "relaxed": FLAG, **LIMITS,
+    }  # fmt: skip
 
     local: ClassVar[tuple[str, ...]] = ("path",)
 
@@ -107,6 +113,9 @@ class ModelFile(ProgramSet):
     @classmethod
     def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
         return super().asked(spec) | {"texts": len(str(spec.get("text", "")))}
+
+    def in_words(self) -> str:
+        return f"model file, {self.dim} decisions"
 
     @property
     def sense(self) -> Sense:

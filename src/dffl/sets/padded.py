@@ -52,6 +52,10 @@ class Padded(FeasibleSet):
     def _excess(self, w: Array) -> Array:
         return jnp.maximum(self.base._excess(w[..., :-1]), jnp.abs(w[..., -1]))
 
+    @property
+    def has_diameter(self) -> bool:
+        return self.base.has_diameter
+
     def _diameter(self) -> Bracket:
         return self.base.diameter()
 

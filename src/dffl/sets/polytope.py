@@ -19,6 +19,7 @@ from dffl.sets._solving import ProgramModel
 from dffl.sets._wide_polytope import WidePolytope, has_wide_rows
 from dffl.sets.base import Bracket
 from dffl.sets.geometry import hulls
+from dffl.sets.parameters import ROWS
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet
 
 
@@ -33,6 +34,9 @@ class Polytope(ProgramSet):
     decisions, and may be unbounded. ``known_cost`` holds the known costs of the helpers, or of all columns, in the client's
     own sense; they are added to the predicted ones.
     """
+
+    toml_name = "polytope"
+    toml_parameters = ROWS
 
     def __init__(
         self,
@@ -68,6 +72,9 @@ class Polytope(ProgramSet):
             content=[*lp, known, numbers],
             known=bool(known.any()),
         )
+
+    def in_words(self) -> str:
+        return f"linear program, {self.dim} decisions"
 
     @property
     def constraints(self) -> _highs.LP:

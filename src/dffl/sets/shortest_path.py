@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 from dffl.checks import require_whole
 from dffl.sets._headroom import addable
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, frozen
+from dffl.sets.parameters import WHICH, WHOLE
 
 
 class ShortestPath(FeasibleSet):
@@ -27,6 +28,8 @@ class ShortestPath(FeasibleSet):
     """
 
     convex: ClassVar[bool] = False
+    toml_name = "shortest-path"
+    toml_parameters = {"rows": WHOLE, "columns": WHOLE, "closed": WHICH}
 
     closed: Parameter
     rows: int = eqx.field(static=True)
@@ -50,6 +53,14 @@ class ShortestPath(FeasibleSet):
         rows, columns = spec.get("rows"), spec.get("columns")
         known = {"dim": _dim(rows, columns)} if isinstance(rows, int) and isinstance(columns, int) else {}
         return super().asked(spec) | known
+
+    @classmethod
+    def toml_dim(cls, given: Mapping[str, Any]) -> int:
+        return _dim(int(given["rows"]), int(given["columns"]))
+
+    def in_words(self) -> str:
+        closed = int(self.closed.sum())
+        return f"shortest path, {self.rows} x {self.columns} grid" + (f", {closed} arcs closed" if closed else "")
 
     @property
     def dim(self) -> int:

@@ -12,10 +12,14 @@ from jax.typing import ArrayLike
 
 from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, parameter, require
 from dffl.sets.level import level
+from dffl.sets.parameters import NUMBER
 
 
 class Simplex(NumberSet):
     """Shares of a total ``scale``: {w >= 0, sum w = scale}. The best decision gives the whole total to the cheapest entry."""
+
+    toml_name = "simplex"
+    toml_parameters = {"scale": NUMBER}
 
     scale: Parameter
 
@@ -23,6 +27,9 @@ class Simplex(NumberSet):
         self._dim = dimension("Simplex", dim)
         self.scale = parameter("Simplex", "scale", scale, 0)
         require("Simplex", "scale", self.scale, self.scale >= 0, ">= 0")
+
+    def in_words(self) -> str:
+        return f"divide {float(self.scale):.6g} among {self.dim}"
 
     def _minimise(self, c: Array) -> Array:
         return self.scale * jax.nn.one_hot(jnp.argmin(c, axis=-1), self.dim, dtype=c.dtype)

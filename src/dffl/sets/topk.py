@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 
 from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, parameter, require
 from dffl.sets.level import level
+from dffl.sets.parameters import NUMBER
 from dffl.sets.ranking import weight_before
 
 
@@ -21,12 +22,18 @@ class TopK(NumberSet):
     The best decision takes the k cheapest; a fractional k takes a part of one more.
     """
 
+    toml_name = "top-k"
+    toml_parameters = {"k": NUMBER}
+
     k: Parameter
 
     def __init__(self, dim: int, k: ArrayLike):
         self._dim = dimension("TopK", dim)
         self.k = parameter("TopK", "k", k, 0)
         require("TopK", "k", self.k, (self.k >= 0) & (self.k <= self.dim), f"in [0, {self.dim}]")
+
+    def in_words(self) -> str:
+        return f"choose {float(self.k):.6g} of {self.dim}"
 
     def _minimise(self, c: Array) -> Array:
         return jnp.clip(self.k - weight_before(c, jnp.ones((), c.dtype)[None]), 0, 1)

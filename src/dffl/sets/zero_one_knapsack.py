@@ -15,8 +15,9 @@ from dffl.sets._blocks import in_blocks
 from dffl.sets._calls import Calls
 from dffl.sets._headroom import addable
 from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, frozen, parameter, require, stack
-from dffl.sets.knapsack import FractionalKnapsack
+from dffl.sets.knapsack import FractionalKnapsack, packed_in_words
 from dffl.sets.mixed_integer import MixedInteger
+from dffl.sets.parameters import EACH, NUMBER
 from dffl.shapes import round_up
 
 SCALES = (1, 10, 100, 1000)
@@ -40,6 +41,8 @@ class ZeroOneKnapsack(VectorSet):
     """
 
     convex: ClassVar[bool] = False
+    toml_name = "zero-one-knapsack"
+    toml_parameters = {"weights": EACH, "budget": NUMBER}
 
     weights: Parameter
     budget: Parameter
@@ -57,6 +60,9 @@ class ZeroOneKnapsack(VectorSet):
         table = _table(self.weights, self.budget)
         self._program = None if table.size else _programs(self.weights, self.budget)
         self._units, self._capacity, self._size = frozen(table.units), frozen(table.capacity), table.size
+
+    def in_words(self) -> str:
+        return packed_in_words("pack", self.weights, float(self.budget))
 
     @property
     def on_host(self) -> bool:  # type: ignore[override]

@@ -89,6 +89,9 @@ def bounds(
     require_federation("federation", federation)
     if len(federation) < 2:
         raise ValueError("bounds: a federation of one client has no pairs to compare; at least 2 clients are needed")
+    for client in federation:
+        if not client.set.has_diameter:
+            raise ValueError(f"bounds: client {client.name!r}: {client.set.no_diameter}")
     risk.confidence_share(delta)
     risk.require_form("bounds", form)
     if not isinstance(search, bool):

@@ -100,7 +100,7 @@ class _Probe:
 
     @cached_property
     def diameter(self) -> float:
-        return self.s.diameter().upper
+        return self.s.diameter().upper if self.s.has_diameter else math.inf
 
     def answer(self, u: np.ndarray) -> np.ndarray:
         """The farthest point of the set along each direction."""

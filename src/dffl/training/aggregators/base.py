@@ -34,6 +34,7 @@ class Aggregator(Named):
     """A user's own aggregator is a subclass with a ``name`` and `aggregate`; one that remembers overrides `combine`."""
 
     what = "aggregator"
+    group = "dffl.aggregators"
 
     @property
     def limits_clients(self) -> bool:

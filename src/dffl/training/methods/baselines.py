@@ -7,13 +7,19 @@ from dffl.training.methods.registry import method
 from dffl.training.run import Outcome, Run
 
 
-@method("mean-cost", label="Mean cost (no features)", colour="#999999")
+@method(
+    "mean-cost",
+    label="Mean cost (no features)",
+    colour="#999999",
+    kind="naive",
+    words="the mean of past costs, without features",
+)
 def mean_cost(run: Run) -> Outcome:
     """Each client's mean training cost, whatever the features."""
     return Outcome([ConstantPredictor(client.c.mean(axis=0)) for client in run.federation])
 
 
-@method("forecast", label="Forecast as it is", colour="#BBBBBB")
+@method("forecast", label="Forecast as it is", colour="#BBBBBB", kind="naive", words="the forecast that the client already has")
 def forecast(run: Run) -> Outcome:
     """The forecast that each client already has, as it is."""
     if not run.settings.forecast:

@@ -31,7 +31,9 @@ FAST = {"learning_rate": 2e-3, "schedule": "cosine", "aggregate": Momentum(rate=
 """Settings with which shared models of clean data learn more in as many rounds; see docs/leaderboard.md for where they help."""
 
 
-@method("crossfit", label="Cross-fitted", colour="#332288")
+@method(
+    "crossfit", label="Cross-fitted", colour="#332288", words="shared models of several folds, trained further at each client"
+)
 def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The mean of the folds' shared models, each trained further at each client."""
     fitted = cross_fitted(run, Stops(FedAvg(), checked_epochs(epochs)), fold_parts(run, folds), judge)
@@ -48,7 +50,13 @@ def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge
     return _outcome(run, fitted, MeanPredictor(tuple(shared)))
 
 
-@method("local-tuned", label="Local, tuned", colour="#F4A582")
+@method(
+    "local-tuned",
+    label="Local, tuned",
+    colour="#F4A582",
+    kind="alone",
+    words="the client's own model, tuned with as much care as crossfit",
+)
 def local_tuned(run: Run, *, folds: int = FOLDS, epochs: Any = LOCAL_EPOCHS, judge: Loss | str = "regret") -> Outcome:
     """The mean of the folds' models that each client has trained alone."""
     return _outcome(run, cross_fitted(run, Stops(None, checked_epochs(epochs)), fold_parts(run, folds), judge))

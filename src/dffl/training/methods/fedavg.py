@@ -8,7 +8,7 @@ from dffl.training.run import Outcome, Run
 from dffl.training.trainers import FedAvg
 
 
-@method("fedavg", label="Federated", colour="#0072B2")
+@method("fedavg", label="Federated", colour="#0072B2", words="one model that all clients share, as it is")
 def fedavg(run: Run) -> Outcome:
     """The shared model, in each client's own units."""
     return Outcome(*run.common(run.trained(FedAvg())))

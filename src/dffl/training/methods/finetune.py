@@ -25,7 +25,7 @@ SHARE = 0.5
 """How much of the shared model there is in a mix."""
 
 
-@method("finetune", label="Fine-tuned", colour="#E69F00")
+@method("finetune", label="Fine-tuned", colour="#E69F00", words="the shared model, trained further at each client")
 def finetune(run: Run, *, epochs: Any = EPOCHS, refit: bool = True, judge: Loss | str = "spo+") -> Outcome:
     """The shared model, trained on at each client."""
     found, part = tuned(run, Chosen(Stops(FedAvg(), checked_epochs(epochs)), judge), refit)
@@ -33,7 +33,12 @@ def finetune(run: Run, *, epochs: Any = EPOCHS, refit: bool = True, judge: Loss 
     return Outcome(run.personal(found.vectors, part), newcomer, {"epochs": found.epochs.tolist()})
 
 
-@method("finetune-mix", label="Fine-tuned, mixed", colour="#56B4E9")
+@method(
+    "finetune-mix",
+    label="Fine-tuned, mixed",
+    colour="#56B4E9",
+    words="the shared model, trained further at each client and mixed with it",
+)
 def finetune_mix(run: Run, *, epochs: Any = EPOCHS, refit: bool = True, judge: Loss | str = "spo+") -> Outcome:
     """The mean of the shared model, the shared model trained on at each client, and the forecast, if there is one."""
     # A forecast is left out of the choice of epochs.

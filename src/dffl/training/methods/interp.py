@@ -39,19 +39,28 @@ def mixed(run: Run, part: Part, weights: np.ndarray) -> Outcome:
     return Outcome(models, newcomer, {"lambda": weights.tolist()})
 
 
-@method("interp-mse", label="Interpolated (MSE)", colour="#CC79A7")
+@method(
+    "interp-mse",
+    label="Interpolated (MSE)",
+    colour="#CC79A7",
+    words="a mix of own and shared model, weighted by prediction errors",
+)
 def interp_mse(run: Run, *, lambda_step: float = 0.05) -> Outcome:
     """The mix with the lowest squared error on held-out samples."""
     return interpolated(run, SPLIT, "mse", lambda_step)
 
 
-@method("interp-spo", label="Interpolated (SPO+)", colour="#009E73")
+@method(
+    "interp-spo", label="Interpolated (SPO+)", colour="#009E73", words="a mix of own and shared model, weighted by decisions"
+)
 def interp_spo(run: Run, *, lambda_step: float = 0.05, judge: Loss | str = "spo+") -> Outcome:
     """The mix with the lowest SPO+ loss on held-out samples, or with the lowest other loss that judges."""
     return interpolated(run, SPLIT, judge, lambda_step)
 
 
-@method("interp-refit", label="Interpolated, refitted", colour="#B8860B")
+@method(
+    "interp-refit", label="Interpolated, refitted", colour="#B8860B", words="a mix of own and shared model, weighted in folds"
+)
 def interp_refit(run: Run, *, folds: int = FOLDS, lambda_step: float = 0.05, judge: Loss | str = "spo+") -> Outcome:
     """Models of all samples, in the mix with the lowest loss over the held-out samples of all folds."""
     losses = WeightLosses(judge, checked_step(lambda_step))

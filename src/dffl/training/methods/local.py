@@ -17,7 +17,7 @@ from dffl.training.trainers import Chosen, Local, Stops, tuned
 from dffl.training.trainers.tuning import checked_epochs
 
 
-@method("local", label="Local", colour="#D55E00")
+@method("local", label="Local", colour="#D55E00", kind="alone", words="the client's own model, trained for a fixed time")
 def local(run: Run, *, epochs: Any = None, judge: Loss | str = "spo+") -> Outcome:
     """Each client's own model."""
     candidates = None if epochs is None else checked_epochs(epochs)

@@ -51,7 +51,7 @@ class NearestPredictor(Predictor):
         return near @ self.costs / near.sum()
 
 
-@method("nearest", label="Nearest samples", colour="#C7B042")
+@method("nearest", label="Nearest samples", colour="#C7B042", kind="naive", words="the costs of the most similar past samples")
 def nearest(run: Run, *, neighbours: int | None = None, judge: str = "regret") -> Outcome:
     """The mean cost of the ``neighbours`` most similar samples, by default as many as serve the client best."""
     require_judge(judge)

@@ -8,13 +8,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
-from dffl.named import find, nearest, register
+from dffl.named import Catalogue, find, nearest, register
 from dffl.training.run import Outcome, Run
 from dffl.training.settings import Settings, refuse_moved
 
-METHODS: dict[str, Method] = {}
+METHODS: Catalogue[Method] = Catalogue("method", "dffl.methods", "a function with @dffl.method('{name}')", lambda one: one.fit)
+Kind = Literal["naive", "alone", "together"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""The kinds of methods, in the order of reports."""
 SPARE_COLOURS = ("#AA7744", "#5577AA", "#999933", "#661100", "#6699CC", "#888888")
 """For methods that name no colour of their own."""
 
@@ -28,6 +31,10 @@ class Method:
     label: str
     """What tables and figures call it."""
     colour: str
+    kind: Kind = "together"
+    """Whether it is a naive rule, a model of the client alone, or trained together."""
+    words: str = ""
+    """What it is, in a few words for people who have read no paper."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings that the method has by default where `Settings` has others; what a user gives takes their place."""
 
@@ -39,14 +46,26 @@ class Method:
 
 
 def method(
-    name: str, *, label: str | None = None, colour: str | None = None, settings: Mapping[str, Any] | None = None
+    name: str,
+    *,
+    label: str | None = None,
+    colour: str | None = None,
+    kind: Kind = "together",
+    words: str | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> Callable[..., Callable[..., Outcome]]:
     """Register a function from a `Run` to an `Outcome` as a method; its further keywords are its options.
 
-    ``settings`` are defaults of its own for settings of the run, such as ``{"schedule": "cosine"}``.
+    - ``label``: what tables and figures call it (default: its name).
+    - ``colour``: its colour in figures, such as "#44AA99".
+    - ``kind``: "naive", "alone" or "together"; reports show methods in this order.
+    - ``words``: what it is in a few words, for reports (default: its label).
+    - ``settings``: its own defaults for settings of the run, such as ``{"schedule": "cosine"}``.
     """
     if not isinstance(name, str):
         raise ValueError('register a method with its name: @dffl.method("name")')
+    if kind not in KINDS:
+        raise ValueError(f"method {name!r}: kind must be one of {', '.join(KINDS)}, found {kind!r:.80}")
     own = dict(settings or {})
     Settings.of(**own)  # refuses what is unknown or impossible
 
@@ -57,7 +76,8 @@ def method(
             if option.default is inspect.Parameter.empty:
                 raise ValueError(f"method {name!r}: option {option.name!r} needs a default")
         spare = SPARE_COLOURS[len(METHODS) % len(SPARE_COLOURS)]
-        register(METHODS, name, Method(name, fit, label or name, colour or spare, own), "method", lambda one: one.fit)
+        made = Method(name, fit, label or name, colour or spare, kind, words or label or name, own)
+        register(METHODS, name, made, "method", METHODS.origin)
         return fit
 
     return add

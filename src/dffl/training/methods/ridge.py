@@ -38,7 +38,7 @@ class RidgePredictor(Predictor):
         return (self.coefficients[0] + design @ self.coefficients[1:]) * self.normaliser.c_scale
 
 
-@method("ridge", label="Ridge", colour="#E38D9A")
+@method("ridge", label="Ridge", colour="#E38D9A", kind="naive", words="a straight-line model of the client's own costs")
 def ridge(run: Run, *, penalty: float | None = None, degree: int = 1, judge: str = "mse") -> Outcome:
     """The client's own ridge; ``degree`` 2 adds squares and products, ``judge`` chooses the penalty unless it is given."""
     candidates = checked_penalties(penalty)

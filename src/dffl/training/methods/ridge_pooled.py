@@ -86,7 +86,7 @@ class SummedRidge(Trainer):
         return PooledRidge(np.zeros((1 + columns, run.federation.dim)), np.zeros(()))
 
 
-@method("ridge-pooled", label="Ridge of all clients", colour="#A6761D")
+@method("ridge-pooled", label="Ridge of all clients", colour="#A6761D", words="one straight-line model of all clients' costs")
 def ridge_pooled(run: Run, *, penalty: float | None = None, degree: int = 1) -> Outcome:
     """One ridge for all, in each client's own units; the penalty is chosen by squared error unless it is given."""
     checked_penalties(penalty)

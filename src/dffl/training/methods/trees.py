@@ -66,7 +66,7 @@ class TreesPredictor(Predictor):
         return jnp.sum(jnp.where(self.leaf == leaf[:, None], self.share, 0), axis=0) @ self.costs
 
 
-@method("trees", label="Random forest", colour="#66A61E")
+@method("trees", label="Random forest", colour="#66A61E", kind="alone", words="a random forest of the client's own samples")
 def trees(run: Run, *, trees: int = 100, min_leaf: int | None = None, judge: str = "regret") -> Outcome:
     """A forest of this many trees; ``min_leaf`` is the fewest samples of a leaf, by default what serves the client best."""
     require_whole("trees", trees, least=1, most=10**5)
