@@ -63,6 +63,10 @@ def test_python_blocks_run_in_order(page: Path, tmp_path: Path) -> None:
     run(SHORT + code.replace("FOLDER", DATA), tmp_path)
 
 
+def test_the_checks_of_the_theory_page_hold(tmp_path: Path) -> None:
+    run((ROOT / "docs" / "theory_checks.py").read_text(), tmp_path)
+
+
 NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
