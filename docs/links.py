@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>(?:examples|README)[^)#]*)[^)]*\)")
+OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>(?:examples|README|CHANGELOG|studies/\S*tables)[^)#]*)[^)]*\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """The page with links to results inside ``docs``, and files outside of it by their names. MkDocs calls this."""
-    return OUTSIDE.sub(r"\g<text> (`\g<path>` in the repository)", markdown.replace("](../studies/results/", "](results/"))
+    return OUTSIDE.sub(r"\g<text> (`\g<path>` in the repository)", markdown).replace("](../studies/results/", "](results/")

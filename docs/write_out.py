@@ -11,6 +11,7 @@ notebook differs from what it shows.
 
 from __future__ import annotations
 
+import csv
 import re
 import runpy
 import sys
@@ -62,7 +63,28 @@ def items_of_the_paper() -> str:
     return str(runpy.run_path(str(ROOT / "docs" / "paper_items.py"))["page"]())
 
 
-TABLES = {"src/dffl/deploy/messages.py": messages_on_the_wire, "docs/paper_items.toml": items_of_the_paper}
+LEADERBOARD = "studies/results/leaderboard/tables"
+PROBLEMS = ("knapsack", "portfolio", "shortest-path", "zones-weather", "zones-past-prices")
+
+
+def leaderboard_in_one_table() -> str:
+    """The mean relative regret of every entry on every problem, in percent, ordered by the first problem."""
+    means: dict[str, dict[str, str]] = {}
+    for problem in PROBLEMS:
+        with (ROOT / LEADERBOARD / f"methods-{problem}.csv").open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row["statistic"] == "mean":
+                    means.setdefault(row["entry"], {})[problem] = f"{float(row['ours']):.2f}"
+    rows = ["| entry | " + " | ".join(name.replace("-", " ") for name in PROBLEMS) + " |", "|---" * (len(PROBLEMS) + 1) + "|"]
+    rows += [f"| {entry} | " + " | ".join(mean.get(name, "") for name in PROBLEMS) + " |" for entry, mean in means.items()]
+    return "\n".join(rows)
+
+
+TABLES = {
+    "src/dffl/deploy/messages.py": messages_on_the_wire,
+    "docs/paper_items.toml": items_of_the_paper,
+    LEADERBOARD: leaderboard_in_one_table,
+}
 
 
 def pages() -> list[Path]:

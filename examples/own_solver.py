@@ -1,4 +1,4 @@
-"""A function of one's own, with any solver inside, is a feasible set."""
+"""Your own function, with any solver inside, is a feasible set."""
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp

@@ -28,7 +28,7 @@ train = dffl.Federation([one.rows(slice(None, -200)) for one in sites])
 test = dffl.Federation([one.rows(slice(-200, None)) for one in sites])
 
 methods = ["mean-cost", "local", "fedavg", "interp-spo", "finetune"]
-table = dffl.compare(train, methods, test=test, rounds=20)  # from three starts
+table = dffl.compare(train, methods, test=test, rounds=20)  # three random seeds
 print(table[["client", "method", "relative_regret", "verdict"]].round(4).to_string())
 print(dffl.summarise(table).round(4).to_string())
 

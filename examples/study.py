@@ -1,4 +1,4 @@
-"""A study of one's own: when does federating pay, by the number of samples?"""
+"""Your own study: when does federation pay, by the number of samples?"""
 
 import dffl
 from dffl_studies.running import Study, grid, run
