@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import dffl
 from dffl.time.bases import MEANS, USUAL_WEIGHT, WEIGHTS, SteadyAverage, plain_mean, steady
 from dffl.time.past import Past, average_before, calendar, fading_sums, features, lagged, mean_before
-from dffl.time.units import Units, cut, deviations, recent, usable
+from dffl.time.units import Units, constant_sum, cut, deviations, for_training, recent
 
 COUNT = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
 MONDAY = 18631.0  # 2021-01-04
@@ -101,12 +101,18 @@ def test_units_follow_level_and_spread() -> None:
     ]
 
 
-def test_a_level_is_subtracted_only_where_decisions_have_one_sum() -> None:
-    units = recent(np.random.default_rng(0).normal(50, 5, (30, 4)))
-    assert usable(units, dffl.TopK(4, 2)) is units
-    packed = usable(units, dffl.FractionalKnapsack(np.array([1.0, 2.0, 3.0, 4.0]), 5.0))
-    assert not packed.level.any()
-    assert packed.spread is units.spread
+def test_a_row_is_measured_from_its_median_only_where_decisions_have_one_sum() -> None:
+    costs = np.random.default_rng(0).normal(50, 5, (30, 4))
+    base, units = costs + 3, recent(costs)  # near: nothing is cut
+    made, start, predicted = for_training(costs, base, units, dffl.TopK(4, 2))
+    np.testing.assert_allclose(np.median(made[3:], axis=1), 0, atol=1e-9)
+    np.testing.assert_allclose(predicted.raw(start), base)
+    packed, begun, plain = for_training(costs, base, units, dffl.FractionalKnapsack(np.array([1.0, 2.0, 3.0, 4.0]), 5.0))
+    assert not plain.level.any()
+    np.testing.assert_allclose(plain.raw(packed), cut(costs, base, units))
+    np.testing.assert_allclose(plain.raw(begun), base)
+    assert constant_sum(dffl.TopK(4, 2))
+    assert not constant_sum(dffl.Box(np.zeros(4), np.ones(4)))
 
 
 def test_the_weight_of_a_steady_average_is_chosen_on_known_rows_alone() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dffl.progress import Progress
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean
 from dffl.time.choice import SHRUNK, choose, day_scaled
 from dffl.time.outcome import Backtest, Choice
-from dffl.time.past import Past
+from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE
 from dffl.time.refits import Candidate, Prepared
 from dffl.time.spans import ranges_of
@@ -71,6 +72,8 @@ def backtest(
     require_whole("seed", settings.get("seed", 0), least=0)
     trained = _candidates(CANDIDATES if candidates is None else candidates)
     timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
+    if past.season is None:
+        past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
     optima(federation.clients)
     with Progress(progress) as bar:
         bar.expect(len(timeline.origins) * max(len(trained), 1))

@@ -33,12 +33,15 @@ class Past:
     - ``means``: plain means of the last n known rows.
     - ``weights``: exponential averages in which the newest row has this weight.
     - ``known_after``: how many rows pass before the costs of a row are known; 0 means before the next decision.
+    - ``season``: whether the time of year is a feature. By default where two years come before the first refit: with less, a
+      model would be asked about seasons that it has not seen.
     """
 
     lags: tuple[int, ...] = (1, 2, 7)
     means: tuple[int, ...] = (7, 14, 28)
     weights: tuple[float, ...] = (0.3, 0.05)
     known_after: int = 0
+    season: bool | None = None
 
     def __post_init__(self) -> None:
         require_whole("known_after", self.known_after, least=0, most=10**6)
@@ -100,8 +103,8 @@ def fading_sums(values: np.ndarray, weight: float, known_after: int = 0) -> np.n
     return lagged(lfilter([1.0], [1, weight - 1], values, axis=0), 1, known_after)
 
 
-def calendar(days: np.ndarray | None, count: int) -> np.ndarray:
-    """Weekday (seven columns of 0 and 1) and season (two columns) of each row, (n, 9); no columns where days are unknown.
+def calendar(days: np.ndarray | None, count: int, season: bool = True) -> np.ndarray:
+    """Weekday (seven columns of 0 and 1) and season (two columns, if asked for) of each row; none where days are unknown.
 
     ``days`` are days since 1970-01-01, with fractions for times of day. The weekday is that of the client's own clock.
     """
@@ -109,6 +112,8 @@ def calendar(days: np.ndarray | None, count: int) -> np.ndarray:
         return np.zeros((count, 0))
     whole = np.floor(days)
     weekday = np.eye(WEEK)[(whole.astype(int) + 3) % WEEK]  # 1970-01-01 was a Thursday
+    if not season:
+        return weekday
     angle = 2 * np.pi * whole / DAYS_OF_YEAR
     return np.column_stack([weekday, np.sin(angle), np.cos(angle)])
 
@@ -149,7 +154,11 @@ def features(
     items += [unrest, _ranks(start), *raw]
     level = (units.level - lagged(units.level, 1)) / units.spread
     spread = np.log(units.spread) - lagged(np.log(units.spread), 1)
-    rows = [np.clip(level, -WIDEST_BASE, WIDEST_BASE), np.clip(spread, -1.0, 1.0), calendar(days, len(costs))]
+    rows = [
+        np.clip(level, -WIDEST_BASE, WIDEST_BASE),
+        np.clip(spread, -1.0, 1.0),
+        calendar(days, len(costs), bool(past.season)),
+    ]
     if own is not None and own.shape[1]:
         rows.append(_anomalies(own))
     described = Features(np.stack(items, axis=-1), np.column_stack(rows))

@@ -16,7 +16,7 @@ from dffl.federation import Client, Federation
 from dffl.fitting import Fit, fit
 from dffl.time.network import ItemFactory
 from dffl.time.past import Past, features
-from dffl.time.units import Units, cut, recent, usable
+from dffl.time.units import Units, for_training, recent
 from dffl.training.keywords import MethodChoice
 
 SETTINGS: dict[str, Any] = {
@@ -57,11 +57,11 @@ class Prepared:
             own = client.x if client.forecast is None else client.x[:, : -client.c.shape[1]]
             made = features(client.c, base, units, past, when, own)
             self.width = made.items.shape[-1]
-            allowed = usable(units, client.set)
-            self._units.append(allowed)
+            costs, start, predicted = for_training(client.c, base, units, client.set)
             self._x.append(np.column_stack([made.items.reshape(len(base), -1), made.rows]))
-            self._bases.append(allowed.scaled(base))
-            self._costs.append(allowed.scaled(cut(client.c, base, units)))
+            self._costs.append(costs)
+            self._bases.append(start)
+            self._units.append(predicted)
 
     def federation(self, known: Sequence[int]) -> Federation:
         """The first ``known`` rows of each client, without those that have too little past for the features."""

@@ -67,6 +67,11 @@ class Timeline:
         """Days since 1970 of each client's rows; None where the order is of numbers."""
         return [when / DAY if self.dates else None for when in self.times]
 
+    @property
+    def past_days(self) -> float:
+        """Days from the first row to the first origin; 0 where the order is of numbers."""
+        return float(self.moments[self.origins[0]] - self.moments[0]) / DAY if self.dates else 0.0
+
     def known(self, origin: int) -> list[int]:
         """How many rows of each client are known at an origin."""
         return [max(int(np.searchsorted(when, self.moments[origin])) - self.known_after, 0) for when in self.times]

@@ -79,16 +79,28 @@ def cut(costs: np.ndarray, base: np.ndarray, units: Units, multiple: float = CUT
     return np.clip(costs, base - reach, base + reach)
 
 
-def usable(units: Units, feasible: FeasibleSet) -> Units:
-    """The part of these units that leaves the best decisions on a set as they are.
-
-    A level may be subtracted where all decisions have the same sum, as with top-k. A spread may divide the costs where all of
-    them are predicted; where a part of the objective is known, one constant scale takes its place.
-    """
-    lifted = feasible.lifted.dim != feasible.dim
-    if lifted:
-        return Units(np.zeros_like(units.level), np.ones_like(units.spread))
+def constant_sum(feasible: FeasibleSet) -> bool:
+    """Whether all decisions have the same sum, as with top-k: then a number added to all costs changes no decision."""
     ones = np.ones((1, feasible.dim))
     [low], [high] = solve_each([feasible], [ones])[0], solve_each([feasible], [-ones])[0]
-    constant = abs(low.sum() - high.sum()) <= 1e-9 * max(1.0, abs(low.sum()))
-    return units if constant else Units(np.zeros_like(units.level), units.spread)
+    return bool(abs(low.sum() - high.sum()) <= 1e-9 * max(1.0, abs(low.sum())))
+
+
+def for_training(
+    costs: np.ndarray, base: np.ndarray, units: Units, feasible: FeasibleSet
+) -> tuple[np.ndarray, np.ndarray, Units]:
+    """Costs and base as a model is trained on them, and the units in which it predicts.
+
+    They are divided by the recent spread, and costs are cut around the base. Where all decisions have the same sum, each row is
+    measured from its own median, as no decision depends on it: a model need not learn the level. Where a part of the objective
+    is known, nothing is divided: the known part would weigh more on some rows than on others.
+    """
+    nothing = np.zeros_like(units.level)
+    if feasible.lifted.dim != feasible.dim:
+        return cut(costs, base, units), base, Units(nothing, np.ones_like(units.spread))
+    if constant_sum(feasible):
+        costs, level = costs - middles(costs), middles(base)
+        centred = Units(level, units.spread)
+        return cut(costs, base - level, units) / units.spread, centred.scaled(base), centred
+    plain = Units(nothing, units.spread)
+    return plain.scaled(cut(costs, base, units)), plain.scaled(base), plain
