@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from dffl.theory import loss_gap_bound as loss_gap_bound
     from dffl.theory.report import Bounds as Bounds
     from dffl.theory.report import bounds as bounds
+    from dffl.time.backtest import backtest as backtest
+    from dffl.time.outcome import Backtest as Backtest
     from dffl.training import ALL as ALL
     from dffl.training import SPLIT as SPLIT
     from dffl.training import Aggregator as Aggregator
@@ -96,6 +98,8 @@ _HOMES = {
     "storage": ("load",),
     "theory": ("LossGap", "loss_gap_bound"),
     "theory.report": ("Bounds", "bounds"),
+    "time.backtest": ("backtest",),
+    "time.outcome": ("Backtest",),
     "training": (
         "ALL", "SPLIT", "Aggregator", "DivergenceError", "FedAvg", "Federated", "Local", "Outcome", "Run", "Settings",
         "Trainer", "Update", "method",

@@ -1,4 +1,4 @@
-"""Commands for users' own data: `init`, `fit`, `compare`, `decide` and `export`."""
+"""Commands for users' own data: `init`, `fit`, `compare`, `backtest`, `decide` and `export`."""
 
 from __future__ import annotations
 
@@ -147,6 +147,30 @@ def compare(
         answer(compare_methods(read(federation), method, starts, shown_progress(quiet), report), json_)
 
 
+def backtest(
+    federation: FederationFile,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="DATE", help="The first row that counts; by default the later half.")
+    ] = None,
+    refit: Annotated[int, typer.Option(min=1, help="Train and choose again after this many rows.")] = 28,
+    window: Annotated[int, typer.Option(min=1, help="Choose by the regret in this many rows before.")] = 90,
+    method: Annotated[list[str] | None, typer.Option(help="A method to train, instead of fedavg; may be repeated.")] = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Decide the later rows one by one with what was known before each: by naive rules, your forecast and trained models.
+
+    It needs `order` in the federation's file. No model is saved.
+
+    Example: dffl backtest federation.toml --from 2024-09-01 --refit 28
+    """
+    with answering():
+        from dffl.data.description import read
+        from dffl.own.backtesting import run
+
+        answer(run(read(federation), start, refit, window, method, shown_progress(quiet)), json_)
+
+
 def decide(
     model: ModelPath,
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="The rows to decide for: CSV or Parquet.")],
@@ -226,5 +250,5 @@ def report(
 
 def register(app: Any) -> None:
     """Add the commands."""
-    for command in (init, fit, compare, decide, report, export):
+    for command in (init, fit, compare, backtest, decide, report, export):
         app.command()(command)

@@ -50,6 +50,8 @@ class Parts(NamedTuple):
     encoding: Encoding
     units: dict[str, str]
     notes: list[str]
+    dates: bool = False
+    """Whether the order is of dates, as seconds since 1970."""
 
 
 @dataclass
@@ -117,7 +119,8 @@ class Assembly:
         units = {site.plan.name: site.unit for site in sites if site.unit is not None}
         if len(self.problems):
             return None
-        made = Parts(Federation(train), Federation(test), encoding, units, self.notes)
+        dates = any(site.train.dates for site in sites if site.train is not None)
+        made = Parts(Federation(train), Federation(test), encoding, units, self.notes, dates)
         if self.alone is None:
             self.notes += shared_notes(made.train, made.test, self.plan)
         return made

@@ -43,6 +43,8 @@ class Description:
     """The column by which the rows are a time series."""
     notes: list[str] = field(default_factory=list)
     """What a user should know, such as rows that were left out; one line each."""
+    dates: bool = False
+    """Whether the order is of dates: the times of the clients are then seconds since 1970."""
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -114,6 +116,7 @@ def described(plan: Plan, made: Parts | None, problems: Problems) -> Description
         costs=tuple(made.train.cost_names or ()),
         order=plan.order,
         notes=made.notes,
+        dates=made.dates,
     )
 
 

@@ -1,0 +1,167 @@
+"""`dffl.backtest`: what each rule would have lost, decided day by day with what was known by then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dffl.checks import require_whole
+from dffl.federation import Client, Federation, optima
+from dffl.judging import regrets_at_each
+from dffl.progress import Progress
+from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean
+from dffl.time.choice import SHRUNK, choose, day_scaled
+from dffl.time.outcome import Backtest, Choice
+from dffl.time.past import DAYS_OF_YEAR, Past
+from dffl.time.ranges import SHARE
+from dffl.time.refits import Candidate, Prepared
+from dffl.time.spans import ranges_of
+from dffl.time.timeline import Timeline
+from dffl.training.keywords import MethodChoice
+
+CANDIDATES: tuple[MethodChoice, ...] = ("fedavg", ("fedavg", {"loss": "mse"}))
+"""The methods that a backtest trains by default."""
+MIX = "mix"
+"""The mean of all trained methods and of the base."""
+REFIT, WINDOW = 28, 90
+
+Forecasts = dict[str, list[list[np.ndarray]]]
+"""For each rule and each client what it expects of the rows of each block, (rows, d)."""
+
+
+def backtest(
+    federation: Federation,
+    candidates: Sequence[MethodChoice] | None = None,
+    *,
+    refit: int = REFIT,
+    window: int = WINDOW,
+    start: Any = None,
+    base: str | None = None,
+    choice: str = SHRUNK,
+    past: Past | None = None,
+    share: float = SHARE,
+    clock: str | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Backtest:
+    """Decide every row from ``start`` on by every rule, each with what was known before it, and choose among the rules.
+
+    - ``federation``: its clients need ``times`` that differ from row to row.
+    - ``candidates``: methods to train, by name or as (name, {option: value}). The naive rules and the forecast that clients
+      bring are always there, and so is the average of each method with the base.
+    - ``refit``: models are trained again, and rules chosen again, after this many moments.
+    - ``window``: rules are chosen by their day-scaled regret in this many moments before.
+    - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
+    - ``base``: where predictions start: ``forecast`` (the default where clients bring one) or ``steady``.
+    - ``choice``: ``shrunk`` (each client's own record, shrunk towards all) or ``fleet`` (one rule for all clients).
+    - ``past``: lags, means and ``known_after``, the delay in rows until costs are known.
+    - ``share``: the share of costs that ranges are to hold.
+    - ``clock``: ``seconds``, ``nanoseconds`` (since 1970) or ``numbers``, what the times are; guessed by default.
+    - ``settings``: settings of all trainings, such as ``seed`` or ``rounds``.
+    """
+    if not isinstance(federation, Federation):
+        raise ValueError(f"federation must be a dffl.Federation, found {type(federation).__name__}")
+    past = past or Past()
+    base = base or (FORECAST if federation.has_forecast else STEADY)
+    if base not in (STEADY, FORECAST) or (base == FORECAST and not federation.has_forecast):
+        brought = " or forecast" if federation.has_forecast else ", as the clients bring no forecast"
+        raise ValueError(f"base must be {STEADY}{brought}, found {base!r:.40}")
+    require_whole("seed", settings.get("seed", 0), least=0)
+    trained = _candidates(CANDIDATES if candidates is None else candidates)
+    timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
+    if past.season is None:
+        past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
+    optima(federation.clients)
+    with Progress(progress) as bar:
+        bar.expect(len(timeline.origins) * max(len(trained), 1))
+        forecasts = _forecasts(federation, trained, base, past, timeline, settings, bar)
+    order = [base, *(rule for rule in forecasts if rule != base)]
+    expected = {rule: [np.concatenate(blocks) for blocks in forecasts[rule]] for rule in order}
+    clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
+    lost = {rule: regrets_at_each(clients, expected[rule]) for rule in order}
+    chosen = _choices(clients, lost, timeline, window, choice)
+    ranges = ranges_of(federation.clients, clients, expected, base, chosen, share, past.known_after)
+    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, tuple(one.label for one in trained))
+
+
+def _candidates(choices: Sequence[MethodChoice]) -> list[Candidate]:
+    """The candidates; two that are called alike are refused."""
+    made = [Candidate.of(one) for one in choices]
+    for number, one in enumerate(made):
+        if one.label in (*NAIVE, FORECAST, MIX) or one.label in [other.label for other in made[:number]]:
+            raise ValueError(f"candidates: {one.label!r} is there already; name each rule once")
+    return made
+
+
+def _forecasts(
+    federation: Federation, trained: Sequence[Candidate], base: str, past: Past, timeline: Timeline,
+    settings: Mapping[str, Any], bar: Progress,
+) -> Forecasts:  # fmt: skip
+    """What each rule expects of each row from the first origin on."""
+    clients = federation.clients
+    average = SteadyAverage(clients, timeline.days, past.known_after)
+    means = {rule: [plain_mean(rule, client.c, past.known_after) for client in clients] for rule in MEANS}
+    found: Forecasts = {}
+    for origin in timeline.origins:
+        known, rows = timeline.known(origin), timeline.block(origin)
+        whole = means | {STEADY: average.forecasts(average.weight(known))}
+        if federation.has_forecast:
+            whole[FORECAST] = [client.forecast for client in clients]
+        block = {rule: [table[some] for table, some in zip(tables, rows, strict=True)] for rule, tables in whole.items()}
+        start = block[base]
+        if trained:
+            prepared = Prepared(clients, timeline.days, whole[base], past)
+        models = {}
+        for candidate in trained:
+            model = prepared.trained(candidate, known, settings)
+            models[candidate.label] = prepared.predictions(model, rows)
+            bar.advance(1, f"{candidate.label} at {timeline.shown(origin)}")
+        block |= models
+        block |= {f"{label}+{base}": _mean([tables, start]) for label, tables in models.items()}
+        if len(models) > 1:
+            block[MIX] = _mean([*models.values(), start])
+        for rule, tables in block.items():
+            places = found.setdefault(rule, [[] for _ in clients])
+            for place, table in enumerate(tables):
+                places[place].append(table)
+    return found
+
+
+def _mean(tables: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The mean of what several rules expect, for each client."""
+    return [np.mean(np.stack(each), axis=0) for each in zip(*tables, strict=True)]
+
+
+def _judged(client: Client, timeline: Timeline, place: int) -> Client:
+    """A client with its rows from the first origin on."""
+    return client.rows(slice(timeline.block(timeline.origins[0])[place].start, client.n))
+
+
+def _choices(
+    clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline, window: int, how: str
+) -> list[Choice]:
+    """The rule of each client at each origin: by the day-scaled regret of the last known rows; before any, the base."""
+    rules = list(lost)
+    offsets = [block.start for block in timeline.block(timeline.origins[0])]
+    scaled = [
+        np.stack([day_scaled(lost[rule][place], client.c) for rule in rules]) for place, client in enumerate(clients)
+    ]  # (rules, rows) of each client
+    made = []
+    for origin in timeline.origins:
+        recent = np.full((len(rules), len(clients), window), np.nan)
+        for place, (known, offset) in enumerate(zip(timeline.known(origin), offsets, strict=True)):
+            since = np.searchsorted(timeline.times[place], timeline.moments[max(origin - window, 0)])
+            some = scaled[place][:, max(int(since) - offset, 0) : max(known - offset, 0)]
+            recent[:, place, : some.shape[1]] = some
+        picked = [rules[number] for number in choose(recent, how)]
+        made.append(Choice(origin, tuple(picked), tuple(timeline.block(origin))))
+    return [_shifted(one, offsets) for one in made]
+
+
+def _shifted(one: Choice, offsets: Sequence[int]) -> Choice:
+    """The choice with rows counted from the first origin on."""
+    rows = tuple(slice(some.start - first, some.stop - first) for some, first in zip(one.rows, offsets, strict=True))
+    return Choice(one.origin, one.rules, rows)

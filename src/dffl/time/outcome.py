@@ -1,0 +1,205 @@
+"""What a backtest found: the regret of each rule by row, the chosen rules, the ranges, and a verdict in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dffl.federation import Client
+from dffl.jsonable import jsonable
+from dffl.judging import share as ratio
+from dffl.time.ranges import inside
+from dffl.time.timeline import Timeline
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dffl.time.spans import Spans
+
+CHOSEN = "chosen"
+FORECAST = "forecast"
+SAME = 0.005
+"""Rules whose regrets differ by less than this share count as equal in the verdict."""
+
+
+class Choice(NamedTuple):
+    """The rules that clients use from one origin to the next, and the rows of each client in between."""
+
+    origin: int
+    rules: tuple[str, ...]
+    rows: tuple[slice, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Backtest:
+    """The result of `dffl.backtest`."""
+
+    timeline: Timeline
+    base: str
+    """The rule at which predictions start."""
+    clients: tuple[Client, ...]
+    """The clients with their rows from the first origin on."""
+    lost: Mapping[str, list[np.ndarray]]
+    """Regret of each row under each rule, for each client."""
+    choices: list[Choice]
+    spans: list[Spans]
+    share: float
+    trained: tuple[str, ...]
+    """The methods that were trained."""
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """One row for each rule, client and row from the start on.
+
+        Columns: ``client``, ``time``, ``rule``, ``regret``, ``best`` (the size of the best objective) and ``chosen``
+        (whether the client was to use this rule then).
+        """
+        parts = []
+        for place, client in enumerate(self.clients):
+            rows, used = self._reported(place), self.used(place)
+            times = self.timeline.times[place][len(self.timeline.times[place]) - client.n :][rows]
+            when = pd.to_datetime(times, unit="s") if self.timeline.dates else times
+            for rule, lost in self.lost.items():
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "client": client.name,
+                            "time": when,
+                            "rule": rule,
+                            "regret": lost[place][rows],
+                            "best": client.z_star_size[rows],
+                            "chosen": used[rows] == rule,
+                        }
+                    )
+                )
+        return pd.concat(parts, ignore_index=True)
+
+    def used(self, place: int) -> np.ndarray:
+        """The rule that a client was to use in each of its rows."""
+        names = np.full(self.clients[place].n, self.base, dtype=object)
+        for choice in self.choices:
+            names[choice.rows[place]] = choice.rules[place]
+        return names
+
+    def relative(self, rule: str) -> dict[str, float]:
+        """Each client's relative regret from the start on, a ratio of sums, under a rule or under ``chosen``."""
+        found = {}
+        for place, client in enumerate(self.clients):
+            rows = self._reported(place)
+            lost = self.regrets(rule, place)[rows]
+            found[client.name] = float(ratio(lost.sum(), client.z_star_size[rows].sum())) if len(lost) else float("nan")
+        return found
+
+    def regrets(self, rule: str, place: int) -> np.ndarray:
+        """The regret of each row of a client under a rule or under ``chosen``."""
+        if rule != CHOSEN:
+            return self.lost[rule][place]
+        used = self.used(place)
+        return np.select([used == one for one in self.lost], [lost[place] for lost in self.lost.values()])
+
+    def mean_regret(self, rule: str) -> float:
+        """The mean over clients of the mean regret of a row, in the unit of the costs."""
+        rows = [self.regrets(rule, place)[self._reported(place)] for place in range(len(self.clients))]
+        return float(np.mean([lost.mean() for lost in rows if len(lost)]))
+
+    @property
+    def ranges(self) -> dict[str, float]:
+        """The share of each client's costs that were inside the range stated for them."""
+        found = {}
+        for place, client in enumerate(self.clients):
+            rows, spans = self._reported(place), self.spans[place]
+            found[client.name] = inside(spans.cost[rows], spans.ends[rows])
+        return found
+
+    @property
+    def winner(self) -> str:
+        """The rule that loses least, by the mean over clients of the relative regret; ``chosen`` is one of them."""
+        means = self.means
+        return min(means, key=lambda rule: means[rule])
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The mean over clients of the relative regret under each rule; clients without a finite one are left out."""
+        by = {rule: np.array(list(self.relative(rule).values())) for rule in (*self.lost, CHOSEN)}
+        finite = np.all([np.isfinite(values) for values in by.values()], axis=0)
+        return {rule: float(values[finite].mean()) if finite.any() else float("nan") for rule, values in by.items()}
+
+    def verdict(self) -> str:
+        """What to do, in words: the first sentence names the winner."""
+        means = self.means
+        best, mine = self.winner, means[self.base]
+        said = f"{_name(best)} loses least ({100 * means[best]:.2f} %)."
+        if self.base == FORECAST:
+            versus, keep = "your own forecast", "Keep using your forecast."
+        else:
+            versus, keep = "the steady average", "Keep to the steady average."
+        change = means[CHOSEN] / mine - 1 if mine > 0 else 0.0
+        if best == self.base or change > -SAME:
+            said += f" The choice made at each refit loses {100 * means[CHOSEN]:.2f} %, {_more(change, versus)}. {keep}"
+        else:
+            what = f"loses {100 * means[CHOSEN]:.2f} %, " if best != CHOSEN else "is "
+            said += f" The choice made at each refit {what}better than {versus} ({100 * mine:.2f} %) by {-change:.1%}."
+        return said
+
+    def show(self, console: Console) -> None:
+        """Print the verdict, the regret of each rule, and the ranges."""
+        from rich.table import Table
+
+        console.print(self.verdict(), soft_wrap=True)
+        out = Table(title=f"Relative regret from {self.timeline.shown(self.timeline.start)} on, in %", title_justify="left")
+        for name, justify in (
+            ("rule", "left"),
+            ("mean", "right"),
+            ("worst client", "right"),
+            ("clients it is best for", "right"),
+        ):
+            out.add_column(name, justify="right" if justify == "right" else "left")
+        by = {rule: self.relative(rule) for rule in (*self.lost, CHOSEN)}
+        for rule in sorted(by, key=lambda name: self.means[name]):
+            best = sum(by[rule][name] <= min(other[name] for other in by.values()) for name in by[rule])
+            out.add_row(rule, f"{100 * self.means[rule]:.2f}", f"{100 * max(by[rule].values()):.2f}", str(best))
+        console.print(out)
+        shares = [value for value in self.ranges.values() if np.isfinite(value)]
+        if shares:
+            held = f"held {min(shares):.0%} to {max(shares):.0%} at each client, {np.mean(shares):.0%} on average"
+            console.print(f"Ranges of {self.share:.0%} {held}.", soft_wrap=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: see docs/time.md."""
+        refits = [choice for choice in self.choices if choice.origin >= self.timeline.start]
+        rules = {
+            client.name: [[self.timeline.shown(choice.origin), choice.rules[place]] for choice in refits]
+            for place, client in enumerate(self.clients)
+        }
+        found: dict[str, Any] = {
+            "from": self.timeline.shown(self.timeline.start),
+            "refits": len(refits),
+            "rules": {rule: self.relative(rule) for rule in self.lost},
+            "chosen": {"by_client": self.relative(CHOSEN), "rules": rules},
+            "ranges": self.ranges,
+            "winner": self.winner,
+        }
+        return dict(jsonable(found))
+
+    def _reported(self, place: int) -> slice:
+        """The rows of a client from the start on."""
+        client = self.clients[place]
+        known = int(np.searchsorted(self.timeline.times[place], self.timeline.moments[self.timeline.start]))
+        return slice(known - (len(self.timeline.times[place]) - client.n), client.n)
+
+
+def _name(rule: str) -> str:
+    """A rule at the beginning of a sentence."""
+    names = {FORECAST: "Your own forecast", CHOSEN: "The choice made at each refit", "steady": "The steady average"}
+    return names.get(rule, f"The rule {rule}")
+
+
+def _more(change: float, versus: str) -> str:
+    if abs(change) <= SAME:
+        return f"about as much as {versus}"
+    return f"{abs(change):.1%} {'more' if change > 0 else 'less'} than {versus}"

@@ -1,0 +1,100 @@
+"""Refits: each is an ordinary `dffl.fit` on the rows before an origin, with predictions that start at a base.
+
+A model sees features of the past and the client's other features, and learns what to add to the base, in units of the recent
+past. With no training at all its predictions are the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dffl.federation import Client, Federation
+from dffl.fitting import Fit, fit
+from dffl.time.network import ItemFactory
+from dffl.time.past import Past, features
+from dffl.time.units import Units, for_training, recent
+from dffl.training.keywords import MethodChoice
+
+SETTINGS: dict[str, Any] = {
+    "rounds": 12, "local_epochs": 2, "batch_size": 32, "learning_rate": 2e-3, "scale_features": False,
+}  # fmt: skip
+"""Settings of a refit: short, as it starts at a base. A candidate's own settings replace them."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method that a backtest trains at each refit, with its options and settings, under a label."""
+
+    label: str
+    method: str
+    keywords: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, choice: MethodChoice) -> Candidate:
+        """From a name, or a name with options and settings: ``("fedavg", {"loss": "mse"})`` is called ``fedavg-mse``."""
+        if isinstance(choice, str):
+            return cls(choice, choice, {})
+        name, keywords = choice
+        words = [str(value) if key == "loss" else f"{key}={value}" for key, value in keywords.items()]
+        return cls("-".join([name, *words]), name, dict(keywords))
+
+
+class Prepared:
+    """The clients of a backtest as models see them, for one base: features of the past, in units of the recent past."""
+
+    def __init__(self, clients: Sequence[Client], days: Sequence[np.ndarray | None], bases: Sequence[np.ndarray], past: Past):
+        self._clients, self._past = clients, past
+        self._units: list[Units] = []
+        self._x: list[np.ndarray] = []
+        self._bases: list[np.ndarray] = []
+        self._costs: list[np.ndarray] = []
+        for client, when, base in zip(clients, days, bases, strict=True):
+            units = recent(client.c, past.known_after)
+            own = client.x if client.forecast is None else client.x[:, : -client.c.shape[1]]
+            made = features(client.c, base, units, past, when, own)
+            self.width = made.items.shape[-1]
+            costs, start, predicted = for_training(client.c, base, units, client.set)
+            self._x.append(np.column_stack([made.items.reshape(len(base), -1), made.rows]))
+            self._costs.append(costs)
+            self._bases.append(start)
+            self._units.append(predicted)
+
+    def federation(self, known: Sequence[int]) -> Federation:
+        """The first ``known`` rows of each client, without those that have too little past for the features."""
+        members = []
+        for place, client in enumerate(self._clients):
+            rows = slice(self._past.longest, known[place])
+            times = None if client.times is None else client.times[rows]
+            members.append(
+                Client(
+                    client.name,
+                    self._x[place][rows],
+                    self._costs[place][rows],
+                    client.set,
+                    client.maximize,
+                    times=times,
+                    forecast=self._bases[place][rows],
+                )
+            )
+        return Federation(members)
+
+    def trained(self, candidate: Candidate, known: Sequence[int], settings: Mapping[str, Any]) -> Fit:
+        """The candidate, fitted on the first ``known`` rows of each client."""
+        usual = SETTINGS | {"network": ItemFactory(self.width)}
+        if self._clients[0].times is not None:
+            usual["split"] = "time"
+        return fit(
+            self.federation(known), candidate.method, progress=False, **(usual | dict(settings) | dict(candidate.keywords))
+        )
+
+    def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:
+        """What a model expects of some rows of each client, as raw costs."""
+        found = []
+        for client, x, base, units, some in zip(self._clients, self._x, self._bases, self._units, rows, strict=True):
+            whole = np.column_stack([x[some], base[some]])
+            found.append(units.take(some).raw(model.predict(client.name, whole)))
+        return found

@@ -1,0 +1,106 @@
+"""Units of the recent past: costs are measured from a recent level, in a recent spread.
+
+Costs of one client may double within months. A model of costs in these units does not notice. They help where level or spread
+drift; where both are constant they change little.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.signal import lfilter
+
+from dffl.batched import solve_each
+from dffl.sets import FeasibleSet
+
+LEVEL_WEIGHT, SPREAD_WEIGHT = 0.2, 0.1
+"""The weight of the newest row in the average level, and in the average of the logarithm of the spread."""
+CUT = 4.0
+"""Costs further than this many recent spreads from the base are cut to that distance, in training only."""
+SMALLEST = 0.01
+"""The least spread of a row, in mean sizes of the costs so far."""
+
+
+class Units(NamedTuple):
+    """Level and spread of the recent past, one number for each row, (n, 1); each follows from earlier rows alone."""
+
+    level: np.ndarray
+    spread: np.ndarray
+
+    def scaled(self, costs: np.ndarray) -> np.ndarray:
+        """Costs in these units."""
+        return np.asarray((costs - self.level) / self.spread)
+
+    def raw(self, values: np.ndarray) -> np.ndarray:
+        """Values in these units as costs again."""
+        return np.asarray(self.level + self.spread * values)
+
+    def take(self, index: slice | np.ndarray) -> Units:
+        """The units of some rows."""
+        return Units(self.level[index], self.spread[index])
+
+
+def middles(costs: np.ndarray) -> np.ndarray:
+    """The median of each row, (n, 1)."""
+    return np.median(costs, axis=1, keepdims=True)
+
+
+def deviations(costs: np.ndarray) -> np.ndarray:
+    """The spread of each row's own costs, (n, 1), never zero: it is known when the costs are.
+
+    With fewer than three costs a row has no spread to speak of: its mean size takes the place.
+    """
+    size = np.abs(costs).mean(axis=1, keepdims=True)
+    least = SMALLEST * np.cumsum(size, axis=0) / np.arange(1, len(costs) + 1)[:, None] + 1e-9
+    return (costs.std(axis=1, keepdims=True) if costs.shape[1] > 2 else size) + least
+
+
+def recent(costs: np.ndarray, known_after: int = 0) -> Units:
+    """Exponential averages of the level and of the logarithm of the spread, of the rows before each row.
+
+    Row t depends on the rows before ``t - known_after`` alone. Where none is known, the level is 0 and the spread 1.
+    """
+    level = _before(middles(costs), LEVEL_WEIGHT, known_after)
+    return Units(level, np.exp(_before(np.log(deviations(costs)), SPREAD_WEIGHT, known_after)))
+
+
+def _before(values: np.ndarray, weight: float, known_after: int) -> np.ndarray:
+    means, _ = lfilter([weight], [1, weight - 1], values, axis=0, zi=(1 - weight) * values[:1])
+    shift, out = known_after + 1, np.zeros_like(values)
+    if shift < len(values):
+        out[shift:] = means[:-shift]
+    return out
+
+
+def cut(costs: np.ndarray, base: np.ndarray, units: Units, multiple: float = CUT) -> np.ndarray:
+    """Costs with extreme ones cut at a multiple of the recent spread from the base, in raw units."""
+    reach = multiple * units.spread
+    return np.clip(costs, base - reach, base + reach)
+
+
+def constant_sum(feasible: FeasibleSet) -> bool:
+    """Whether all decisions have the same sum, as with top-k: then a number added to all costs changes no decision."""
+    ones = np.ones((1, feasible.dim))
+    [low], [high] = solve_each([feasible], [ones])[0], solve_each([feasible], [-ones])[0]
+    return bool(abs(low.sum() - high.sum()) <= 1e-9 * max(1.0, abs(low.sum())))
+
+
+def for_training(
+    costs: np.ndarray, base: np.ndarray, units: Units, feasible: FeasibleSet
+) -> tuple[np.ndarray, np.ndarray, Units]:
+    """Costs and base as a model is trained on them, and the units in which it predicts.
+
+    They are divided by the recent spread, and costs are cut around the base. Where all decisions have the same sum, each row is
+    measured from its own median, as no decision depends on it: a model need not learn the level. Where a part of the objective
+    is known, nothing is divided: the known part would weigh more on some rows than on others.
+    """
+    nothing = np.zeros_like(units.level)
+    if feasible.lifted.dim != feasible.dim:
+        return cut(costs, base, units), base, Units(nothing, np.ones_like(units.spread))
+    if constant_sum(feasible):
+        costs, level = costs - middles(costs), middles(base)
+        centred = Units(level, units.spread)
+        return cut(costs, base - level, units) / units.spread, centred.scaled(base), centred
+    plain = Units(nothing, units.spread)
+    return plain.scaled(cut(costs, base, units)), plain.scaled(base), plain

@@ -1,0 +1,158 @@
+"""`dffl.backtest`: rolling origins, nothing from the future, the shape of its answer, and bad input."""
+
+from __future__ import annotations
+
+import json
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+import dffl
+from dffl.judging import regrets_at
+from dffl.time.bases import plain_mean
+from dffl.time.network import ItemFactory
+from dffl.time.past import Past
+from dffl.time.refits import Candidate, Prepared
+from tests.time.made import ROWS, federation, series
+
+QUICK = {"rounds": 1, "local_epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def found() -> dffl.Backtest:
+    return dffl.backtest(federation(), ["fedavg"], refit=20, window=40, start="2021-05-04", **QUICK)
+
+
+def test_the_answer_has_its_shape(found: dffl.Backtest) -> None:
+    answer = json.loads(json.dumps(found.as_json()))
+    assert list(answer) == ["from", "refits", "rules", "chosen", "ranges", "winner"]
+    assert (answer["from"], answer["refits"]) == ("2021-05-04", 2)
+    assert list(answer["rules"]) == ["steady", "mean-7", "mean-14", "mean-28", "fedavg", "fedavg+steady"]
+    assert all(set(by) == {"a", "b"} for by in [*answer["rules"].values(), answer["chosen"]["by_client"], answer["ranges"]])
+    assert [date for date, _ in answer["chosen"]["rules"]["a"]] == ["2021-05-04", "2021-05-24"]
+    assert {rule for _, rule in answer["chosen"]["rules"]["a"]} <= set(answer["rules"])
+
+
+def test_a_naive_rule_loses_what_it_loses(found: dffl.Backtest) -> None:
+    one = federation()["a"]
+    first = ROWS - 40
+    lost = regrets_at(one, plain_mean("mean-7", one.c))[first:]
+    assert found.relative("mean-7")["a"] == pytest.approx(lost.sum() / one.z_star_size[first:].sum())
+    table = found.table
+    mine = table[(table.client == "a") & (table.rule == "mean-7")]
+    np.testing.assert_allclose(mine.regret, lost)
+    assert str(mine.time.iloc[0].date()) == "2021-05-04"
+    assert (table.groupby(["client", "time"]).chosen.sum() == 1).all()
+    chosen = table[table.chosen & (table.client == "a")]
+    assert found.relative("chosen")["a"] == pytest.approx(chosen.regret.sum() / chosen.best.sum())
+
+
+def test_the_same_seed_gives_the_same_bits(found: dffl.Backtest) -> None:
+    again = dffl.backtest(federation(), ["fedavg"], refit=20, window=40, start=np.datetime64("2021-05-04"), **QUICK)
+    assert again.as_json() == found.as_json()
+
+
+def test_no_decision_sees_its_own_row_or_a_later_one(found: dffl.Backtest) -> None:
+    """Costs from the last refit on are changed: all rows before, and the choice made then, stay as they were."""
+    changed = []
+    for client in federation():
+        costs = client.c.copy()
+        costs[ROWS - 20 :] = costs[ROWS - 20 :, ::-1] * 3
+        changed.append(dffl.Client(client.name, client.x, costs, client.set, times=client.times))
+    other = dffl.backtest(dffl.Federation(changed), ["fedavg"], refit=20, window=40, start="2021-05-04", **QUICK)
+    assert [choice.rules for choice in other.choices] == [choice.rules for choice in found.choices]
+    for rule, lost in found.lost.items():
+        for mine, theirs in zip(lost, other.lost[rule], strict=True):
+            np.testing.assert_array_equal(mine[:-20], theirs[:-20])
+    for mine, theirs in zip(found.spans, other.spans, strict=True):
+        np.testing.assert_array_equal(mine.ends[:-19], theirs.ends[:-19])
+
+
+def test_without_training_a_model_is_its_base() -> None:
+    clients = federation().clients
+    bases = [plain_mean("mean-7", client.c) for client in clients]
+    prepared = Prepared(clients, [None, None], bases, Past())
+    model = prepared.trained(Candidate.of("fedavg"), [100, 100], {**QUICK, "learning_rate": 1e-12})
+    for base, table in zip(bases, prepared.predictions(model, [slice(100, 120)] * 2), strict=True):
+        np.testing.assert_allclose(table, base[100:120], rtol=1e-4)
+
+
+def test_an_item_network_shares_its_numbers_over_the_items() -> None:
+    factory = ItemFactory(3)
+    network = factory(jax.random.key(0), 4 * 3 + 2, 4)
+    x = np.random.default_rng(0).normal(size=14)
+    assert not np.asarray(network(x)).any()
+    assert factory == ItemFactory(3)
+    ones, linear = np.ones_like(network.last), np.array([1.0, -1.0, 2.0])
+    alike = np.zeros_like(network.identity)  # without its identity, an item is what its features say
+    moved = eqx.tree_at(lambda net: (net.last, net.linear, net.identity), network, (ones, linear, alike))
+    order = [2, 0, 3, 1]
+    other = np.concatenate([x[:12].reshape(4, 3)[order].ravel(), x[12:]])
+    np.testing.assert_allclose(moved(other), np.asarray(moved(x))[order], rtol=1e-5)
+
+
+def test_a_good_forecast_wins_and_is_named_first() -> None:
+    found = dffl.backtest(federation(forecast_error=0.1), [], refit=28, window=28, start="2021-05-01")
+    assert found.base == "forecast"
+    assert found.verdict().startswith("Your own forecast loses least (")
+    assert {rule for choice in found.choices for rule in choice.rules} == {"forecast"}
+    assert "Keep using your forecast" in found.verdict()
+
+
+def test_a_bad_forecast_is_left() -> None:
+    found = dffl.backtest(federation(forecast_error=50), [], refit=28, window=28, start="2021-05-01")
+    assert found.winner != "forecast"
+    assert "forecast" not in found.choices[-1].rules
+    assert found.means["chosen"] < found.means["forecast"]
+
+
+def test_known_after_delays_training_features_and_choice() -> None:
+    past = Past(known_after=5)
+    changed = []
+    for client in federation():
+        costs = client.c.copy()
+        costs[ROWS - 25 :] = 1.0  # known five rows later: at the last refit not yet
+        changed.append(dffl.Client(client.name, client.x, costs, client.set, times=client.times))
+    keywords = {"refit": 20, "window": 40, "start": "2021-05-04", "past": past}
+    one, other = (dffl.backtest(fed, [], **keywords) for fed in (federation(), dffl.Federation(changed)))
+    assert one.choices[-1].rules == other.choices[-1].rules
+
+
+def test_clients_with_other_days() -> None:
+    uneven = dffl.Federation([series("a", 1), series("b", 2, rows=140, shift=11)])
+    found = dffl.backtest(uneven, [], refit=20, window=20)
+    assert found.table[found.table.rule == "steady"].groupby("client").size().to_dict() == {"a": 80, "b": 71}
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"refit": 500}, "refit must be at most 80, the 80 moments from 2021-03-25 on, found 500"),
+        ({"start": "2021-01-20"}, "start must be 2021-03-01 or later, found 2021-01-20: 56 rows of each client come before"),
+        ({"start": "2030-01-01"}, "start must be at most 2021-06-12, the last row, found 2030-01-01"),
+        ({"start": 7}, "start must be a date such as 2024-09-01, found 7"),
+        ({"base": "forecast"}, "base must be steady, as the clients bring no forecast, found 'forecast'"),
+        ({"candidates": ["fedavg", "fedavg"]}, "candidates: 'fedavg' is there already; name each rule once"),
+        ({"choice": "mine"}, "choose must be one of fleet, shrunk, found 'mine'"),
+        ({"clock": "hours"}, "clock must be one of seconds, nanoseconds, numbers, found 'hours'"),
+    ],
+)
+def test_bad_input_is_one_line(keywords: dict, message: str) -> None:
+    with pytest.raises(ValueError, match="^" + message.replace("(", r"\(")) as caught:
+        dffl.backtest(federation(), **{"candidates": [], **keywords})
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_orders_are_one_line() -> None:
+    one = series("a", 1)
+    for times, message in [
+        (None, "client 'a': a backtest needs an order of the rows, found none"),
+        (np.repeat(one.times[::2], 2), "client 'a': rows 0 and 1 have the same moment in the order"),
+    ]:
+        client = dffl.Client("a", one.x, one.c, one.set, times=times)
+        with pytest.raises(ValueError, match=message):
+            dffl.backtest(dffl.Federation([client]), [])
+    with pytest.raises(ValueError, match="client 'a': a backtest needs more than 56 rows, found 40"):
+        dffl.backtest(dffl.Federation([series("a", 1, rows=40)]), [])

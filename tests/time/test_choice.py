@@ -1,0 +1,103 @@
+"""The choice among rules, and adaptive ranges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dffl.time.choice import choose, day_scaled
+from dffl.time.ranges import AdaptiveRange, adaptive_ranges, inside
+
+
+def scaled(*rules: list[float], rows: int = 90) -> np.ndarray:
+    """Each rule's constant loss at each client."""
+    return np.repeat(np.array(rules)[:, :, None], rows, axis=2)
+
+
+def test_fleet_and_shrunk_choices() -> None:
+    # Rule 0 is better at a and b, rule 1 at c.
+    lost = scaled([1.0, 1.0, 3.0], [2.0, 2.0, 2.0])
+    assert choose(lost, "fleet").tolist() == [0, 0, 0]
+    assert choose(lost, "shrunk").tolist() == [0, 0, 1]
+    assert choose(lost[:, :, :3], "shrunk").tolist() == [0, 0, 0]  # three rows say little
+    assert choose(lost, "shrunk", strength=1e9).tolist() == [0, 0, 0]
+
+
+def test_literal_shrinkage() -> None:
+    # Scores of rule 0: 2/3, 6/5; of rule 1: 4/3, 4/5. Fleet: 14/15, 16/15. Client b: (n 6/5 + 60 14/15) / (n + 60) against
+    # (n 4/5 + 60 16/15) / (n + 60): equal at n = 20.
+    lost = scaled([1.0, 3.0], [2.0, 2.0])
+    assert choose(lost[:, :, :19]).tolist() == [0, 0]
+    assert choose(lost[:, :, :21]).tolist() == [0, 1]
+
+
+def test_rules_that_were_not_judged_are_not_chosen() -> None:
+    lost = scaled([1.0, 1.0], [2.0, 2.0])
+    lost[0, 1, 5] = np.nan
+    assert choose(lost).tolist() == [1, 1]
+    lost[:, 1] = np.nan  # client b has no rows: it follows the others
+    assert choose(lost).tolist() == [0, 0]
+    assert choose(np.full((2, 2, 4), np.nan)).tolist() == [0, 0]
+    assert choose(np.empty((2, 2, 0))).tolist() == [0, 0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3))
+def test_a_choice_ignores_the_size_of_a_client_and_obeys_dominance(seed: int, rate: float) -> None:
+    rng = np.random.default_rng(seed)
+    lost = rng.uniform(0.1, 1, (4, 3, 30))
+    larger = lost * np.array([rate, 1.0, 1.0])[:, None]
+    for how in ("fleet", "shrunk"):
+        assert choose(lost, how).tolist() == choose(larger, how).tolist()
+        best = np.concatenate([lost, lost.min(axis=0, keepdims=True) * 0.9])
+        assert choose(best, how).tolist() == [4, 4, 4]
+
+
+def test_one_storm_does_not_decide() -> None:
+    costs = np.tile([1.0, 2.0, 3.0], (50, 1))
+    costs[10] *= 1000
+    calm, storm = np.full(50, 0.2), np.full(50, 0.1)
+    storm[10] = 200.0  # one storm costs the second rule more than all else
+    assert storm.sum() > calm.sum()
+    assert day_scaled(storm, costs).sum() < day_scaled(calm, costs).sum()
+
+
+def test_bad_input_is_one_line() -> None:
+    with pytest.raises(ValueError, match="choose must be one of fleet, shrunk, found 'each'"):
+        choose(scaled([1.0]), "each")
+    with pytest.raises(ValueError, match="share must be"):
+        AdaptiveRange(share=1.0)
+
+
+def test_literal_ends() -> None:
+    state = AdaptiveRange(errors=[float(number) for number in range(1, 10)])
+    assert state.ends(100.0, 2.0) == (102.0, 118.0)  # of nine errors, the first and the last
+    state.low_rate, state.high_rate = 0.0, 0.3
+    assert state.ends(0.0, 1.0) == (1 - 0.25 * 8, 7.0)
+    state.observe(20.0, 0.0, 1.0, (-1.0, 7.0))
+    assert (state.low_rate, state.high_rate) == (pytest.approx(0.003), pytest.approx(0.3 + 0.03 * (0.1 - 1)))
+    assert state.errors[-1] == 20.0
+    assert AdaptiveRange(errors=[1.0]).ends(0.0, 1.0) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.02])
+@pytest.mark.parametrize("known_after", [0, 2])
+def test_ranges_hold_what_they_state_under_drift(drift: float, known_after: int) -> None:
+    rng = np.random.default_rng(4)
+    n = 1500
+    cost = drift * np.arange(n) + np.exp(0.001 * np.arange(n)) * rng.standard_t(4, n)
+    ends = adaptive_ranges(cost, np.zeros(n), np.ones(n), known_after)
+    assert inside(cost, ends) == pytest.approx(0.8, abs=0.03)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 79), st.integers(0, 3), st.integers(0, 2**32 - 1))
+def test_no_range_knows_the_cost_of_its_own_row(row: int, known_after: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    cost, other = rng.normal(size=80), rng.normal(5, 9, 80)
+    first = max(row - known_after, 0)
+    other[:first] = cost[:first]
+    ends, changed = (adaptive_ranges(values, np.zeros(80), np.ones(80), known_after) for values in (cost, other))
+    np.testing.assert_array_equal(ends[: row + 1], changed[: row + 1])
