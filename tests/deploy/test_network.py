@@ -120,7 +120,7 @@ def test_a_message_of_a_member_that_is_none_of_ours_is_refused(how: str, coordin
     coordinator.let_send(["forged"], **FORGED[how])
     coordinator.let_send(["honest"])
     assert coordinator.taken() == "honest"
-    assert coordinator.lines[before:] == ["refused a message of north that is none of ours"]
+    assert coordinator.lines[before:] == ["rejected a message of north that is not a dffl message"]
 
 
 def test_the_coordinator_dials_nobody_whom_a_message_names(coordinator: Coordinator) -> None:
@@ -166,7 +166,7 @@ def test_what_waits_for_a_peer_that_does_not_read_is_bounded(coordinator: Coordi
     finally:
         coordinator.member.send_signal(signal.SIGCONT)
     assert 2 <= sent < 100
-    assert coordinator.lines[before:] == ["a connection is ended: north: it does not read what is sent to it"]
+    assert coordinator.lines[before:] == ["closed a connection: north: it does not read its messages"]
     coordinator.taken("down")
     coordinator.require_heard_again()
 
@@ -194,7 +194,7 @@ def test_nothing_passes_to_or_from_a_peer_whose_key_is_revoked(
         ):
             event = coordinator.link.next(0.1)  # it dials again and again
             assert event is None or event.what != "message"
-        assert coordinator.lines[before:][:1] == ["a connection is ended: north: its key was revoked"]
+        assert coordinator.lines[before:][:1] == ["closed a connection: north: its key was revoked"]
         assert "rejected a connection: north: its key was revoked" in coordinator.lines[before:]
     finally:
         coordinator.objection = ""

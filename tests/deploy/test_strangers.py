@@ -110,7 +110,7 @@ def stranger(real: Real, name: str, own: Credentials, *more: str) -> str:
 def test_a_site_under_the_name_of_another(real: Real) -> None:
     stranger(real, "site-1", kit_of(real, "site-2"))
     assert "site-1: connected" not in real.log
-    lines = [line for line in real.log.splitlines() if "WARNING refused" in line and "site-1" in line]
+    lines = [line for line in real.log.splitlines() if "WARNING rejected a connection" in line and "site-1" in line]
     assert lines
     assert "site-2" in lines[0]
 
