@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dffl.deploy.local_demo import DemoResult, LocalFederation
+from dffl.deploy.local_demo import FederationDemoResult, LocalFederation
 from dffl.deploy.run_state import RunState
 from dffl.deploy.run_status import RunResult
 
@@ -104,7 +104,7 @@ def measured(sites: int, rounds: int) -> dict[str, object]:
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="dffl-federation-") as folder:
         stage = Counted(Path(folder), names, rounds, "fedavg", lambda line: print(line, file=sys.stderr))
-        found: DemoResult = stage.run(None, None)
+        found: FederationDemoResult = stage.run(None, None)
         run_folder = stage.folder.latest()
         assert run_folder is not None
         shared = RunState.read(run_folder / "state.dffl").finals[0].shared

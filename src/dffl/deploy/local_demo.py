@@ -46,7 +46,7 @@ ROWS = 200
 
 
 @dataclass(frozen=True)
-class DemoResult:
+class FederationDemoResult:
     """The result of a demo, and how far the sites' models are from those of one process."""
 
     result: RunResult
@@ -111,7 +111,7 @@ class DemoResult:
 
 def run(
     sites: int, rounds: int, method: str, kill: str | None, figure: Path | None, shown: Callable[[str], None]
-) -> DemoResult:
+) -> FederationDemoResult:
     """Run the whole federation, and check the result."""
     require_whole("sites", sites, least=2, most=20)
     names = [f"site-{number + 1}" for number in range(sites)]
@@ -156,7 +156,7 @@ class LocalFederation:
         """Words before the command of a process; a subclass may start each process in its own network."""
         return []
 
-    def run(self, kill_at: tuple[str, int] | None, figure: Path | None) -> DemoResult:
+    def run(self, kill_at: tuple[str, int] | None, figure: Path | None) -> FederationDemoResult:
         try:
             self._provision()
             started = time.monotonic()
@@ -183,7 +183,7 @@ class LocalFederation:
 
                 draw(result, figure)
             killed = "" if kill_at is None else f"{kill_at[0]} in round {kill_at[1]}"
-            return DemoResult(result, first, difference, left, figure, killed)
+            return FederationDemoResult(result, first, difference, left, figure, killed)
         finally:
             for process in self.processes.values():
                 if process.poll() is None:
