@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dffl.deploy.demo import Demo, Stage
-from dffl.deploy.following import RunResult
-from dffl.deploy.state import RunState
+from dffl.deploy.local_demo import FederationDemoResult, LocalFederation
+from dffl.deploy.run_state import RunState
+from dffl.deploy.run_status import RunResult
 
 
 class Relay:
@@ -70,14 +70,14 @@ class Relay:
                 end.close()
 
 
-class Counted(Stage):
+class Counted(LocalFederation):
     """A stage whose sites dial the relay at 127.0.0.1; the coordinator listens at another loopback address."""
 
-    listens = "127.0.0.2"
+    listen_host = "127.0.0.2"
 
     def __init__(self, *given: object):
         super().__init__(*given)  # type: ignore[arg-type]
-        self.relay = Relay(self.port, "127.0.0.1", self.listens)
+        self.relay = Relay(self.port, "127.0.0.1", self.listen_host)
         self.first = self.last = (0, 0)
         """Bytes on the wire, and rounds that had closed, soon after the first round and soon after the last one."""
 
@@ -104,7 +104,7 @@ def measured(sites: int, rounds: int) -> dict[str, object]:
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="dffl-federation-") as folder:
         stage = Counted(Path(folder), names, rounds, "fedavg", lambda line: print(line, file=sys.stderr))
-        found: Demo = stage.play(None, None)
+        found: FederationDemoResult = stage.run(None, None)
         run_folder = stage.folder.latest()
         assert run_folder is not None
         shared = RunState.read(run_folder / "state.dffl").finals[0].shared

@@ -32,8 +32,8 @@ from tests.deploy.real import Real
 from dffl.deploy.joining import site_description
 from dffl.deploy.ledger import ACCEPTED, OUTCOMES
 from dffl.deploy.replay import ReplayedRun
-from dffl.deploy.server import ask
-from dffl.deploy.state import FINISHED, RunState
+from dffl.deploy.run_state import FINISHED, RunState
+from dffl.deploy.server_process import ask
 from dffl.federation import Federation
 from dffl.training.parts import ALL
 from dffl.training.trainers import FedAvg
@@ -207,7 +207,7 @@ def _shared_difference(real: Real) -> float:
     records = real.records[: state.round]
     settings = replace(real.plan.settings, rounds=state.round)
     clients = [site_description(real.plan, name, real.base / name / "site.toml").train[0] for name in real.names]
-    with ReplayedRun(Federation(clients), settings, real.plan.asked, records) as run:
+    with ReplayedRun(Federation(clients), settings, real.plan.method_request, records) as run:
         return float(np.abs(run.trained(FedAvg(), ALL) - state.shared).max())
 
 

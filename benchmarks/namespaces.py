@@ -18,21 +18,21 @@ import tempfile
 import time
 from pathlib import Path
 
-from dffl.deploy.demo import Stage
+from dffl.deploy.local_demo import LocalFederation
 
 BRIDGE, NETWORK, PORT = "dffl-br", "10.213.77", 8443
 
 
-class Namespaces(Stage):
+class Namespaces(LocalFederation):
     """A stage on which every process has a network of its own."""
 
-    listens = f"{NETWORK}.1"
+    listen_host = f"{NETWORK}.1"
     delay = 0.0
 
     def free_port(self) -> int:
         return PORT
 
-    def words_before(self, key: str) -> list[str]:
+    def command_prefix(self, key: str) -> list[str]:
         return ["ip", "netns", "exec", namespace(key)]
 
     def _join(self, name: str) -> None:
@@ -46,7 +46,7 @@ class Namespaces(Stage):
                 "--delay",
                 f"{1000 * self.delay:g}",
             ]
-            self.processes[f"relay of {name}"] = subprocess.Popen([*self.words_before(name), *words])
+            self.processes[f"relay of {name}"] = subprocess.Popen([*self.command_prefix(name), *words])
             time.sleep(0.5)
         super()._join(name)
 
@@ -173,7 +173,7 @@ def main() -> None:
     try:
         build(keys, asked.loss, asked.kilobits)
         with tempfile.TemporaryDirectory() as folder:
-            found = Namespaces(Path(folder), names, asked.rounds, asked.method, lambda line: print(line, file=sys.stderr)).play(
+            found = Namespaces(Path(folder), names, asked.rounds, asked.method, lambda line: print(line, file=sys.stderr)).run(
                 None, None
             )
     finally:

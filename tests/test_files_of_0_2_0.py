@@ -17,11 +17,11 @@ import pytest
 
 import dffl
 from dffl.deploy.credentials import Kit
+from dffl.deploy.federation_plan import read_plan
 from dffl.deploy.ledger import read_ledger
 from dffl.deploy.participant import Participant
-from dffl.deploy.plan import read_plan
+from dffl.deploy.run_state import RunState
 from dffl.deploy.site_state import SiteState
-from dffl.deploy.state import RunState
 from dffl.own.decisions import decide
 from dffl.own.model import OwnModel
 from dffl.training import Settings
@@ -124,7 +124,7 @@ def test_a_coordinator_continues_its_run_to_the_same_model(exact: bool, tmp_path
 
 def test_a_kit_is_read() -> None:
     folder = FILES / "federation" / "coordinator"
-    kit = Kit.parsed(folder / "kits" / "north.kit")  # whatever the date is
+    kit = Kit.parse(folder / "kits" / "north.kit")  # whatever the date is
     assert kit.plan == (folder / "plan.toml").read_text()
     assert json.loads((folder / "keys.json").read_text())["believed"] == {"north": kit.fingerprint}
 

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from dffl.deploy.coordinator import Coordinator
+from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.ledger import RoundRecord, read_ledger
 from dffl.deploy.messages import TO_SERVER, TROUBLES, decode, encode
 from dffl.deploy.network import COORDINATOR, Event
 from dffl.deploy.participant import Participant
-from dffl.deploy.plan import Plan
 from dffl.deploy.site_state import SiteState
 from dffl.federation import Federation
 from dffl.fitting import Fit
@@ -155,7 +155,7 @@ class Deployed:
 
 
 def deployed(
-    plan: Plan,
+    plan: FederationPlan,
     federation: Federation,
     base: Path,
     refused: Refused | None = None,

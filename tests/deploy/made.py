@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dffl.deploy.plan import Plan, plan_of
+from dffl.deploy.federation_plan import FederationPlan, plan_of
 
 SITES = ("north", "south", "west")
 INPUTS, DIM = 3, 5
@@ -45,7 +45,7 @@ def plan_text(
     return "\n".join(lines)
 
 
-def a_plan(*args: Any, **more: Any) -> Plan:
+def a_plan(*args: Any, **more: Any) -> FederationPlan:
     """The plan of `plan_text`."""
     text = plan_text(*args, **more)
     return plan_of(Path("plan.toml"), text, tomllib.loads(text))

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from dffl.deploy.demo import Stage
-from dffl.deploy.following import RunResult
+from dffl.deploy.federation_plan import read_plan
 from dffl.deploy.ledger import RoundRecord, read_ledger
-from dffl.deploy.locks import is_held
-from dffl.deploy.plan import read_plan
-from dffl.deploy.server import ask
+from dffl.deploy.local_demo import LocalFederation
+from dffl.deploy.locks import lock_owner
+from dffl.deploy.run_status import RunResult
+from dffl.deploy.server_process import ask
 from tests.deploy.made import toml_of
 
 NAMES = ["site-1", "site-2", "site-3"]
@@ -25,7 +25,7 @@ PATIENT = 120.0
 """Seconds until something that must happen has happened, on a machine that is busy."""
 
 
-class Real(Stage):
+class Real(LocalFederation):
     """A federation whose processes are started, paused and killed one by one."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Real(Stage):
 
     def serve(self) -> None:
         self._start("coordinator", "federation", "serve", str(self.folder.path))
-        self.until(lambda: is_held(self.folder.lock) is not None and "serving" in self.said("coordinator"))
+        self.until(lambda: lock_owner(self.folder.lock) is not None and "serving" in self.said("coordinator"))
 
     def join(self, *names: str) -> None:
         for name in names or self.names:

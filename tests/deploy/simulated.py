@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 
 import dffl
-from dffl.deploy import clock as lived
-from dffl.deploy import held_round, reception
+from dffl.deploy import active_clock, site_registry
+from dffl.deploy import round as round_module
 from dffl.deploy.coordinator import Coordinator
+from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.messages import PROTOCOL, TO_SITE, Message, decode, encode
-from dffl.deploy.network import Event, carrier_version
-from dffl.deploy.plan import Plan
-from dffl.deploy.state import RunState
+from dffl.deploy.network import Event, nvflare_version
+from dffl.deploy.run_state import RunState
 
 LOG = logging.getLogger("dffl.tests.deploy")
 LOG.propagate = False
@@ -52,7 +52,7 @@ def simulated_time() -> Iterator[Clock]:
     """The coordinator's side lives in simulated time."""
     clock = Clock()
     with pytest.MonkeyPatch.context() as patched:
-        for module in (lived, held_round, reception):
+        for module in (active_clock, round_module, site_registry):
             patched.setattr(module, "time", clock)
         yield clock
 
@@ -107,7 +107,7 @@ class SimulatedSite:
     """One site: it joins, beats and opens as a real one does; what it does with an order is given."""
 
     network: Network
-    plan: Plan
+    plan: FederationPlan
     name: str
     count: int = 10
     behaviour: Behaviour = honest
@@ -137,7 +137,7 @@ class SimulatedSite:
 
     def join(self, **changes: Any) -> None:
         values = {
-            "protocol": PROTOCOL, "dffl": dffl.__version__, "carrier": carrier_version(), "plan": self.plan.digest,
+            "protocol": PROTOCOL, "dffl": dffl.__version__, "carrier": nvflare_version(), "plan": self.plan.digest,
             "columns": "columns", "rows": self.count + 2, "time": self.network.clock.time(), "instance": self.instance,
             "finished": "",
         } | self.offer | changes  # fmt: skip
@@ -218,14 +218,14 @@ def mean_of(shared: np.ndarray, job: int, round: int, counts: dict[str, int]) ->
 class Stage:
     """A coordinator, a network and sites."""
 
-    plan: Plan
+    plan: FederationPlan
     clock: Clock
     network: Network
     sites: dict[str, SimulatedSite]
     coordinator: Coordinator
 
     @classmethod
-    def of(cls, plan: Plan, clock: Clock, behaviour: Behaviour = honest, jobs: int = 1) -> Stage:
+    def of(cls, plan: FederationPlan, clock: Clock, behaviour: Behaviour = honest, jobs: int = 1) -> Stage:
         network = Network(clock)
         made = {
             name: SimulatedSite(network, plan, name, 10 + 3 * place, behaviour, jobs=jobs)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dffl.deploy.state import LOST, RunState, said
+from dffl.deploy.run_state import LOST, RunState, read_status
 from tests.deploy.real import Real
 
 
@@ -37,7 +37,7 @@ def test_a_quorum_that_does_not_come_ends_training_with_code_5_and_the_state_kep
     assert "0 of 3 sites joined within 2 s, 2 are needed; missing: site-1, site-2, site-3" in done.stdout
     latest = real.folder.latest()
     assert latest is not None
-    assert said(latest)["status"] == LOST
+    assert read_status(latest)["status"] == LOST
     assert RunState.read(latest / "state.dffl").plan == real.plan.digest
 
 
@@ -45,7 +45,7 @@ def test_a_second_server_of_one_folder_is_refused_and_the_first_goes_on(real: Re
     done = real.command("federation", "serve", str(real.folder.path))
     assert done.returncode == 3
     [line] = done.stderr.strip().splitlines()
-    assert "another coordinator serves this folder already" in line
+    assert "another coordinator already serves this folder" in line
     assert real.processes["coordinator"].poll() is None
 
 
@@ -53,5 +53,5 @@ def test_without_certificates_nothing_is_served(tmp_path: Path, real: Real) -> N
     (tmp_path / "plan.toml").write_text(real.plan.text)
     done = real.command("federation", "serve", str(tmp_path))
     assert done.returncode == 3
-    assert "has no certificates yet; type dffl federation create" in done.stderr
+    assert "has no certificates; type dffl federation create" in done.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["plan.toml"]

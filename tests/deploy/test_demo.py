@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dffl.deploy.demo import run
 from dffl.deploy.ledger import OUTCOMES
+from dffl.deploy.local_demo import run
 
 
 def demo(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:

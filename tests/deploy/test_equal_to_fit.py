@@ -12,7 +12,7 @@ import dffl
 from dffl.batched import predict_each
 from dffl.deploy.ledger import ACCEPTED
 from dffl.deploy.replay import replayed
-from dffl.deploy.site_run import federated_jobs, stand_in
+from dffl.deploy.site_run import federated_jobs, placeholder_run
 from dffl.fitting import Fit
 from dffl.training.methods import METHODS
 from tests.deploy.in_memory import deployed
@@ -160,17 +160,17 @@ def test_with_updates_missing_it_gives_the_models_of_the_same_participants(case:
     missing = {(name, one.job, one.round) for one in found.records for name, what in one.outcomes.items() if what != ACCEPTED}
     jobs = {one.job for one in found.records}
     assert missing == {(name, *at) for name, places in REFUSED.items() for at in places if at[0] in jobs}
-    require_same(found.fits, replayed(data, plan.settings, plan.asked, found.records), data)
+    require_same(found.fits, replayed(data, plan.settings, plan.method_request, found.records), data)
 
 
 def test_a_method_that_sends_more_than_a_model_is_refused() -> None:
     for method, why in CANNOT.items():
         plan = planned({"method": method})
         with (
-            stand_in(dict.fromkeys(NAMES, 100), plan.settings, INPUTS, DIM) as run,
+            placeholder_run(dict.fromkeys(NAMES, 100), plan.settings, INPUTS, DIM) as run,
             pytest.raises(ValueError, match=rf"method '{method}' cannot be deployed.*{why}"),
         ):
-            federated_jobs(run, plan.asked)
+            federated_jobs(run, plan.method_request)
 
 
 def test_all_methods_are_looked_at() -> None:

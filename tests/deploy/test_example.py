@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dffl.cli import app
-from dffl.deploy.plan import read_plan
+from dffl.deploy.federation_plan import read_plan
 
 pytest.importorskip("cryptography")
 pytest.importorskip("nvflare")
@@ -41,7 +41,7 @@ def test_each_site_of_the_example_fits_the_plan(tmp_path: Path, monkeypatch: pyt
 def test_nothing_of_an_example_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "bakery").mkdir()
     (tmp_path / "bakery/new.csv").write_text("mine")
-    assert "new.csv: is there already" in typed("federation", "init", str(tmp_path), "--example", code=3)
+    assert "new.csv: already exists" in typed("federation", "init", str(tmp_path), "--example", code=3)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["new.csv"]
 
 

@@ -6,7 +6,7 @@ import resource
 import signal
 from pathlib import Path
 
-from dffl.deploy.state import FINISHED
+from dffl.deploy.run_state import FINISHED
 from tests.deploy.real import Real
 
 ROUNDS, MOST = 30, 500

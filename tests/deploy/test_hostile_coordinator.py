@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.messages import TO_SERVER, TROUBLES, Message, decode
 from dffl.deploy.participant import Participant
-from dffl.deploy.plan import Plan
 from dffl.deploy.site_state import SiteState
 from dffl.training.trainers.federated import sampled
 from tests.deploy.made import a_plan
@@ -36,7 +36,7 @@ class Told:
 class Asked:
     """A site that is asked for things."""
 
-    def __init__(self, folder: Path, plan: Plan):
+    def __init__(self, folder: Path, plan: FederationPlan):
         self.link: Any = Told()
         self.folder = folder
         own = client("north", feasible_sets()["topk"], n=17)
@@ -103,9 +103,9 @@ def test_a_site_answers_only_rounds_for_which_it_is_drawn(tmp_path: Path) -> Non
 @pytest.mark.parametrize("run", ["../../elsewhere", "/tmp/elsewhere", "", ".", "a/b", "a\\b", "x" * 41])
 def test_the_name_of_a_run_leads_to_no_other_folder(run: str, asked: Asked) -> None:
     before = sorted(asked.folder.parent.rglob("*"))
-    with pytest.raises(ValueError, match="named a run"):
+    with pytest.raises(ValueError, match="sent an invalid run name"):
         asked.site._open(run)
-    with pytest.raises(ValueError, match="named a run"):
+    with pytest.raises(ValueError, match="sent an invalid run name"):
         asked.site._finish(asked.finish(run=run))
     assert sorted(asked.folder.parent.rglob("*")) == before
 
@@ -121,7 +121,7 @@ def test_a_model_that_is_not_of_the_plan_is_not_kept(asked: Asked) -> None:
         {"shared": {"0": shared[:-1]}},
         {"shared": {"0": np.full_like(shared, np.inf)}},
     ):
-        with pytest.raises(ValueError, match="not of the plan's form"):
+        with pytest.raises(ValueError, match="the coordinator's model of training 0 does not match the plan"):
             asked.site._finish(asked.finish(**changes))
     assert not asked.site.state.finals()
 
@@ -152,5 +152,5 @@ def test_with_privacy_a_site_answers_each_round_once_and_one_run(tmp_path: Path)
     other = {name: array + 1 for name, array in asked.form.items()}
     assert asked.answered(sent=other) == ONCE
     asked.site._open(RUN)
-    with pytest.raises(ValueError, match="begins another run"):
+    with pytest.raises(ValueError, match="starts another run"):
         asked.site._open(OTHER)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dffl.deploy import server
-from dffl.deploy.create import create, init
+from dffl.deploy import server_process
 from dffl.deploy.ledger import ACCEPTED, read_ledger
 from dffl.deploy.messages import TROUBLES, encode
 from dffl.deploy.network import Event
-from dffl.deploy.server import FederationServer, file_log
-from dffl.deploy.sites import SiteView
-from dffl.deploy.state import STOPPED, TRAINING, Folder, RunState, said, say
+from dffl.deploy.provisioning import create, init
+from dffl.deploy.run_state import STOPPED, TRAINING, CoordinatorFolder, RunState, read_status, write_status
+from dffl.deploy.server_process import FederationServer, file_log
+from dffl.deploy.site_view import SiteView
 from tests.deploy.made import a_plan
 from tests.deploy.simulated import Behaviour, SimulatedSite, Stage, simulated_time
 
@@ -68,13 +68,13 @@ def test_time_that_the_coordinator_takes_for_a_message_is_no_silence_of_the_othe
     """A disk that answers after 60 s while a message is worked on; the signs of life of that time are still to be read."""
     with simulated_time() as clock:
         stage = Stage.of(a_plan(rounds=PATIENCE), clock)
-        said = stage.coordinator.said
+        said = stage.coordinator.on_message
 
         def slowly(site: SiteView, kind: str, values: dict[str, Any], size: int) -> None:
             clock.now += 60.0 if kind == "answer" and site.name == "north" else 0.0
             said(site, kind, values, size)
 
-        stage.coordinator.said = slowly  # type: ignore[method-assign]
+        stage.coordinator.on_message = slowly  # type: ignore[method-assign]
         stage.train(tmp_path / "run")
     for record in read_ledger(tmp_path / "run" / "rounds.jsonl"):
         assert set(record.outcomes.values()) == {ACCEPTED}
@@ -143,7 +143,7 @@ def test_a_result_that_is_no_number_is_not_recorded() -> None:
         site = coordinator.sites["north"]
         for found, wanted in ((np.nan, {}), (np.inf, {}), ([1.0], {}), (0.5, {"out_of_fold_regret": 0.5})):
             scalars = {"out_of_fold_regret": np.asarray(found), "secret": np.asarray(1.0)}
-            coordinator.said(site, "done", {"run": coordinator.run.run, "scalars": scalars}, 10)
+            coordinator.on_message(site, "done", {"run": coordinator.run.run, "scalars": scalars}, 10)
             assert site.results == wanted
 
 
@@ -173,27 +173,27 @@ def test_models_that_do_not_go_into_the_last_message_are_refused_before_the_firs
 def test_a_run_whose_plan_was_changed_stands_still_and_goes_on_when_it_is_put_back(tmp_path: Path) -> None:
     init(tmp_path)
     create(tmp_path / "plan.toml")
-    folder = Folder(tmp_path)
+    folder = CoordinatorFolder(tmp_path)
     run = folder.new_run()
     text = (tmp_path / "plan.toml").read_text()
     before = FederationServer(folder, logging.getLogger("test"))
     RunState.new(before.plan.digest).write(run / "state.dffl")
-    say(run, TRAINING)
+    write_status(run, TRAINING)
     (tmp_path / "plan.toml").write_text(text.replace("round_seconds = 600", "round_seconds = 700"))
     changed = FederationServer(folder, logging.getLogger("test"))
     coordinator: Any = None  # nothing is held
     changed._resume(coordinator)
-    assert said(run)["status"] == STOPPED
-    assert "the plan was changed" in said(run)["why"]
+    assert read_status(run)["status"] == STOPPED
+    assert "the plan was changed" in read_status(run)["why"]
     (tmp_path / "plan.toml").write_text(text)
     assert FederationServer(folder, logging.getLogger("test"))._run_folder(fresh=False) == run
     assert changed._run_folder(fresh=False) != run
 
 
 def test_a_log_does_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MOST_LOG", 2000)
+    monkeypatch.setattr(server_process, "MAX_LOG_BYTES", 2000)
     log = file_log(f"dffl.test.{tmp_path}", tmp_path / "log.txt")
     for number in range(1000):
-        log.warning("north: refused: a message whose form is wrong, %d", number)
+        log.warning("north: rejected a message: a malformed message, %d", number)
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 4000
     assert "999" in (tmp_path / "log.txt").read_text()

@@ -22,8 +22,8 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "plan": ({"plan": "x"}, "another plan than the coordinator; ask for a new kit"),
     "clock ahead": ({"time": 1.8e9 + 1000 + 3600}, "this site's clock is 3600 s ahead of the coordinator's; set it"),
     "clock behind": ({"time": 1.8e9 + 1000 - 3600}, "this site's clock is 3600 s behind the coordinator's; set it"),
-    "columns": ({"columns": "others"}, "columns are others, or in another order"),
-    "rows": ({"rows": 3}, "this site has 3 training rows, the plan asks for 4"),
+    "columns": ({"columns": "others"}, "columns differ from those of earlier sites, or are in another order"),
+    "rows": ({"rows": 3}, "this site has 3 training rows, the plan allows 4"),
 }
 
 
@@ -64,9 +64,7 @@ def test_who_has_a_certificate_but_is_not_in_the_plan_is_told_so(tmp_path: Path)
         stranger = SimulatedSite(stage.network, stage.plan, "stranger", up=True)
         stranger.connect()
         stage.train(tmp_path / "run")
-    assert [(one["accepted"], one["why"]) for one in stranger.welcomes] == [
-        (False, "this name is not among the sites of the plan")
-    ]
+    assert [(one["accepted"], one["why"]) for one in stranger.welcomes] == [(False, "this name is not a site of the plan")]
 
 
 def test_a_second_process_under_a_name_is_refused_until_the_first_is_dead(tmp_path: Path) -> None:
@@ -82,7 +80,7 @@ def test_a_second_process_under_a_name_is_refused_until_the_first_is_dead(tmp_pa
         stage.train(tmp_path / "run")
         said += [one["why"] for one in stage.sites["south"].welcomes if not one["accepted"]]
     assert len(said) == 2
-    assert "another process is joined under this name" in said[0]
+    assert "another process has joined under this name" in said[0]
     assert all(set(one.outcomes.values()) == {ACCEPTED} for one in read_ledger(tmp_path / "run" / "rounds.jsonl"))
 
 
@@ -103,7 +101,11 @@ def test_a_site_that_was_taken_for_dead_is_asked_to_join_again() -> None:
 
 
 def test_a_site_that_opens_with_numbers_that_cannot_be_true_is_stopped_with_the_reason(tmp_path: Path) -> None:
-    for counts, why in (({"0": 0}, "not between 1 and"), ({"0": 10**6}, "not between 1 and"), ({}, "does not say how many")):
+    for counts, why in (
+        ({"0": 0}, "not between 1 and"),
+        ({"0": 10**6}, "not between 1 and"),
+        ({}, "does not report its number of samples"),
+    ):
         with simulated_time() as clock:
             stage = Stage.of(a_plan(rounds=PATIENCE), clock)
             west = stage.sites["west"]
@@ -142,13 +144,13 @@ def test_units_that_cannot_be_true_are_refused(units: dict[str, np.ndarray]) -> 
         stage = Stage.of(plan, clock)
         for _ in range(5):
             stage.coordinator.step()
-        from dffl.deploy.state import RunState
+        from dffl.deploy.run_state import RunState
 
         counts = {"0": 10, "part all": 10}
         site, run = stage.coordinator.sites["north"], RunState.new(plan.digest)
-        why = stage.coordinator.opened(site, run, 1, {"counts": counts, "units": units})
+        why = stage.coordinator.on_opened(site, run, 1, {"counts": counts, "units": units})
     assert (why is None) == (units is UNITS)
-    assert site.here(run.run) == (units is UNITS)
+    assert site.is_ready(run.run) == (units is UNITS)
 
 
 def test_events_of_peers_that_nobody_knows_change_nothing() -> None:

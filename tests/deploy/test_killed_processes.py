@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dffl.deploy.ledger import ACCEPTED, DEAD
 from dffl.deploy.messages import KINDS
-from dffl.deploy.state import FINISHED
+from dffl.deploy.run_state import FINISHED
 from tests.deploy.real import Real
 
 
@@ -37,7 +37,7 @@ def test_server_and_all_processes_killed_in_the_middle_of_a_round(tmp_path: Path
         real.until(lambda: real.status() == FINISHED)
         assert [record.round for record in real.records] == list(range(6))
         assert all(set(record.outcomes.values()) == {ACCEPTED} for record in real.records)
-        assert real.log.count("going on with run 1") == 2
+        assert real.log.count("resuming run 1") == 2
         require_no_secrets(real)
         real.stop()
         require_listed_fields(real)

@@ -14,7 +14,7 @@ from tests.deploy.test_hostile_coordinator import HIDDEN, Asked
 
 KEEPS, KEEPS_NOTHING = {"method": "ditto"}, {"method": "fedavg"}
 HIDES = ({"training": {**KEEPS_NOTHING, "privacy": HIDDEN}, "wire": {"scalars": []}}, {"training": KEEPS})
-LOST = r"state: has nothing of what this site kept after round 1; join from the folder with which this site took part"
+LOST = r"state: has no state of this site after round 1; join from the folder that this site used before"
 
 
 def taking_part(folder: Path, **plan: Any) -> Asked:
@@ -43,7 +43,7 @@ def test_an_old_copy_of_the_state_is_none(tmp_path: Path) -> None:
     assert own.answered(round=1, last=0) == "answer"
     assert own.answered(round=2, last=1) == "answer"
     copied = taking_part(tmp_path / "copy", training=KEEPS)
-    with pytest.raises(LostStateError, match="kept after round 2"):
+    with pytest.raises(LostStateError, match="has no state of this site after round 2"):
         copied.site._answer(copied.order(round=2, last=1))
 
 

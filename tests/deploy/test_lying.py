@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 import dffl
 from dffl.cli import app
-from dffl.deploy import following
-from dffl.deploy.following import RunResult
+from dffl.deploy import run_status
+from dffl.deploy.federation_plan import MAX_TIMES_MEDIAN, FederationPlan
 from dffl.deploy.ledger import ACCEPTED, LEFT_OUT, REFUSED, read_ledger
-from dffl.deploy.plan import MOST_TIMES, Plan
 from dffl.deploy.replay import replayed
-from dffl.deploy.state import Folder, RunState
+from dffl.deploy.run_state import CoordinatorFolder, RunState
+from dffl.deploy.run_status import RunResult
 from dffl.terminal import Exit
 from dffl.training import change_limit
 from tests.deploy.in_memory import deployed
@@ -48,7 +48,9 @@ def liar(lie: Callable[[np.ndarray], np.ndarray], since: int = 0) -> Any:
     return behaviour
 
 
-def simulated(folder: Path, plan: Plan, behaviour: Any = None, rows: int | None = None) -> tuple[RunState, dict[str, int]]:
+def simulated(
+    folder: Path, plan: FederationPlan, behaviour: Any = None, rows: int | None = None
+) -> tuple[RunState, dict[str, int]]:
     """The end of a run, and the sites' numbers of samples."""
     with simulated_time() as clock:
         stage = Stage.of(plan, clock, *([behaviour] if behaviour else []))
@@ -58,7 +60,7 @@ def simulated(folder: Path, plan: Plan, behaviour: Any = None, rows: int | None 
     return state, {name: site.count for name, site in stage.sites.items()}
 
 
-def honest_model(plan: Plan, counts: dict[str, int], sites: tuple[str, ...] = HONEST) -> np.ndarray:
+def honest_model(plan: FederationPlan, counts: dict[str, int], sites: tuple[str, ...] = HONEST) -> np.ndarray:
     """The model of some sites alone, computed on its own."""
     with simulated_time() as clock:
         stage = Stage.of(plan, clock)
@@ -69,10 +71,10 @@ def honest_model(plan: Plan, counts: dict[str, int], sites: tuple[str, ...] = HO
 
 
 def _engine(stage: Stage) -> Any:
-    from dffl.deploy.rounds import SitesEngine
+    from dffl.deploy.training_loop import RemoteEngine
     from dffl.training.parts import ALL
 
-    return SitesEngine(stage.coordinator, ALL)
+    return RemoteEngine(stage.coordinator, ALL)
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
@@ -120,7 +122,7 @@ def test_a_false_number_of_rows_is_refused_in_every_round(tmp_path: Path) -> Non
     np.testing.assert_array_equal(state.finals[0].shared, honest_model(plan, counts))
     for record in read_ledger(tmp_path / "rounds.jsonl"):
         assert record.outcomes["west"] == (
-            "refused: it claims 900000000 samples, more than 100 times the median of the other sites (14.5); if that is true, "
+            "refused: it reports 900000000 samples, more than 100 times the median of the other sites (14.5); if that is true, "
             "set max_rows under [federation] in the plan"
         )
 
@@ -139,7 +141,7 @@ def test_the_limit_of_rows_is_a_hundred_times_the_others_median_or_the_plans(
 def test_claims_are_compared_from_four_sites_on() -> None:
     plan, counts = a_plan(FIVE), {name: {"0": 10} for name in FIVE}
     assert plan.too_many(counts) == {}
-    assert list(plan.too_many(counts | {"west": {"0": 10 * MOST_TIMES + 1}})) == ["west"]
+    assert list(plan.too_many(counts | {"west": {"0": 10 * MAX_TIMES_MEDIAN + 1}})) == ["west"]
     three = {name: counts[name] for name in FIVE[:2]} | {"west": {"0": 10**9}}
     assert plan.too_many(three) == {}
 
@@ -154,12 +156,12 @@ def test_large_sites_protect_each_other_and_a_single_liar_is_refused() -> None:
 
 def test_it_is_named_on_the_screen_and_by_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = a_plan(FIVE)
-    folder = Folder(tmp_path)
+    folder = CoordinatorFolder(tmp_path)
     folder.runs.mkdir()
     simulated(folder.runs / "1", plan, liar(LIES["a constant"], since=1))
     (tmp_path / "plan.toml").write_text(plan.text)
-    monkeypatch.setattr(following, "begin", lambda *_: folder.runs / "1")
-    monkeypatch.setattr(following, "follow", lambda _, run, sites, shown: RunResult.of(run, sites))
+    monkeypatch.setattr(run_status, "begin", lambda *_: folder.runs / "1")
+    monkeypatch.setattr(run_status, "follow", lambda _, run, sites, shown: RunResult.of(run, sites))
     told = "west: 2 updates were not used; the last: job 0, round 2: left out: its vector changed by"
     for command, code in (("train", Exit.SOME_UNUSED), ("status", Exit.OK)):
         answer = CliRunner().invoke(app, ["federation", command, str(tmp_path)])
@@ -170,19 +172,19 @@ def test_it_is_named_on_the_screen_and_by_the_exit_code(tmp_path: Path, monkeypa
 
 def test_a_run_without_refused_updates_ends_with_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = a_plan(FIVE)
-    folder = Folder(tmp_path)
+    folder = CoordinatorFolder(tmp_path)
     folder.runs.mkdir()
     simulated(folder.runs / "1", plan)
     (tmp_path / "plan.toml").write_text(plan.text)
-    monkeypatch.setattr(following, "begin", lambda *_: folder.runs / "1")
-    monkeypatch.setattr(following, "follow", lambda _, run, sites, shown: RunResult.of(run, sites))
+    monkeypatch.setattr(run_status, "begin", lambda *_: folder.runs / "1")
+    monkeypatch.setattr(run_status, "follow", lambda _, run, sites, shown: RunResult.of(run, sites))
     assert CliRunner().invoke(app, ["federation", "train", str(tmp_path)]).exit_code == Exit.OK
 
 
 # With sites that train.
 
 
-def a_real_plan(method: str, **training: Any) -> Plan:
+def a_real_plan(method: str, **training: Any) -> FederationPlan:
     return planned({"method": method, **training}, FOUR)
 
 
@@ -190,7 +192,7 @@ def test_the_sites_of_a_run_with_a_liar_have_the_models_of_the_others_and_are_to
     data, plan = federation(FOUR), a_real_plan("fedavg")
     lies = {"west": lambda fields: {"vector": -20 * fields["vector"]}}
     found = deployed(plan, data, tmp_path, lies=lies)
-    require_same(found.fits, replayed(data, plan.settings, plan.asked, found.records), data)
+    require_same(found.fits, replayed(data, plan.settings, plan.method_request, found.records), data)
     alone = dffl.Federation([one for one in data if one.name != "west"])
     without = dffl.fit(alone, "fedavg", progress=False, **QUICK)
     for one in alone:
@@ -212,7 +214,7 @@ def test_a_client_that_is_left_out_is_so_in_a_fit_and_in_a_deployment(
     with pytest.warns(UserWarning, match="its update is left out"):
         whole = dffl.fit(data, method, progress=False, **QUICK | more)
     require_same(found.fits, whole, data)
-    require_same(found.fits, replayed(data, plan.settings, plan.asked, found.records), data)
+    require_same(found.fits, replayed(data, plan.settings, plan.method_request, found.records), data)
     counts = {name: sum(name in record.left_out for record in found.records) for name in FOUR}
     assert whole.about["unused_updates"] == {name: count for name, count in counts.items() if count}
 

@@ -174,17 +174,17 @@ HARMLESS: dict[str, Fault] = {
 
 
 def late(site: SimulatedSite, order: dict[str, Any]) -> None:
-    site.answer(order, after=site.plan.patience.round + 1)
+    site.answer(order, after=site.plan.timeouts.round + 1)
 
 
 def dead(site: SimulatedSite, order: dict[str, Any]) -> None:
-    site.vanish(back=site.plan.patience.dead + 1.5)
+    site.vanish(back=site.plan.timeouts.dead + 1.5)
 
 
 def paused(site: SimulatedSite, order: dict[str, Any]) -> None:
     """Its connection stands, and nothing comes for a while; then it goes on where it was."""
     site.beats = False
-    site.network.at(site.plan.patience.dead + 2.5, lambda: setattr(site, "beats", True) or site._beat())
+    site.network.at(site.plan.timeouts.dead + 2.5, lambda: setattr(site, "beats", True) or site._beat())
 
 
 LOST: dict[str, tuple[str, Fault]] = {"late": (LATE, late), "dead": (DEAD, dead), "paused": (DEAD, paused)}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dffl.deploy.messages import KINDS, MOST_HEADER, TO_SERVER, TO_SITE, decode, encode
+from dffl.deploy.messages import KINDS, MAX_HEADER_BYTES, TO_SERVER, TO_SITE, decode, encode
 
 VALUES: dict[str, Any] = {"int": 3, "float": 0.1, "text": "north", "flag": True, "counts": {"0": 12, "part all": 3}}
 ARRAYS = {"vector": np.linspace(-1, 1, 7, dtype=np.float32), "cluster": np.asarray(2), "table": np.ones((2, 3))}
@@ -42,7 +42,7 @@ def test_a_message_is_read_as_it_was_sent(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_other_direction_is_refused(kind: str) -> None:
-    with pytest.raises(ValueError, match="form is wrong"):
+    with pytest.raises(ValueError, match="malformed message"):
         decode(encode(kind, **example(kind)), REPLIES[KINDS[kind].direction])
 
 
@@ -68,7 +68,7 @@ EVIL = {
     "nothing": b"",
     "three bytes": b"abc",
     "a header longer than the message": (100).to_bytes(4, "little") + b"{}",
-    "a header above the limit": raw(b" " * (MOST_HEADER + 1)),
+    "a header above the limit": raw(b" " * (MAX_HEADER_BYTES + 1)),
     "no JSON": raw(b"hello"),
     "no UTF-8": raw(b"\xff\xfe"),
     "deep JSON": raw(b"[" * 60_000),
@@ -188,9 +188,9 @@ def test_a_reason_of_any_length_arrives() -> None:
 def test_a_text_that_could_forge_a_line_of_a_log_is_refused_and_never_sent(text: str) -> None:
     sent = encode("stop", why=f"a {text} b")
     assert decode(sent, TO_SITE).values["why"].isprintable()
-    with pytest.raises(ValueError, match="form is wrong"):
+    with pytest.raises(ValueError, match="malformed message"):
         decode(raw({"kind": "stop", "plain": {"why": text}, "arrays": []}), TO_SITE)
-    with pytest.raises(ValueError, match="form is wrong"):
+    with pytest.raises(ValueError, match="malformed message"):
         decode(raw({"kind": "opened", "plain": {"run": "r", "counts": {text: 1}}, "arrays": []}), TO_SERVER)
-    with pytest.raises(ValueError, match="form is wrong"):
+    with pytest.raises(ValueError, match="malformed message"):
         decode(raw({"kind": "done", "plain": {"run": "r"}, "arrays": [["scalars", text, "int32", [0]]]}), TO_SERVER)

@@ -120,7 +120,7 @@ def test_a_message_of_a_member_that_is_none_of_ours_is_refused(how: str, coordin
     coordinator.let_send(["forged"], **FORGED[how])
     coordinator.let_send(["honest"])
     assert coordinator.taken() == "honest"
-    assert coordinator.lines[before:] == ["refused a message of north that is none of ours"]
+    assert coordinator.lines[before:] == ["rejected a message of north that is not a dffl message"]
 
 
 def test_the_coordinator_dials_nobody_whom_a_message_names(coordinator: Coordinator) -> None:
@@ -166,7 +166,7 @@ def test_what_waits_for_a_peer_that_does_not_read_is_bounded(coordinator: Coordi
     finally:
         coordinator.member.send_signal(signal.SIGCONT)
     assert 2 <= sent < 100
-    assert coordinator.lines[before:] == ["a connection is ended: north: it does not read what is sent to it"]
+    assert coordinator.lines[before:] == ["closed a connection: north: it does not read its messages"]
     coordinator.taken("down")
     coordinator.require_heard_again()
 
@@ -176,9 +176,9 @@ def test_nothing_passes_to_or_from_a_peer_whose_key_is_revoked(
     way: str, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     coordinator.require_heard_again()  # both sides have said all that belongs to connecting
-    monkeypatch.setattr(connection, "SAID_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(connection, "LOG_AGAIN_SECONDS", 0.0)
     if way != "silent":
-        monkeypatch.setattr(connection.Door, "sweep", lambda self: None)
+        monkeypatch.setattr(connection.ConnectionRegistry, "close_untrusted", lambda self: None)
     before = len(coordinator.lines)
     coordinator.objection = "its key was revoked"
     try:
@@ -188,11 +188,14 @@ def test_nothing_passes_to_or_from_a_peer_whose_key_is_revoked(
             assert not coordinator.link.send("north", b"a secret")
         assert coordinator.next_of("down", "message") == "down"
         deadline = time.monotonic() + SECONDS
-        while "refused: north: its key was revoked" not in coordinator.lines[before:] and time.monotonic() < deadline:
+        while (
+            "rejected a connection: north: its key was revoked" not in coordinator.lines[before:]
+            and time.monotonic() < deadline
+        ):
             event = coordinator.link.next(0.1)  # it dials again and again
             assert event is None or event.what != "message"
-        assert coordinator.lines[before:][:1] == ["a connection is ended: north: its key was revoked"]
-        assert "refused: north: its key was revoked" in coordinator.lines[before:]
+        assert coordinator.lines[before:][:1] == ["closed a connection: north: its key was revoked"]
+        assert "rejected a connection: north: its key was revoked" in coordinator.lines[before:]
     finally:
         coordinator.objection = ""
     coordinator.require_heard_again()
@@ -202,11 +205,11 @@ def test_what_waits_for_a_peer_does_not_leave_after_its_key_is_revoked(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The member is paused, so that messages wait in the coordinator's own queue; what is in the buffers below has left."""
-    monkeypatch.setattr(connection.Door, "sweep", lambda self: None)
-    [held] = coordinator.link._door._open
+    monkeypatch.setattr(connection.ConnectionRegistry, "close_untrusted", lambda self: None)
+    [held] = coordinator.link._connections._open
     coordinator.member.send_signal(signal.SIGSTOP)
     try:
-        while held._waiting < MOST:
+        while held._queued < MOST:
             assert coordinator.link.send("north", b"x" * (MOST // 4))
         waiting, left = held.oq.q.qsize(), []
         assert waiting > 1
@@ -254,11 +257,11 @@ def silent_streams(own: Credentials, address: str, count: int) -> tuple[Any, lis
 @pytest.mark.parametrize("objection", ["its key was revoked", ""])
 def test_one_peer_cannot_take_all_threads(objection: str, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not with a revoked key, which is refused before it says anything, and not with a good one."""
-    monkeypatch.setattr(connection.Door, "sweep", lambda self: None)
+    monkeypatch.setattr(connection.ConnectionRegistry, "close_untrusted", lambda self: None)
     coordinator.objection = objection
     channel, calls = silent_streams(coordinator.own, coordinator.address, 40)
     try:
-        most = 0 if objection else connection.MOST_CONNECTIONS
+        most = 0 if objection else connection.MAX_CONNECTIONS
         deadline = time.monotonic() + SECONDS
         while sum(call.is_active() for call in calls) > most and time.monotonic() < deadline:
             coordinator.link.next(0.1)

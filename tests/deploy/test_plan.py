@@ -11,9 +11,9 @@ import pytest
 
 from dffl.data.agreement import Agreement
 from dffl.data.problems import DescriptionError
-from dffl.deploy.create import create, init
-from dffl.deploy.joining import Checked, columns_of, require_columns, site_description
-from dffl.deploy.plan import read_plan
+from dffl.deploy.federation_plan import read_plan
+from dffl.deploy.joining import SiteCheck, columns_of, require_columns, site_description
+from dffl.deploy.provisioning import create, init
 from tests.deploy.made import a_plan, plan_text
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -115,7 +115,7 @@ def test_the_plan_that_init_writes_can_be_used(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not overwritten"):
         init(tmp_path / "c")
     create(tmp_path / "c" / "plan.toml")
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="already exists"):
         create(tmp_path / "c" / "plan.toml")
 
 
@@ -127,7 +127,7 @@ def test_a_forecast_of_the_plan_is_found_by_name_in_a_sites_table(tmp_path: Path
     (tmp_path / "client.toml").write_text('[client]\ntable = "table.csv"\nset = { type = "top-k", k = 1 }\n')
     description = site_description(plan, "north", tmp_path / "client.toml")
     require_columns(plan, description)
-    site = Checked(description, plan, "north").as_json()
+    site = SiteCheck(description, plan, "north").as_json()
     assert site["features"] == ["x1", "x2", "f1", "f2", "f3"]
     assert site["forecast"] == {"c1": "f1", "c2": "f2", "c3": "f3"}
     [client] = description.train

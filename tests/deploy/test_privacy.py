@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import dffl
+from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.messages import TO_SERVER, TROUBLES, decode
 from dffl.deploy.network import COORDINATOR
 from dffl.deploy.participant import Participant
-from dffl.deploy.plan import Plan
 from dffl.deploy.site_state import SiteState
 from tests.deploy.in_memory import Deployed, Wires, deployed
 from tests.deploy.made import a_plan
@@ -23,7 +23,7 @@ from tests.deploy.test_equal_to_fit import QUICK, SOON, federation
 BARE = {"scalars": [], "results": []}
 
 
-def private_plan(**privacy: Any) -> Plan:
+def private_plan(**privacy: Any) -> FederationPlan:
     hidden = {"level": "client", "clip": 0.5, "noise": 1.0} | privacy
     return a_plan(training={**QUICK, "method": "fedavg", "privacy": hidden}, rounds=SOON, wire=BARE)
 
@@ -77,12 +77,12 @@ def test_a_plan_that_sends_more_than_hidden_models_is_refused(wire: dict[str, An
 class Asked:
     """One participant that is asked by hand."""
 
-    def __init__(self, plan: Plan, folder: Path):
+    def __init__(self, plan: FederationPlan, folder: Path):
         self.wires = Wires()
         self.wires.link(COORDINATOR)
         link: Any = self.wires.link("north")
         self.site = Participant(plan, federation()["north"], link, SiteState(folder), LOG)
-        self.site._begun("r1")
+        self.site._start_run("r1")
 
     def order(self, round: int, job: int = 0, shift: float = 0.0) -> tuple[str, dict[str, Any]]:
         run = self.site._run

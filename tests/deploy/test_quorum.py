@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dffl.deploy.coordinator import Coordinator
-from dffl.deploy.held_round import QuorumError
 from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, read_ledger
-from dffl.deploy.reception import StopRequestedError
-from dffl.deploy.state import FINISHED, LOST, STOPPED, RunState, said
+from dffl.deploy.round import QuorumError
+from dffl.deploy.run_state import FINISHED, LOST, STOPPED, RunState, read_status
+from dffl.deploy.site_registry import StopRequestedError
 from tests.deploy.made import a_plan
 from tests.deploy.simulated import LOG, Behaviour, SimulatedSite, Stage, honest, mean_of, simulated_time
 
@@ -105,16 +105,16 @@ def test_waiting_for_a_quorum_ends_and_the_state_is_kept(tmp_path: Path) -> None
             stage.train(tmp_path / "run")
         assert 40 <= clock.now - begun <= 50
         assert [one["south"] for one in outcomes(tmp_path / "run")] == [ACCEPTED]
-        assert said(tmp_path / "run")["status"] == LOST
+        assert read_status(tmp_path / "run")["status"] == LOST
         kept = RunState.read(tmp_path / "run" / "state.dffl").state
         assert kept is not None
         assert kept.round == 1
-        assert all("not enough came back" in stage.sites[name].stopped[0] for name in ("north", "west"))
+        assert all("not enough sites returned" in stage.sites[name].stopped[0] for name in ("north", "west"))
     with simulated_time() as clock:  # the same command goes on
         run = Stage.of(plan, clock).train(tmp_path / "run")
         whole = Stage.of(plan, clock).train(tmp_path / "whole")
     assert run.finals[0].shared.tobytes() == whole.finals[0].shared.tobytes()
-    assert said(tmp_path / "run")["status"] == FINISHED
+    assert read_status(tmp_path / "run")["status"] == FINISHED
 
 
 def test_a_round_waits_for_the_quorum_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_run_that_is_asked_to_stop_keeps_its_state(what: str, status: str, tmp
         stage.coordinator = Coordinator(plan, link, LOG, lambda: what if len(read_ledger(rounds)) == 2 else "")
         with pytest.raises(StopRequestedError, match="the state is kept"):
             stage.train(tmp_path / "run")
-        assert said(tmp_path / "run")["status"] == status
+        assert read_status(tmp_path / "run")["status"] == status
         run = Stage.of(plan, clock).train(tmp_path / "run")
         whole = Stage.of(plan, clock).train(tmp_path / "whole")
     assert run.finals[0].shared.tobytes() == whole.finals[0].shared.tobytes()

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from dffl.deploy import credentials
-from dffl.deploy.create import create, init, kits_again, renew, revoke, sign_request, sign_requests
+from dffl.deploy.certificate_request import request
 from dffl.deploy.credentials import Kit, read_request, require_server
-from dffl.deploy.keys import REVOKED, UNKNOWN, Keys
-from dffl.deploy.plan import read_plan
-from dffl.deploy.requesting import request
-from dffl.deploy.server import FederationServer
-from dffl.deploy.state import Folder
+from dffl.deploy.federation_plan import read_plan
+from dffl.deploy.provisioning import create, init, renew, revoke, rewrite_kits, sign_request, sign_requests
+from dffl.deploy.run_state import CoordinatorFolder
+from dffl.deploy.server_process import FederationServer
+from dffl.deploy.trusted_keys import REVOKED, UNKNOWN, KeyRegistry
 
 x509 = pytest.importorskip("cryptography.x509")
 pytest.importorskip("nvflare")
@@ -46,7 +46,7 @@ def changed(folder: Path, before: str, after: str) -> None:
 def test_kits_are_written_again_with_the_plan_of_now(folder: Path) -> None:
     before = Kit.read(folder / "kits/harbour.kit")
     changed(folder, '"plant"]', '"mill"]')
-    said = kits_again(folder)
+    said = rewrite_kits(folder)
     after = Kit.read(folder / "kits/harbour.kit")
     assert after.plan == read_plan(folder / "plan.toml").text != before.plan
     assert (after.certificate, after.authority) == (before.certificate, before.authority)
@@ -58,15 +58,15 @@ def test_kits_are_written_again_with_the_plan_of_now(folder: Path) -> None:
 def test_without_kits_there_is_nothing_to_write_again(tmp_path: Path) -> None:
     init(tmp_path)
     create(tmp_path / "plan.toml")
-    with pytest.raises(ValueError, match="no kits yet"):
-        kits_again(tmp_path)
+    with pytest.raises(ValueError, match="has no kits; name the requests"):
+        rewrite_kits(tmp_path)
 
 
 def test_a_new_address_needs_a_new_certificate_of_the_server(folder: Path) -> None:
     require_server(folder / "secrets", read_plan(folder / "plan.toml").hosts)
     changed(folder, "localhost:8443", "coordinator.example.org:8443")
     hosts = read_plan(folder / "plan.toml").hosts
-    with pytest.raises(ValueError, match=r"not for 'coordinator.example.org'.*federation renew"):
+    with pytest.raises(ValueError, match=r"not valid for 'coordinator.example.org'.*federation renew"):
         require_server(folder / "secrets", hosts)
     authority = (folder / "secrets/authority.crt").read_bytes()
     renew(folder)
@@ -78,10 +78,10 @@ def test_a_new_address_needs_a_new_certificate_of_the_server(folder: Path) -> No
 def test_a_certificate_of_the_server_that_has_ended_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = read_plan(folder / "plan.toml")
     with monkeypatch.context() as past:
-        past.setattr(credentials, "EARLIER", dt.timedelta(days=1000))
+        past.setattr(credentials, "CLOCK_MARGIN", dt.timedelta(days=1000))
         past.setattr(credentials, "_certificate", partial(credentials._certificate, years=-2))
         renew(folder)
-    with pytest.raises(ValueError, match=r"server.crt: holds from .* and not now; type dffl federation renew"):
+    with pytest.raises(ValueError, match=r"server.crt: is valid from .* not now; type dffl federation renew"):
         require_server(folder / "secrets", plan.hosts)
 
 
@@ -104,70 +104,70 @@ def new_key(folder: Path, name: str, replace: bool) -> None:
     sign_request(folder, folder.parent / f"{name}/{name}.request", replace)
 
 
-def test_a_revoked_key_is_not_believed_and_not_signed_again_and_others_are(folder: Path) -> None:
-    harbour, plant, keys = certificate_of(folder, "harbour"), certificate_of(folder, "plant"), Keys(folder / "keys.json")
-    assert keys.objection(harbour) == keys.objection(plant) == ""
+def test_a_revoked_key_is_not_trusted_and_not_signed_again_and_others_are(folder: Path) -> None:
+    harbour, plant, keys = certificate_of(folder, "harbour"), certificate_of(folder, "plant"), KeyRegistry(folder / "keys.json")
+    assert keys.rejection_reason(harbour) == keys.rejection_reason(plant) == ""
     revoke(folder, "harbour")
-    assert (keys.objection(harbour), keys.objection(plant)) == (REVOKED, "")
+    assert (keys.rejection_reason(harbour), keys.rejection_reason(plant)) == (REVOKED, "")
     assert not (folder / "kits/harbour.kit").exists()
-    with pytest.raises(ValueError, match=r"harbour.request: its key was revoked; .* makes another"):
+    with pytest.raises(ValueError, match=r"harbour.request: its key was revoked; .* creates another"):
         sign_request(folder, folder.parent / "harbour/harbour.request", replace=True)
-    with pytest.raises(ValueError, match=r"keys.json: no key of 'harbour' is believed \(but of: plant\)"):
+    with pytest.raises(ValueError, match=r"keys.json: no key of 'harbour' is trusted \(trusted: plant\)"):
         revoke(folder, "harbour")
     new_key(folder, "harbour", replace=False)
-    assert keys.objection(certificate_of(folder, "harbour")) == ""
+    assert keys.rejection_reason(certificate_of(folder, "harbour")) == ""
     revoke(folder, "plant")
-    assert keys.objection(harbour) == keys.objection(plant) == REVOKED
+    assert keys.rejection_reason(harbour) == keys.rejection_reason(plant) == REVOKED
 
 
 def test_a_key_that_is_replaced_is_revoked_and_one_that_is_renewed_is_not(folder: Path) -> None:
-    before, keys = certificate_of(folder, "harbour"), Keys(folder / "keys.json")
+    before, keys = certificate_of(folder, "harbour"), KeyRegistry(folder / "keys.json")
     sign_request(folder, folder.parent / "harbour/harbour.request", replace=True)
     assert certificate_of(folder, "harbour") != before
     assert keys.read().revoked == {}
-    with pytest.raises(ValueError, match=r"another key of 'harbour' is believed; .* --replace signs the new one and revokes"):
+    with pytest.raises(ValueError, match=r"another key of 'harbour' is trusted; .* --replace signs the new one and revokes"):
         new_key(folder, "harbour", replace=False)
-    assert keys.objection(before) == ""
+    assert keys.rejection_reason(before) == ""
     new_key(folder, "harbour", replace=True)
-    assert keys.objection(before) == REVOKED
+    assert keys.rejection_reason(before) == REVOKED
 
 
 @pytest.mark.parametrize("with_kit", [True, False])
-def test_a_site_that_left_the_plan_is_not_believed_when_its_name_comes_back(with_kit: bool, folder: Path) -> None:
-    before, keys = certificate_of(folder, "plant"), Keys(folder / "keys.json")
+def test_a_site_that_left_the_plan_is_not_trusted_when_its_name_comes_back(with_kit: bool, folder: Path) -> None:
+    before, keys = certificate_of(folder, "plant"), KeyRegistry(folder / "keys.json")
     changed(folder, '"plant"]', '"mill"]')
     if not with_kit:
         (folder / "kits/plant.kit").unlink()
-    kits_again(folder)
-    assert keys.objection(before) == UNKNOWN
+    rewrite_kits(folder)
+    assert keys.rejection_reason(before) == UNKNOWN
     changed(folder, '"mill"]', '"plant"]')
     new_key(folder, "plant", replace=False)
-    assert keys.objection(before) == UNKNOWN
-    assert keys.objection(certificate_of(folder, "plant")) == ""
+    assert keys.rejection_reason(before) == UNKNOWN
+    assert keys.rejection_reason(certificate_of(folder, "plant")) == ""
 
 
-def test_a_new_authority_believes_no_key_of_the_old_one_and_forgets_no_revoked_one(folder: Path) -> None:
-    before, keys = certificate_of(folder, "plant"), Keys(folder / "keys.json")
+def test_a_new_authority_trusts_no_key_of_the_old_one_and_forgets_no_revoked_one(folder: Path) -> None:
+    before, keys = certificate_of(folder, "plant"), KeyRegistry(folder / "keys.json")
     revoke(folder, "harbour")
     shutil.rmtree(folder / "secrets")
     create(folder / "plan.toml")
-    assert keys.objection(before) == UNKNOWN
+    assert keys.rejection_reason(before) == UNKNOWN
     assert list(keys.read().revoked.values()) == [f"harbour, {dt.datetime.now(dt.UTC):%Y-%m-%d}"]
-    with pytest.raises(ValueError, match=r"plant.kit: is a kit of another authority; remove it, and sign"):
-        kits_again(folder)
+    with pytest.raises(ValueError, match=r"plant.kit: is signed by another authority; remove it, and sign"):
+        rewrite_kits(folder)
 
 
 def test_a_kit_that_has_ended_is_renewed_as_others_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = folder.parent / "harbour/harbour.request"
     with monkeypatch.context() as past:
-        past.setattr(credentials, "EARLIER", dt.timedelta(days=1000))
+        past.setattr(credentials, "CLOCK_MARGIN", dt.timedelta(days=1000))
         past.setattr(credentials, "_certificate", partial(credentials._certificate, years=-2))
         sign_request(folder, asked, replace=False)
-    said = kits_again(folder)
+    said = rewrite_kits(folder)
     assert said.values["ended"] == ["harbour"]
-    assert "but its certificate holds from" in "\n".join(said.lines)
+    assert "but its certificate is only valid from" in "\n".join(said.lines)
     sign_request(folder, asked, replace=False)
-    assert kits_again(folder).values["ended"] == []
+    assert rewrite_kits(folder).values["ended"] == []
 
 
 def test_a_kit_of_another_site_or_a_damaged_one_stops_nobody(folder: Path) -> None:
@@ -175,17 +175,17 @@ def test_a_kit_of_another_site_or_a_damaged_one_stops_nobody(folder: Path) -> No
     kit, plant = folder / "kits/harbour.kit", folder / "kits/plant.kit"
     before = plant.read_bytes()
     changed(folder, "seed = 0", "seed = 1")
-    for content, why in ((b"damaged", "is no kit"), (before, "the key in it is not the one that is believed of 'harbour'")):
+    for content, why in ((b"damaged", "is not a kit"), (before, "its key is not the trusted key of 'harbour'")):
         kit.write_bytes(content)
         with pytest.raises(ValueError, match=rf"harbour.kit: {why}.*remove it, and sign the request of 'harbour' again"):
-            kits_again(folder)
+            rewrite_kits(folder)
         assert plant.read_bytes() == before
-        assert set(Keys(folder / "keys.json").read().believed) == {"harbour", "plant"}
+        assert set(KeyRegistry(folder / "keys.json").read().trusted) == {"harbour", "plant"}
     revoke(folder, "harbour")
     assert not kit.exists()
-    assert Keys(folder / "keys.json").objection(certificate_of(folder, "plant")) == ""
+    assert KeyRegistry(folder / "keys.json").rejection_reason(certificate_of(folder, "plant")) == ""
     new_key(folder, "harbour", replace=False)
-    assert kits_again(folder).values["missing"] == ["bakery"]
+    assert rewrite_kits(folder).values["missing"] == ["bakery"]
 
 
 def test_keys_that_are_revoked_at_once_are_all_revoked(folder: Path) -> None:
@@ -194,8 +194,8 @@ def test_keys_that_are_revoked_at_once_are_all_revoked(folder: Path) -> None:
     names = ["harbour", "plant", "bakery"]
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(lambda name: revoke(folder, name), names))
-    book = Keys(folder / "keys.json").read()
-    assert (book.believed, len(book.revoked)) == ({}, 3)
+    book = KeyRegistry(folder / "keys.json").read()
+    assert (book.trusted, len(book.revoked)) == ({}, 3)
 
 
 DEEP = "[" * 100_000
@@ -216,8 +216,11 @@ BAD = [
 @pytest.mark.parametrize("content", BAD, ids=[one[:20] for one in BAD])
 def test_without_a_list_that_can_be_read_nothing_is_served_and_nothing_changed(content: str, folder: Path) -> None:
     (folder / "keys.json").write_text(content)
-    for use in (lambda: FederationServer(Folder(folder), logging.getLogger("test")), lambda: revoke(folder, "harbour")):
-        with pytest.raises(ValueError, match=r"keys.json: is no list of keys"):
+    for use in (
+        lambda: FederationServer(CoordinatorFolder(folder), logging.getLogger("test")),
+        lambda: revoke(folder, "harbour"),
+    ):
+        with pytest.raises(ValueError, match=r"keys.json: is not a list of keys"):
             use()
     assert (folder / "kits/harbour.kit").exists()
     assert (folder / "keys.json").read_text() == content
@@ -229,22 +232,22 @@ def test_a_list_that_cannot_be_read_while_somebody_serves_leaves_the_last_one_va
 ) -> None:
     harbour, plant = certificate_of(folder, "harbour"), certificate_of(folder, "plant")
     revoke(folder, "harbour")
-    keys = Keys(folder / "keys.json", logging.getLogger("test"))
+    keys = KeyRegistry(folder / "keys.json", logging.getLogger("test"))
     keys.require_readable()
     if content is None:
         (folder / "keys.json").unlink()
     else:
         (folder / "keys.json").write_text(content)
     for _ in range(3):
-        assert (keys.objection(harbour), keys.objection(plant)) == (REVOKED, "")
+        assert (keys.rejection_reason(harbour), keys.rejection_reason(plant)) == (REVOKED, "")
     [line] = [record.getMessage() for record in caplog.records]
-    assert "the keys are those that were read before" in line
+    assert "keeping the keys that were read before" in line
     assert "keys.json" in line
 
 
 def test_nobody_serves_without_a_list(folder: Path) -> None:
     (folder / "keys.json").unlink()
     with pytest.raises(ValueError, match=r"keys.json: there is no such file, .* sign the requests of all sites again"):
-        FederationServer(Folder(folder), logging.getLogger("test"))
+        FederationServer(CoordinatorFolder(folder), logging.getLogger("test"))
     sign_request(folder, folder.parent / "harbour/harbour.request", replace=False)
-    assert set(FederationServer(Folder(folder), logging.getLogger("test"))._keys.read().believed) == {"harbour"}
+    assert set(FederationServer(CoordinatorFolder(folder), logging.getLogger("test"))._keys.read().trusted) == {"harbour"}

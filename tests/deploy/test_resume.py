@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dffl.deploy import ledger, state
+from dffl.deploy import ledger, run_state
+from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.ledger import ACCEPTED, read_ledger
-from dffl.deploy.plan import Plan
-from dffl.deploy.state import FINISHED, RunState, said
+from dffl.deploy.run_state import FINISHED, RunState, read_status
 from tests.deploy.made import a_plan
 from tests.deploy.simulated import Behaviour, SimulatedSite, Stage, formula, honest, simulated_time
 
@@ -57,7 +57,7 @@ def killed_at(moment: int) -> Iterator[list[str]]:
         pass_by("after the ledger")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(state.RunState, "write", writing)
+        patched.setattr(run_state.RunState, "write", writing)
         patched.setattr(ledger.Ledger, "add", adding)
         yield seen
 
@@ -80,7 +80,7 @@ def accepted(folder: Path) -> list[tuple[int, int, dict[str, str]]]:
     return [(one.job, one.round, one.outcomes) for one in read_ledger(folder / "rounds.jsonl")]
 
 
-def trained(plan: Plan, jobs: int, folder: Path, behaviour: Behaviour | None = None) -> RunState:
+def trained(plan: FederationPlan, jobs: int, folder: Path, behaviour: Behaviour | None = None) -> RunState:
     behaviour = behaviour or Scaffolding()
     with simulated_time() as clock:
         return Stage.of(plan, clock, behaviour, jobs).train(folder)
@@ -99,7 +99,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_model(training: dict[str, An
         run = trained(plan, jobs, folder)
         assert finals(run) == finals(whole), what
         assert accepted(folder) == accepted(tmp_path / "whole"), what
-        assert said(folder)["status"] == FINISHED
+        assert read_status(folder)["status"] == FINISHED
 
 
 def test_killed_again_and_again_it_ends_with_the_same_model(tmp_path: Path) -> None:

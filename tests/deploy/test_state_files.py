@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dffl import archive
+from dffl.deploy.run_state import FINISHED, WAITING, CoordinatorFolder, RunState, read_status, write_status
 from dffl.deploy.site_state import SiteState
-from dffl.deploy.state import FINISHED, WAITING, Folder, RunState, said, say
 from dffl.predictor import Normaliser
 from dffl.training.trainers.federated import ServerState
 
@@ -148,37 +148,37 @@ def test_a_new_run_removes_what_an_earlier_one_kept(tmp_path: Path) -> None:
 
 
 def test_runs_are_numbered_and_the_last_one_is_found(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
+    folder = CoordinatorFolder(tmp_path)
     assert folder.latest() is None
     made = [folder.new_run() for _ in range(11)]
     assert folder.latest() == made[-1]
     assert made[-1].name == "11"
-    assert said(made[0]) == {"status": WAITING}
-    say(made[0], FINISHED, run="x")
-    assert said(made[0]) == {"status": FINISHED, "run": "x"}
+    assert read_status(made[0]) == {"status": WAITING}
+    write_status(made[0], FINISHED, run="x")
+    assert read_status(made[0]) == {"status": FINISHED, "run": "x"}
     (made[0] / "run.json").write_text("[1")
-    assert said(made[0]) == {"status": WAITING}
+    assert read_status(made[0]) == {"status": WAITING}
 
 
 def test_a_model_that_is_gone_is_made_again_from_what_the_site_has(tmp_path: Path) -> None:
     state = SiteState(tmp_path / "state")
-    assert state.with_model() == ""
+    assert state.run_with_model() == ""
     state.begin("0123456789ab", "a plan")
     state.keep_finals({0: (ServerState(3, VECTOR, {}), 2)}, {})
-    assert (state.with_model(), state.unfinished("a plan")) == ("", "0123456789ab")
-    state.finished()
-    assert (state.with_model(), state.unfinished("a plan")) == ("0123456789ab", "")
-    state.forget_model()
-    assert (state.with_model(), state.unfinished("a plan")) == ("", "0123456789ab")
+    assert (state.run_with_model(), state.unfinished("a plan")) == ("", "0123456789ab")
+    state.mark_finished()
+    assert (state.run_with_model(), state.unfinished("a plan")) == ("0123456789ab", "")
+    state.mark_unfinished()
+    assert (state.run_with_model(), state.unfinished("a plan")) == ("", "0123456789ab")
 
 
 def test_a_round_that_was_asked_for_is_the_same_only_with_the_same_order_and_rows(tmp_path: Path) -> None:
     state = SiteState(tmp_path / "state")
     state.begin("first", "plan")
     order = {"last": -1, "rate": 1.0, "sent": {"shared": np.zeros(3)}}
-    assert state.asked_once(0, 0, order, b"rows")
-    assert state.asked_once(0, 0, order, b"rows")
-    assert not state.asked_once(0, 0, order, b"other rows")
-    assert not state.asked_once(0, 0, order | {"rate": 0.5}, b"rows")
-    assert not state.asked_once(0, 0, order | {"sent": {"shared": np.ones(3)}}, b"rows")
-    assert state.asked_once(0, 1, order, b"other rows")
+    assert state.is_same_order(0, 0, order, b"rows")
+    assert state.is_same_order(0, 0, order, b"rows")
+    assert not state.is_same_order(0, 0, order, b"other rows")
+    assert not state.is_same_order(0, 0, order | {"rate": 0.5}, b"rows")
+    assert not state.is_same_order(0, 0, order | {"sent": {"shared": np.ones(3)}}, b"rows")
+    assert state.is_same_order(0, 1, order, b"other rows")

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from dffl.deploy import credentials
-from dffl.deploy.create import create, sign_request
+from dffl.deploy.certificate_request import request
 from dffl.deploy.credentials import Kit
 from dffl.deploy.network import Credentials
-from dffl.deploy.requesting import request
+from dffl.deploy.provisioning import create, sign_request
 from tests.deploy.real import Real
 
-REFUSED = "a connection without a certificate of this federation"
+REFUSED = "rejected a connection: its certificate is missing, expired or from another federation"
 SECONDS = 30
 
 
@@ -84,7 +84,7 @@ def test_with_the_certificate_of_another_authority(real: Real, tmp_path: Path) -
 def test_with_an_expired_certificate(real: Real, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     request("site-1", tmp_path / "own")
     _, asked, _ = credentials.read_request(tmp_path / "own" / "site-1.request")
-    monkeypatch.setattr(credentials, "EARLIER", dt.timedelta(days=900))
+    monkeypatch.setattr(credentials, "CLOCK_MARGIN", dt.timedelta(days=900))
     monkeypatch.setattr(credentials, "YEARS", -1)
     (tmp_path / "site.crt").write_bytes(credentials.sign(real.folder.secrets, asked, "site-1"))
     require_refused(real, tmp_path / "site.crt", tmp_path / "own" / "site.key")
@@ -110,7 +110,7 @@ def stranger(real: Real, name: str, own: Credentials, *more: str) -> str:
 def test_a_site_under_the_name_of_another(real: Real) -> None:
     stranger(real, "site-1", kit_of(real, "site-2"))
     assert "site-1: connected" not in real.log
-    lines = [line for line in real.log.splitlines() if "WARNING refused" in line and "site-1" in line]
+    lines = [line for line in real.log.splitlines() if "WARNING rejected a connection" in line and "site-1" in line]
     assert lines
     assert "site-2" in lines[0]
 
@@ -133,8 +133,8 @@ def test_a_site_whose_key_is_revoked_is_cut_off_at_once_and_comes_back_with_a_ne
     again = real.command("site", "join", str(copied), "--client", str(home / "site.toml"), "--folder", str(home / "own"))
     for code, said in ((real.processes["site-3"].returncode, real.said("site-3")), (again.returncode, again.stderr)):
         assert code == 3
-        assert "the key of this site was revoked; make another" in said
-    assert real.log.count("refused: site-3: the key of this site was revoked") == 1
+        assert "the key of this site was revoked; create another" in said
+    assert real.log.count("rejected a connection: site-3: the key of this site was revoked") == 1
     assert real.log.count("site-3: joined") == 1
     request("site-3", home / "own", new_key=True)
     sign_request(real.folder.path, home / "own" / "site-3.request", replace=False)

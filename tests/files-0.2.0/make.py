@@ -20,9 +20,9 @@ from tests.training.test_seam import _interrupt_after
 
 import dffl
 from dffl.cli import app
-from dffl.deploy.create import create, sign_request
 from dffl.deploy.credentials import make_request
-from dffl.deploy.plan import read_plan
+from dffl.deploy.federation_plan import read_plan
+from dffl.deploy.provisioning import create, sign_request
 from dffl.own.decisions import decide
 from dffl.own.model import OwnModel
 from dffl.training import Settings

@@ -12,7 +12,7 @@ from dffl.terminal import Json, Quiet, answer, answering
 
 site = typer.Typer(help="Take part in a federation: a site's side.", no_args_is_help=True, rich_markup_mode="markdown")
 
-KitPath = Annotated[Path, typer.Argument(metavar="KIT", help="What the coordinator sent back for the request.")]
+KitPath = Annotated[Path, typer.Argument(metavar="KIT", help="The kit that the coordinator sent back for the request.")]
 ClientPath = Annotated[Path, typer.Option("--client", "-c", help="The site's own file: a [client] with its table and its set.")]
 FOLDER = "The site's own folder, with its private key; by default NAME-site."
 
@@ -22,23 +22,23 @@ def request(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The site's name in the plan.")],
     folder: Annotated[Path | None, typer.Option(help=FOLDER)] = None,
     new_key: Annotated[
-        bool, typer.Option("--new-key", help="Replace the key that is there, such as a stolen one; the site's state stays.")
+        bool, typer.Option("--new-key", help="Replace an existing key, such as a stolen one; the site's state is kept.")
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Make a private key, which stays here, and a request for a certificate, which goes to the coordinator.
+    """Create a private key, which stays here, and a certificate request to send to the coordinator.
 
     Example: dffl site request harbour
     """
     with answering():
-        from dffl.deploy.requesting import request as make
+        from dffl.deploy.certificate_request import request as make
 
         answer(make(name, folder or Path(f"{name}-site"), new_key), json_)
 
 
 @site.command()
 def check(kit: KitPath, client: ClientPath, json_: Json = False) -> None:
-    """Check the site's own data against the plan; nothing is sent.
+    """Check the site's data against the plan; nothing is sent.
 
     Example: dffl site check harbour.kit --client site.toml
     """
@@ -57,9 +57,9 @@ def join(
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take part: wait for rounds, train on the site's own rows, and keep the site's own model.
+    """Take part: wait for rounds, train on the site's rows, and save the site's own model.
 
-    After a crash the same command resumes from the site's own state.
+    After a crash, the same command resumes from the site's saved state.
 
     Example: dffl site join harbour.kit --client site.toml
     """
@@ -68,23 +68,23 @@ def join(
         from dffl.deploy.credentials import Kit
         from dffl.deploy.joining import join as take_part
 
-        found = Kit.read(kit)
-        home = folder or Path(f"{found.name}-site")
+        site_kit = Kit.read(kit)
+        home = folder or Path(f"{site_kit.name}-site")
         if home.is_dir():
             require_target(home / "model.dffl", "--folder", [kit, *inputs_of(client)])
         shown = (lambda line: None) if quiet or json_ else (lambda line: typer.echo(line, err=True))
-        answer(take_part(found, client, home, shown), json_)
+        answer(take_part(site_kit, client, home, shown), json_)
 
 
 @site.command()
 def newcomer(
-    shared: Annotated[Path, typer.Argument(metavar="SHARED", help="What `dffl federation export` wrote.")],
+    shared: Annotated[Path, typer.Argument(metavar="SHARED", help="The file that `dffl federation export` wrote.")],
     client: ClientPath,
     name: Annotated[str, typer.Option(help="The site's name.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the site's own model.")],
     json_: Json = False,
 ) -> None:
-    """Tune a shared model on the rows of a site that took no part; nothing leaves this machine.
+    """Tune a shared model on the rows of a site that did not take part; nothing leaves this machine.
 
     Example: dffl site newcomer shared.dffl --client site.toml --name mill -o model.dffl
     """
@@ -93,6 +93,6 @@ def newcomer(
         from dffl.data.description import inputs_of
 
         require_model_target(out, "--out", [shared, *inputs_of(client)])
-        from dffl.deploy.newcomers import newcomer as tune
+        from dffl.deploy.shared_model import newcomer as tune
 
         answer(tune(shared, name, client, out), json_)

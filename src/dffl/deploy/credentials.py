@@ -1,8 +1,8 @@
-"""Certificates: the coordinator's authority signs what a site asks for; a site's private key never leaves it.
+"""Certificates: the coordinator's authority signs the requests of sites; a site's private key never leaves the site.
 
-The coordinator's folder holds the key of the authority and that of its own server. A site makes its key and a request that
-holds its name and its public key. The coordinator signs the request, and the kit that it hands back holds the site's
-certificate, the authority's certificate and the plan: nothing in it is secret.
+The coordinator's folder contains the keys of the authority and of the server. A site creates its key and a request with its
+name and its public key. The coordinator signs the request and returns a kit with the site's certificate, the authority's
+certificate and the plan. Nothing in a kit is secret.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from dffl.deploy.network import COORDINATOR, Credentials
 from dffl.files import write_whole
 
 YEARS, AUTHORITY_YEARS = 2, 10
-EARLIER = dt.timedelta(days=1)
-"""Certificates hold from a day before they were made: clocks differ."""
+CLOCK_MARGIN = dt.timedelta(days=1)
+"""Certificates are valid from a day before they are created, because clocks differ."""
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,46}[A-Za-z0-9])?")
 NAMES = "letters, digits, - and _, at most 48, beginning and ending with a letter or a digit"
 KIT = "dffl-kit-1"
 
 
 def require_site_name(name: Any, where: str) -> str:
-    """A name that a certificate and the network can carry."""
+    """Reject a site's name that cannot be used in a certificate and on the network."""
     if not isinstance(name, str) or not NAME.fullmatch(name) or name.lower() == COORDINATOR:
-        raise ValueError(f"{where}: a site's name is made of {NAMES}, and is not {COORDINATOR!r}, found {name!r:.60}")
+        raise ValueError(f"{where}: a site's name has {NAMES}, and is not {COORDINATOR!r}, found {name!r:.60}")
     return name
 
 
@@ -58,32 +58,34 @@ def make_server(folder: Path, hosts: list[str]) -> None:
 
 
 def require_server(folder: Path, hosts: list[str]) -> None:
-    """Refuse a certificate of the server that does not hold today, or that no site would believe at these addresses."""
+    """Reject a certificate of the server that is not valid now, or not valid for these addresses."""
     from cryptography import x509
 
     for name in ("authority.crt", "server.crt"):
-        found = x509.load_pem_x509_certificate((folder / name).read_bytes())
-        since, until = found.not_valid_before_utc, found.not_valid_after_utc
+        certificate = x509.load_pem_x509_certificate((folder / name).read_bytes())
+        since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
         if not since <= dt.datetime.now(dt.UTC) <= until:
-            fix = "begin again with `dffl federation create`" if name == "authority.crt" else f"type {_renew(folder)}"
-            what = f"holds from {since:%Y-%m-%d} to {until:%Y-%m-%d}, and not now"
-            raise ValueError(f"{folder / name}: {what}; {fix}, or put this machine's clock right")
-    known = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            fix = "start again with `dffl federation create`" if name == "authority.crt" else f"type {_renew_command(folder)}"
+            what = f"is valid from {since:%Y-%m-%d} to {until:%Y-%m-%d}, not now"
+            raise ValueError(f"{folder / name}: {what}; {fix}, or correct this machine's clock")
+    known = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     if lacking := [host for host in hosts if _host(host) not in known]:
-        raise ValueError(f"{folder / 'server.crt'}: is not for {lacking[0]!r}, the address of the plan; type {_renew(folder)}")
+        raise ValueError(
+            f"{folder / 'server.crt'}: is not valid for {lacking[0]!r}, the address of the plan; type {_renew_command(folder)}"
+        )
 
 
-def _renew(folder: Path) -> str:
+def _renew_command(folder: Path) -> str:
     return f"dffl federation renew {folder.parent}"
 
 
 def server_credentials(folder: Path) -> Credentials:
-    """What the coordinator's process needs to listen."""
+    """The files with which the coordinator's process listens."""
     return Credentials(folder / "server.crt", folder / "server.key", folder / "authority.crt")
 
 
 def make_request(folder: Path, name: str) -> Path:
-    """Write a new private key, and a request for a certificate, into a folder of the site's own; the request's path."""
+    """Write a new private key and a certificate request into a site's folder; returns the path of the request."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
@@ -98,7 +100,7 @@ def make_request(folder: Path, name: str) -> Path:
 
 
 def read_request(path: Path) -> tuple[str, Any, str]:
-    """The name in a request, the request, and the fingerprint of its key, which two people can compare by telephone."""
+    """The name in a request, the request, and the fingerprint of its key, which people can compare by telephone."""
     from cryptography import x509
 
     try:
@@ -109,12 +111,12 @@ def read_request(path: Path) -> tuple[str, Any, str]:
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file; the site writes it with `dffl site request`") from None
     except (ValueError, IndexError, TypeError) as error:
-        raise ValueError(f"{path}: is no request of `dffl site request`, or was changed ({error!s:.80})") from None
+        raise ValueError(f"{path}: is not a request of `dffl site request`, or was changed ({error!s:.80})") from None
     return require_site_name(name, str(path)), request, fingerprint(request.public_key())
 
 
 def sign(folder: Path, request: Any, name: str) -> bytes:
-    """The certificate for a request, signed by the authority of this folder. No server can be run with it."""
+    """The certificate for a request, signed by the authority of this folder. It is not valid for a server."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
@@ -146,7 +148,7 @@ def fingerprint(key: Any) -> str:
 
 @dataclass(frozen=True)
 class Kit:
-    """What a site receives: its certificate, the authority's, the plan, and where the coordinator is."""
+    """The file that a site receives: its certificate, the authority's certificate, and the plan with the address."""
 
     name: str
     certificate: str
@@ -159,40 +161,40 @@ class Kit:
 
     @classmethod
     def read(cls, path: Path) -> Kit:
-        """Read a kit, if it is one and its certificate holds today."""
-        kit = cls.parsed(path)
-        if when := kit.not_now:
-            fix = "ask for a new one with `dffl site request`, or put this machine's clock right"
-            raise ValueError(f"{path}: its certificate holds {when}, and not now; {fix}")
+        """Read a kit, and reject one whose certificate is not valid now."""
+        kit = cls.parse(path)
+        if period := kit.invalid_period:
+            fix = "request a new one with `dffl site request`, or correct this machine's clock"
+            raise ValueError(f"{path}: its certificate is valid {period}, not now; {fix}")
         return kit
 
     @classmethod
-    def parsed(cls, path: Path) -> Kit:
-        """Read a kit, if it is one, whether its certificate holds today or not."""
+    def parse(cls, path: Path) -> Kit:
+        """Read a kit, whether its certificate is valid now or not."""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(found, dict) or found.pop("format", None) != KIT:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(content, dict) or content.pop("format", None) != KIT:
                 raise ValueError(f"its format is not {KIT}")
-            kit = cls(**found)
-            if not all(isinstance(value, str) for value in found.values()):
-                raise ValueError("a value is no text")
+            kit = cls(**content)
+            if not all(isinstance(value, str) for value in content.values()):
+                raise ValueError("a value is not a text")
             kit._require_certificate()
         except FileNotFoundError:
-            raise ValueError(f"{path}: there is no such file; the coordinator makes it with `dffl federation sign`") from None
+            raise ValueError(f"{path}: there is no such file; the coordinator writes it with `dffl federation sign`") from None
         except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"{path}: is no kit of `dffl federation sign`, or was changed ({error!s:.80})") from None
+            raise ValueError(f"{path}: is not a kit of `dffl federation sign`, or was changed ({error!s:.80})") from None
         return kit
 
     @property
-    def not_now(self) -> str:
-        """From when to when its certificate holds, if it does not hold today."""
+    def invalid_period(self) -> str:
+        """The period for which its certificate is valid, if it is not valid now; else an empty text."""
         certificate = self._certificate()
         since, until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
         return "" if since <= dt.datetime.now(dt.UTC) <= until else f"from {since:%Y-%m-%d} to {until:%Y-%m-%d}"
 
     @property
     def fingerprint(self) -> str:
-        """Of the site's key."""
+        """The fingerprint of the site's key."""
         return fingerprint(self._certificate().public_key())
 
     def _certificate(self) -> Any:
@@ -201,48 +203,50 @@ class Kit:
         return x509.load_pem_x509_certificate(self.certificate.encode())
 
     def _require_certificate(self) -> None:
-        """Refuse a certificate that does not carry the site's name, or that the authority in the kit has not signed."""
+        """Reject a certificate with another name, or one that the authority in the kit has not signed."""
         from cryptography import x509
         from cryptography.exceptions import InvalidSignature
 
         certificate, authority = self._certificate(), x509.load_pem_x509_certificate(self.authority.encode())
-        if [one.value for one in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)] != [self.name]:
-            raise ValueError(f"its certificate is not one of {self.name!r:.60}")
+        if [attribute.value for attribute in certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)] != [
+            self.name
+        ]:
+            raise ValueError(f"its certificate is not for {self.name!r:.60}")
         try:
             certificate.verify_directly_issued_by(authority)
         except InvalidSignature:
-            raise ValueError("its certificate is not signed by the authority in it") from None
+            raise ValueError("its certificate is not signed by its authority") from None
 
     def unpack(self, folder: Path) -> Credentials:
-        """Write the certificates beside the site's own key, which must be the one that they were made for."""
+        """Write the certificates next to the site's private key, which must match them."""
         key = folder / "site.key"
         if not key.is_file():
-            fix = "name the folder that `dffl site request` wrote with --folder"
-            raise ValueError(f"{folder}: has no site.key, the private key behind this kit; {fix}")
+            fix = "set --folder to the folder that `dffl site request` wrote"
+            raise ValueError(f"{folder}: has no site.key, the private key of this kit; {fix}")
         from cryptography.hazmat.primitives import serialization
 
         try:
-            own: Any = serialization.load_pem_private_key(key.read_bytes(), None)
+            private_key: Any = serialization.load_pem_private_key(key.read_bytes(), None)
         except (ValueError, TypeError):
-            raise ValueError(f"{key}: is no private key of `dffl site request`, or was changed") from None
-        if own.public_key() != self._certificate().public_key():
-            raise ValueError(f"{folder}: its key is not the one that the kit of {self.name!r} was made for; use that folder")
+            raise ValueError(f"{key}: is not a private key of `dffl site request`, or was changed") from None
+        if private_key.public_key() != self._certificate().public_key():
+            raise ValueError(f"{folder}: its key does not match the kit of {self.name!r}; use the folder of that key")
         if os.name == "posix" and key.stat().st_mode & 0o077:
-            raise ValueError(f"{key}: can be read by others; type chmod 600 {key}")
+            raise ValueError(f"{key}: can be read by other users; type chmod 600 {key}")
         _write(folder / "site.crt", self.certificate.encode())
         _write(folder / "authority.crt", self.authority.encode())
         return Credentials(folder / "site.crt", key, folder / "authority.crt")
 
 
-def kept_secret(path: Path) -> bytes:
-    """A secret of the operating system that is made once and kept: with it, noise that hides something can be made again."""
+def persistent_secret(path: Path) -> bytes:
+    """A random secret, created once and kept in a file: it makes privacy noise repeatable after a restart."""
     if not path.exists():
         write_secret(path, os.urandom(32))
     return path.read_bytes()
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """A file that only its owner can read."""
+    """Write a file that only its owner can read."""
     write_whole(path, lambda where: where.write_bytes(content), mode=0o600)
 
 
@@ -271,19 +275,19 @@ def _host(host: str) -> Any:
         return x509.DNSName(host)
 
 
-def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *more: Any, years: int | None = None) -> Any:
-    """A certificate of somebody; the authority's is its own issuer."""
+def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *extensions: Any, years: int | None = None) -> Any:
+    """A certificate for a subject; the authority signs its own."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
     now, authority = dt.datetime.now(dt.UTC), subject == issuer
-    made = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - EARLIER)
+        .not_valid_before(now - CLOCK_MARGIN)
         .not_valid_after(now + dt.timedelta(days=365 * (YEARS if years is None else years)))
         .add_extension(x509.BasicConstraints(authority, 0 if authority else None), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
@@ -296,9 +300,9 @@ def _certificate(subject: Any, key: Any, issuer: Any, signer: Any, *more: Any, y
             critical=True,
         )
     )  # fmt: skip
-    for extension in more:
-        made = made.add_extension(extension, critical=False)
-    return made.sign(signer, hashes.SHA256())
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(signer, hashes.SHA256())
 
 
 def _private(key: Any) -> bytes:

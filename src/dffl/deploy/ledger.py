@@ -1,7 +1,7 @@
-"""The record of a run: for every round exactly one outcome of every site that was selected.
+"""The record of a run: for every round, exactly one outcome of every selected site.
 
-A round is written when it closes, in one line of a file, before the state that follows from it. So after a crash the file may
-be one round ahead of the state, never behind: what is ahead is dropped, and the round is held again.
+A round is written when it closes, as one line of a file, before the state after it. After a crash, the file may therefore be
+one round ahead of the state, but never behind. That round is dropped from the file and run again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dffl.files import naming, write_text
 
 ACCEPTED, LEFT_OUT, REFUSED, LATE, DEAD = "accepted", "left out", "refused", "late", "dead"
 OUTCOMES = (ACCEPTED, LEFT_OUT, REFUSED, LATE, DEAD)
-"""A refused answer cannot be used. One that is left out was a good answer, but changes far more than the others'."""
+"""A refused answer cannot be used. A left out answer is valid, but changes the model far more than the others."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,19 @@ class RoundRecord:
     job: int
     round: int
     outcomes: dict[str, str]
-    """For each selected site one of `OUTCOMES`; after ``refused`` and ``left out`` a colon and why."""
+    """For each selected site, one of `OUTCOMES`; ``refused`` and ``left out`` are followed by a colon and the reason."""
     seconds: float
     training_seconds: float
-    """The longest time that a site has trained, as far as the coordinator can tell: from its order to its answer."""
+    """The longest training time of a site, at most the time from its order to its answer."""
     sent: int
     """Bytes of messages to the sites."""
     received: int
     scalars: dict[str, float]
-    """Means over the accepted sites of what the plan names."""
+    """Means over the accepted sites of the scalars in the plan."""
 
     @property
     def accepted(self) -> list[str]:
-        """The sites whose updates count."""
+        """The sites whose updates are used."""
         return [name for name, outcome in self.outcomes.items() if outcome == ACCEPTED]
 
     @property
@@ -50,7 +50,7 @@ class RoundRecord:
 
     @property
     def taken(self) -> list[str]:
-        """The sites whose answers were taken, also those that were then left out: such a site keeps its own state."""
+        """The sites whose answers were valid, including left out ones: such a site keeps its new state."""
         return [*self.accepted, *self.left_out]
 
     def as_json(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class RoundRecord:
 
 
 class Ledger:
-    """The rounds so far, on disk."""
+    """The rounds of a run, on disk."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -74,24 +74,24 @@ class Ledger:
         self.records.append(record)
 
     def keep_before(self, job: int, round: int) -> None:
-        """Drop what is ahead of a state: rounds that were recorded, and will be held again."""
-        kept = [one for one in self.records if (one.job, one.round) < (job, round)]
-        lines = "".join(json.dumps(one.as_json(), separators=(",", ":")) + "\n" for one in kept)
+        """Delete the rounds from this one on; they will be run again."""
+        kept = [record for record in self.records if (record.job, record.round) < (job, round)]
+        lines = "".join(json.dumps(record.as_json(), separators=(",", ":")) + "\n" for record in kept)
         write_text(self.path, lines)
         self.records = kept
 
     def last_taken(self, job: int, name: str) -> int:
-        """The last round of a training in which a site's answer was taken, or -1."""
-        for one in reversed(self.records):  # they are in order, and of a site that takes part it is one of the last
-            if one.job == job and name in one.taken:
-                return one.round
-            if one.job < job:
+        """The last round of a training in which a site's answer was valid, or -1."""
+        for record in reversed(self.records):  # in order, so for an active site it is one of the last
+            if record.job == job and name in record.taken:
+                return record.round
+            if record.job < job:
                 break
         return -1
 
 
 def read_ledger(path: Path) -> list[RoundRecord]:
-    """The rounds of a file; a last line that was cut short does not count."""
+    """The rounds of a file; an incomplete last line is ignored."""
     if not path.exists():
         return []
     records = []
@@ -102,21 +102,21 @@ def read_ledger(path: Path) -> list[RoundRecord]:
                 records.append(RoundRecord(**json.loads(line)))
         except (ValueError, TypeError):
             if number > len(lines):
-                break  # the machine stopped while it was written
+                break  # the machine stopped during the write
             raise ValueError(f"{path}, line {number}: is damaged; the record of this run cannot be trusted") from None
     return records
 
 
 def unused(records: Iterable[RoundRecord]) -> dict[str, int]:
-    """For each site with refused or left out updates how many there were."""
-    found = Counter(name for record in records for name, why in record.outcomes.items() if why.startswith((REFUSED, LEFT_OUT)))
-    return dict(found)
+    """The number of refused or left out updates of each site that has some."""
+    counts = Counter(name for record in records for name, why in record.outcomes.items() if why.startswith((REFUSED, LEFT_OUT)))
+    return dict(counts)
 
 
 def counted(records: Iterable[RoundRecord], sites: Iterable[str]) -> dict[str, Mapping[str, int]]:
-    """For each site how often it had which outcome."""
-    found: dict[str, Counter[str]] = {name: Counter() for name in sites}
+    """For each site, the number of rounds with each outcome."""
+    counters: dict[str, Counter[str]] = {name: Counter() for name in sites}
     for record in records:
         for name, outcome in record.outcomes.items():
-            found[name][outcome.partition(":")[0]] += 1
-    return {name: {outcome: counts[outcome] for outcome in OUTCOMES} for name, counts in found.items()}
+            counters[name][outcome.partition(":")[0]] += 1
+    return {name: {outcome: counts[outcome] for outcome in OUTCOMES} for name, counts in counters.items()}

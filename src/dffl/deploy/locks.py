@@ -1,4 +1,4 @@
-"""Files that one process at a time can hold, for as long as it lives."""
+"""Lock files: one process at a time can own a lock, until it exits."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import IO
 
 LOCK_SECONDS = 0.5
-"""How long a lock is tried: somebody who looks whether it is held holds it for a moment."""
+"""How long to try to get a lock: `lock_owner` takes it for a moment too."""
 
 
 @contextmanager
 def locked(path: Path, what: str, seconds: float = LOCK_SECONDS) -> Iterator[IO[str]]:
-    """Hold a file that one process at a time can hold, as long as it lives."""
+    """Own a lock file inside the block. If another process owns it, fail with the message ``what``."""
     file = path.open("a+")
     deadline = time.monotonic() + seconds
-    while not _takes(file):
+    while not _try_lock(file):
         if time.monotonic() > deadline:
             file.close()
             raise ValueError(f"{path.parent}: {what}")
@@ -33,18 +33,18 @@ def locked(path: Path, what: str, seconds: float = LOCK_SECONDS) -> Iterator[IO[
         file.close()
 
 
-def is_held(path: Path) -> int | None:
-    """The process that holds a file, if one does."""
+def lock_owner(path: Path) -> int | None:
+    """The id of the process that owns a lock, or None."""
     if not path.exists():
         return None
     with path.open("a+") as file:
-        if _takes(file):
+        if _try_lock(file):
             return None
         file.seek(0)
         return int(file.read() or 0)
 
 
-def _takes(file: IO[str]) -> bool:
+def _try_lock(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -1,6 +1,6 @@
-"""What crosses the network: messages of few kinds, whose fields are all listed here. Nothing else is sent or accepted.
+"""The messages between sites and coordinator. All kinds and fields are listed here; nothing else is sent or accepted.
 
-A message is a line of JSON with plain values, and then the numbers of its arrays. Nothing is pickled, and no code travels.
+A message is a JSON header with plain values, followed by the bytes of its arrays. It has no pickled data and no code.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 PROTOCOL = 2
-"""Raised with every change that an older side would misread."""
+"""The version of the messages; raised with every change that an older version would misread."""
 DTYPES = ("float32", "float64", "int32", "int64")
-MOST_HEADER = 1 << 16
-MOST_TEXT = 2000
+MAX_HEADER_BYTES = 1 << 16
+MAX_TEXT_LENGTH = 2000
 TO_SERVER, TO_SITE = "site to coordinator", "coordinator to site"
 
 
 class Field(NamedTuple):
-    """One field of a message: what it holds (``int``, ``float``, ``text``, ``flag``, ``counts`` or ``arrays``), and why."""
+    """One field of a message: its type (``int``, ``float``, ``text``, ``flag``, ``counts`` or ``arrays``), and its purpose."""
 
     holds: str
     why: str
@@ -37,64 +37,64 @@ class Kind:
     fields: Mapping[str, Field]
 
 
-RUN = Field("text", "which run it belongs to")
-JOB = Field("int", "which training of the run, counted from 0")
-ROUND = Field("int", "which round, counted from 0")
+RUN = Field("text", "the run")
+JOB = Field("int", "the training of the run, counted from 0")
+ROUND = Field("int", "the round, counted from 0")
 KINDS: dict[str, Kind] = {
-    "join": Kind(TO_SERVER, "a site offers to take part", {
+    "join": Kind(TO_SERVER, "a site asks to take part", {
         "protocol": Field("int", "the version of these messages"),
         "dffl": Field("text", "the version of dffl"),
         "carrier": Field("text", "the version of NVFlare"),
-        "plan": Field("text", "a digest of the plan: both sides read the same one"),
+        "plan": Field("text", "a digest of the plan, which must be the same on both sides"),
         "columns": Field("text", "a digest of the names of features and costs, in order"),
         "rows": Field("int", "the number of training samples"),
         "time": Field("float", "the site's clock"),
-        "finished": Field("text", "the run of which the site has its own model already, if any"),
-        "instance": Field("text", "a random text of the site's process: two processes under one name are told apart"),
+        "finished": Field("text", "the run from which the site already has its own model, if any"),
+        "instance": Field("text", "a random text that identifies the site's process"),
     }),
     "beat": Kind(TO_SERVER, "the site is alive", {}),
-    "opened": Kind(TO_SERVER, "the site has laid out its samples", {
+    "opened": Kind(TO_SERVER, "the site has prepared its samples", {
         "run": RUN,
-        "counts": Field("counts", "for each training the number of samples that train"),
+        "counts": Field("counts", "for each training, the number of training samples"),
         "units": Field("arrays", "mean and scale of each feature, scale of the costs; only if the plan pools statistics"),
     }),
     "answer": Kind(TO_SERVER, "a site's update in one round", {
         "run": RUN, "job": JOB, "round": ROUND,
-        "count": Field("int", "the number of samples behind the update"),
-        "seconds": Field("float", "how long the site has computed"),
-        "fields": Field("arrays", "the update: model parameters, and what else the method's rounds send"),
-        "scalars": Field("arrays", "means over the round's steps that the plan names, such as the loss"),
+        "count": Field("int", "the number of samples of the update"),
+        "seconds": Field("float", "the computing time of the site"),
+        "fields": Field("arrays", "the update: model parameters, and further arrays of the method"),
+        "scalars": Field("arrays", "means over the round's steps of scalars in the plan, such as the loss"),
     }),
     "trouble": Kind(TO_SERVER, "the site cannot answer an order", {
         "run": RUN, "job": JOB, "round": ROUND,
-        "why": Field("text", "one of the words of `TROUBLES`, never a text with data in it"),
+        "why": Field("text", "one of the texts in `TROUBLES`, never a text with data"),
     }),
     "done": Kind(TO_SERVER, "the site has its own model", {
-        "run": RUN, "scalars": Field("arrays", "results that the plan names, such as the out-of-fold regret"),
+        "run": RUN, "scalars": Field("arrays", "results in the plan, such as the out-of-fold regret"),
     }),
-    "leave": Kind(TO_SERVER, "the site goes, on purpose", {}),
+    "leave": Kind(TO_SERVER, "the site leaves on purpose", {}),
     "welcome": Kind(TO_SITE, "the answer to join", {
-        "instance": Field("text", "that of the join which it answers"),
-        "accepted": Field("flag", "whether the site may take part"), "why": Field("text", "if not, why"),
+        "instance": Field("text", "the instance of the join that it answers"),
+        "accepted": Field("flag", "whether the site may take part"), "why": Field("text", "if not, the reason"),
     }),
-    "rejoin": Kind(TO_SITE, "a site that was taken for dead has given a sign of life, and may offer itself again", {}),
-    "open": Kind(TO_SITE, "a run begins, or goes on", {"run": RUN}),
+    "rejoin": Kind(TO_SITE, "a site that counted as dead has sent a message, and may join again", {}),
+    "open": Kind(TO_SITE, "a run starts or resumes", {"run": RUN}),
     "units": Kind(TO_SITE, "units of all sites together, if the plan pools statistics", {
         "run": RUN, "units": Field("arrays", "mean and scale of each feature, scale of the costs"),
     }),
     "order": Kind(TO_SITE, "train in one round", {
         "run": RUN, "job": JOB, "round": ROUND,
-        "last": Field("int", "the last round of this training in which the site's update was taken, or -1"),
+        "last": Field("int", "the last round of this training in which the site's update was valid, or -1"),
         "rate": Field("float", "the factor on the step size"),
-        "sent": Field("arrays", "the shared model, and what else the method's rounds send"),
+        "sent": Field("arrays", "the shared model, and further arrays of the method"),
     }),
     "finish": Kind(TO_SITE, "all rounds are over", {
-        "run": RUN, "rounds": Field("counts", "for each training its number of rounds"),
-        "last": Field("counts", "for each training the number of the last round in which the site's update was taken, or 0"),
-        "unused": Field("counts", "for each site with refused or left out updates how many there were"),
-        "shared": Field("arrays", "for each training the shared model"),
+        "run": RUN, "rounds": Field("counts", "for each training, its number of rounds"),
+        "last": Field("counts", "for each training, the number of the last round in which the site's update was valid, or 0"),
+        "unused": Field("counts", "the number of refused or left out updates of each site that has some"),
+        "shared": Field("arrays", "for each training, the shared model"),
     }),
-    "stop": Kind(TO_SITE, "the run has ended without a model", {"why": Field("text", "why")}),
+    "stop": Kind(TO_SITE, "the run has ended without a model", {"why": Field("text", "the reason")}),
 }  # fmt: skip
 TROUBLES = (
     "training diverged at the site",
@@ -113,7 +113,7 @@ class Message(NamedTuple):
 
 
 def encode(kind: str, **values: Any) -> bytes:
-    """A message as bytes; every field of its kind must be there, and no other."""
+    """A message as bytes, with all fields of its kind and no other."""
     known = KINDS[kind].fields
     if set(values) != set(known):
         raise ValueError(f"message {kind!r} must have the fields {sorted(known)}, found {sorted(values)}")
@@ -130,9 +130,9 @@ def encode(kind: str, **values: Any) -> bytes:
 
 
 def decode(content: bytes, direction: str) -> Message:
-    """The message of these bytes, if it is one of this direction and complete; a `ValueError` says what is wrong."""
-    if len(content) < 4 or (size := int.from_bytes(content[:4], "little")) > min(MOST_HEADER, len(content) - 4):
-        raise ValueError("a message that is cut short, or is none of ours")
+    """The message in these bytes. A `ValueError` names the problem if it is incomplete or of the other direction."""
+    if len(content) < 4 or (size := int.from_bytes(content[:4], "little")) > min(MAX_HEADER_BYTES, len(content) - 4):
+        raise ValueError("an incomplete message, or not a dffl message")
     try:
         header = json.loads(bytes(content[4 : 4 + size]).decode())
         kind, plain, listed = header["kind"], header["plain"], header["arrays"]
@@ -143,25 +143,27 @@ def decode(content: bytes, direction: str) -> Message:
         start = 4 + size
         for name, inner, dtype, shape in listed:
             _require(known.fields[name].holds == "arrays" and _is_name(inner) and inner not in values[name])
-            _require(dtype in DTYPES and len(shape) <= 3 and all(type(one) is int and 0 <= one < 2**53 for one in shape))
+            _require(
+                dtype in DTYPES and len(shape) <= 3 and all(type(length) is int and 0 <= length < 2**53 for length in shape)
+            )
             end = start + math.prod(shape) * np.dtype(dtype).itemsize
             _require(end <= len(content))
             values[name][inner] = np.frombuffer(content[start:end], dtype).reshape(shape)
             start = end
         _require(start == len(content) and set(values) == set(known.fields))
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
-        raise ValueError("a message whose form is wrong") from None
+        raise ValueError("a malformed message") from None
     return Message(kind, values)
 
 
-def _require(right: bool) -> None:
-    """Refuse a message; not by `assert`, which Python leaves out on request."""
-    if not right:
+def _require(valid: bool) -> None:
+    """Reject a malformed message; not with `assert`, which ``python -O`` removes."""
+    if not valid:
         raise ValueError
 
 
 def _plain(holds: str, value: Any) -> Any:
-    """A plain value of this kind, or a refusal."""
+    """Check a plain value of this type."""
     if holds == "int":
         _require(type(value) is int and abs(value) < 2**53)
     elif holds == "float":
@@ -169,18 +171,18 @@ def _plain(holds: str, value: Any) -> Any:
     elif holds == "flag":
         _require(type(value) is bool)
     elif holds == "text":
-        _require(type(value) is str and len(value) <= MOST_TEXT and value.isprintable())
+        _require(type(value) is str and len(value) <= MAX_TEXT_LENGTH and value.isprintable())
     else:
         _require(holds == "counts" and type(value) is dict and len(value) <= 10**4)
-        _require(all(_is_name(name) and type(one) is int and 0 <= one < 2**53 for name, one in value.items()))
+        _require(all(_is_name(name) and type(count) is int and 0 <= count < 2**53 for name, count in value.items()))
     return value
 
 
 def _is_name(value: Any) -> bool:
-    """The name of a number or an array; it may become part of a file, and of a line of a log."""
+    """Whether it can name a number or an array; names may be written to files and logs."""
     return isinstance(value, str) and value.isascii() and value.isprintable()
 
 
 def _in_one_line(text: str) -> str:
-    """A text that may be shown on a screen and written to a log, whoever sent it."""
-    return "".join(one if one.isprintable() else "?" for one in " ".join(text.split()))[:MOST_TEXT]
+    """A text of any sender, made safe for a terminal and a log."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))[:MAX_TEXT_LENGTH]

@@ -1,9 +1,8 @@
-"""The network: NVFlare's cells over gRPC with mutual TLS. With `connection.py` all that knows NVFlare.
+"""The network: NVFlare's cells over gRPC with mutual TLS. Only this module and `connection.py` use NVFlare.
 
-A cell's name is the common name of its certificate: NVFlare refuses a connection whose certificate says another name. Sites
-dial out, and the coordinator alone listens. Both sides only ever send bytes (see `messages.py`), one way; what arrives is put
-into a queue, in the order in which the peer sent it. Everything else that a cell can do for NVFlare's own jobs is refused
-before it is read.
+A cell's name is the common name of its certificate; NVFlare rejects a connection whose certificate has another name. Sites
+connect, and only the coordinator listens. Both sides send bytes (see `messages.py`) without a reply. Messages are queued in the
+order in which the peer sent them. All other features of a cell, which NVFlare's own jobs use, are rejected before decoding.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from dffl.deploy.connection import SMALL, Door, guard
+from dffl.deploy.connection import MESSAGE_OVERHEAD, ConnectionRegistry, guard
 from dffl.files import write_text
 
 CHANNEL, TOPIC = "dffl", "message"
 COORDINATOR = "server"
-"""The name of the coordinator's cell; no site may have it."""
-CARRIER = "nvflare"
+"""The name of the coordinator's cell, which no site may use."""
+PACKAGE = "nvflare"
 HANDSHAKE = b"Handshake failed"
-OVERHEAD = 1 << 16
-"""Bytes of a frame beside the message in it."""
-LIVELY = [("grpc.keepalive_time_ms", 10000), ("grpc.keepalive_timeout_ms", 8000),
+FRAME_OVERHEAD = 1 << 16
+"""Bytes of a frame in addition to its message."""
+KEEPALIVE_OPTIONS = [("grpc.keepalive_time_ms", 10000), ("grpc.keepalive_timeout_ms", 8000),
           ("grpc.keepalive_permit_without_calls", 1), ("grpc.http2.max_pings_without_data", 0),
           ("grpc.http2.min_ping_interval_without_data_ms", 5000), ("grpc.initial_reconnect_backoff_ms", 500),
           ("grpc.max_reconnect_backoff_ms", 2000)]  # fmt: skip
 
 
 class Event(NamedTuple):
-    """Something that happened: ``up`` and ``down`` of a peer, a message of it, or that it has ``refused`` our certificate."""
+    """An event of a peer: ``up``, ``down``, a ``message``, or ``refused`` if it rejects our certificate."""
 
     what: str
     peer: str
@@ -51,17 +50,17 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Credentials:
-    """Where a side's certificate, its private key and the certificate of the federation's authority are."""
+    """The files of one side: its certificate, its private key, and the certificate of the authority."""
 
     certificate: Path
     key: Path
     authority: Path
 
 
-def carrier_version() -> str:
-    """The installed version of NVFlare, or a refusal that says how to get it."""
+def nvflare_version() -> str:
+    """The installed version of NVFlare; an error says how to install it."""
     try:
-        return version(CARRIER)
+        return version(PACKAGE)
     except ImportError:
         raise ValueError("a deployment needs NVFlare: pip install 'dffl[deploy]'") from None
 
@@ -74,45 +73,45 @@ class Link:
         name: str,
         address: str,
         credentials: Credentials,
-        most_bytes: int,
+        max_message_bytes: int,
         log: logging.Logger,
-        objection: Callable[[bytes], str] = lambda certificate: "",
+        rejection_reason: Callable[[bytes], str] = lambda certificate: "",
     ):
-        """``objection`` says why a certificate is not believed although the authority has signed it, if it is not."""
-        carrier_version()
-        self.name, self.log, self._most, self._objection = name, log, most_bytes, objection
+        """``rejection_reason`` returns why a certificate that the authority has signed is not trusted, or an empty text."""
+        nvflare_version()
+        self.name, self.log, self._max_bytes, self._rejection_reason = name, log, max_message_bytes, rejection_reason
         self.events: SimpleQueue[Event] = SimpleQueue()
         self._waiting: Counter[str] = Counter()
-        """The bytes of each peer's messages that nobody has taken yet."""
+        """The bytes of each peer's messages in the queue."""
         self._counting = threading.Lock()
-        self._cell = self._made(name, address, credentials)
+        self._cell = self._new_cell(name, address, credentials)
 
-    def _made(self, name: str, address: str, credentials: Credentials) -> Any:
+    def _new_cell(self, name: str, address: str, credentials: Credentials) -> Any:
         self._configure()
         from nvflare.fuel.f3.cellnet.core_cell import CoreCell
 
-        _quiet(self.log)
+        _filter_nvflare_log(self.log)
         side = "server" if name == COORDINATOR else "client"
         files = {"ca_cert": credentials.authority, f"{side}_cert": credentials.certificate, f"{side}_key": credentials.key}
         known = {key: str(path) for key, path in files.items()} | {"connection_security": "mtls"}
         cell = CoreCell(name, f"grpcs://{address}", True, known, bulk_check_interval=5.0, bulk_process_interval=5.0)
-        cell.max_msg_size = self._most + OVERHEAD
+        cell.max_msg_size = self._max_bytes + FRAME_OVERHEAD
         cell.set_cell_connected_cb(lambda agent: self.events.put(Event("up", agent.get_fqcn())))
         cell.set_cell_disconnected_cb(lambda agent: self.events.put(Event("down", agent.get_fqcn())))
-        cell.add_incoming_filter("*", "*", self._refused)
-        cell.register_request_cb(CHANNEL, TOPIC, self._arrived)
-        cell.communicator.conn_manager.frame_mgr_executor = _InOrder()
+        cell.add_incoming_filter("*", "*", self._reject_foreign)
+        cell.register_request_cb(CHANNEL, TOPIC, self._on_message)
+        cell.communicator.conn_manager.frame_mgr_executor = _InlineExecutor()
         return cell
 
     def _configure(self) -> None:
-        """Limit the size of frames, and let broken connections be noticed: NVFlare reads this from a file."""
+        """Limit the size of frames, and enable keepalive: NVFlare reads these settings from a file."""
         from nvflare.fuel.f3.comm_config import CommConfigurator
         from nvflare.fuel.utils.config_service import ConfigService
 
-        limit = self._most + OVERHEAD
+        limit = self._max_bytes + FRAME_OVERHEAD
         sizes = [("grpc.max_send_message_length", limit), ("grpc.max_receive_message_length", limit)]
         wanted = {"max_message_size": limit, "allow_adhoc_conns": False, "use_aio_grpc": False,
-                  "grpc": {"max_workers": 1000, "options": [*sizes, *LIVELY]}}  # fmt: skip
+                  "grpc": {"max_workers": 1000, "options": [*sizes, *KEEPALIVE_OPTIONS]}}  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
             write_text(Path(folder) / "comm_config.json", json.dumps(wanted))
             ConfigService.reset()
@@ -120,8 +119,8 @@ class Link:
             CommConfigurator.reset()
             if CommConfigurator().get_config() is None:
                 raise RuntimeError("NVFlare did not read its settings; is it a version that dffl supports?")
-        self._door = Door(2 * limit, self.log, self._objection, self._turned_away)
-        guard(self._door)
+        self._connections = ConnectionRegistry(2 * limit, self.log, self._rejection_reason, self._on_rejected)
+        guard(self._connections)
 
     def start(self) -> None:
         self._cell.start()
@@ -130,50 +129,50 @@ class Link:
         self._cell.stop()
 
     def send(self, peer: str, content: bytes) -> bool:
-        """Send bytes to a peer, one way; whether they left. A peer that is gone is noticed by an event."""
+        """Send bytes to a peer without a reply; whether they were sent. A lost peer causes a ``down`` event."""
         from nvflare.fuel.f3.cellnet.core_cell import Message
 
-        if len(content) > self._most:
-            raise ValueError(f"a message of {len(content)} bytes is larger than the limit of the plan, {self._most}")
+        if len(content) > self._max_bytes:
+            raise ValueError(f"a message of {len(content)} bytes is larger than the limit of the plan, {self._max_bytes}")
         try:
             failed = self._cell.fire_and_forget(CHANNEL, TOPIC, peer, Message({}, content), optional=True)
-        except Exception as error:  # a connection that breaks in this moment may end in any error of the carrier
+        except Exception as error:  # a connection that breaks during the call may raise any error of NVFlare
             self.log.debug("message to %s: %s", peer, error)
             return False
         return not failed.get(peer)
 
     def next(self, seconds: float) -> Event | None:
-        """The next event, if there is one in so many seconds."""
-        self._door.sweep()
+        """The next event, or None after this many seconds."""
+        self._connections.close_untrusted()
         try:
             event = self.events.get(timeout=max(seconds, 0.0))
         except Empty:
             return None
         if event.what == "message":
             with self._counting:
-                self._waiting[event.peer] -= len(event.content) + SMALL
+                self._waiting[event.peer] -= len(event.content) + MESSAGE_OVERHEAD
         return event
 
-    def _turned_away(self, why: str) -> None:
+    def _on_rejected(self, why: str) -> None:
         self.events.put(Event("refused", COORDINATOR, why.encode()))
 
-    def _arrived(self, message: Any) -> None:
+    def _on_message(self, message: Any) -> None:
         from nvflare.fuel.f3.cellnet.defs import MessagePropKey
 
         peer, content = str(message.get_prop(MessagePropKey.ENDPOINT).name), bytes(message.payload or b"")
-        with self._counting:  # a peer that sends faster than it is heard must not fill the memory
-            full = self._waiting[peer] > 2 * self._most
-            self._waiting[peer] += 0 if full else len(content) + SMALL
+        with self._counting:  # a peer that sends faster than we read must not fill the memory
+            full = self._waiting[peer] > 2 * self._max_bytes
+            self._waiting[peer] += 0 if full else len(content) + MESSAGE_OVERHEAD
         if full:
-            self.log.warning("refused a message of %s: too many of its messages wait already", peer)
+            self.log.warning("rejected a message of %s: too many of its messages are queued", peer)
         else:
             self.events.put(Event("message", peer, content))
 
-    def _refused(self, message: Any) -> Any:
-        """A reply where a message is none of ours: another channel, another receiver, or anything but plain bytes.
+    def _reject_foreign(self, message: Any) -> Any:
+        """Reply to a message that is not a dffl message: another channel, another receiver, or not plain bytes.
 
-        Without this, a cell would pass messages on between sites, decode what NVFlare's own jobs send, ask for the keys of
-        messages that are said to be encrypted, and dial an address that a message names, where it would believe any name.
+        Without this filter, a cell would forward messages between sites, decode messages of NVFlare's own jobs, request keys
+        for encrypted messages, and connect to an address in a message without a check of the name.
         """
         from nvflare.fuel.f3.cellnet.defs import CellChannel, CellChannelTopic, MessageHeaderKey, MessagePropKey, ReturnCode
         from nvflare.fuel.f3.cellnet.utils import make_reply
@@ -184,19 +183,19 @@ class Link:
         known = to in ((CHANNEL, TOPIC), (CellChannel.CELLNET, CellChannelTopic.Bye))
         direct = get(MessageHeaderKey.ORIGIN) == get(MessageHeaderKey.FROM_CELL) == peer
         mine = get(MessageHeaderKey.DESTINATION) == self.name and get(MessageHeaderKey.CONN_URL) is None
-        # The certificate of this very connection; a site that has dialled does not learn it, and has checked it in TLS.
+        # The certificate of this connection. A site does not see it here; TLS has checked it.
         proven = self.name != COORDINATOR or prop(MessagePropKey.COMMON_NAME) == peer
         plain = get(MessageHeaderKey.PAYLOAD_ENCODING) in (None, "bytes", "none") and not get(MessageHeaderKey.ENCRYPTED)
-        if direct and mine and proven and plain and known and len(message.payload or b"") <= self._most:
+        if direct and mine and proven and plain and known and len(message.payload or b"") <= self._max_bytes:
             return None
-        self.log.warning("refused a message of %s that is none of ours", peer)
+        self.log.warning("rejected a message of %s that is not a dffl message", peer)
         return make_reply(ReturnCode.INVALID_REQUEST, error="refused")
 
 
-class _InOrder:
-    """Works through each frame in the thread that reads its connection, in the place of the carrier's pool of threads.
+class _InlineExecutor:
+    """Processes each frame in the thread that reads its connection, instead of NVFlare's thread pool.
 
-    So the messages of a peer keep their order, a peer cannot hold up the others, and one that sends fast is slowed down.
+    This keeps the order of a peer's messages, keeps a peer from blocking the others, and slows down a peer that sends fast.
     """
 
     def submit(self, work: Callable[..., None], *args: Any) -> None:
@@ -206,43 +205,45 @@ class _InOrder:
         """There is nothing to end."""
 
 
-def require_free(address: str) -> None:
-    """Refuse an address at which nothing can listen: the carrier itself would say nothing."""
+def require_free_port(address: str) -> None:
+    """Reject an address at which this process cannot listen: NVFlare reports no error."""
     host, _, port = address.rpartition(":")
     try:
-        found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
-        with socket.socket(*found[:3]) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(found[4])
-            tried.listen(1)
+        resolved = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)[0]
+        with socket.socket(*resolved[:3]) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(resolved[4])
+            probe.listen(1)
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise OSError(f"cannot listen at {address} ({why}); stop what uses it, or change `listen` in the plan") from None
+        raise OSError(
+            f"cannot listen at {address} ({why}); stop the program that uses it, or change `listen` in the plan"
+        ) from None
 
 
-class _Refusals(logging.Handler):
-    """What the carrier refuses while a connection is made, such as a name that is not that of the certificate."""
+class _RejectionHandler(logging.Handler):
+    """Logs connections that NVFlare rejects, for example because the certificate has another name."""
 
     def __init__(self, log: logging.Logger):
         super().__init__(logging.ERROR)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._log.warning("refused: %.300s", " ".join(record.getMessage().split()))
+        self._log.warning("rejected a connection: %.300s", " ".join(record.getMessage().split()))
 
 
-def _quiet(log: logging.Logger) -> None:
-    """Of the carrier's own log only what it refuses goes to ours: it reports every broken connection at length."""
+def _filter_nvflare_log(log: logging.Logger) -> None:
+    """Keep only rejected connections of NVFlare's log, which reports every broken connection at length."""
     logging.getLogger("nvflare").setLevel(logging.CRITICAL)
     connections = logging.getLogger("nvflare.fuel.f3.sfm.conn_manager")
     connections.setLevel(logging.ERROR)
     connections.propagate = False
-    connections.handlers = [_Refusals(log)]
+    connections.handlers = [_RejectionHandler(log)]
 
 
 @contextmanager
-def handshakes_in(log: logging.Logger) -> Iterator[None]:
-    """Bring failed handshakes to a log: gRPC tells of them on the standard error of the process, and nowhere else."""
+def log_failed_handshakes(log: logging.Logger) -> Iterator[None]:
+    """Log failed handshakes, which gRPC reports only on the standard error of the process."""
     before = os.dup(2)
     receiving, sending = os.pipe()
     os.dup2(sending, 2)
@@ -254,16 +255,18 @@ def handshakes_in(log: logging.Logger) -> Iterator[None]:
             for line in lines:
                 if HANDSHAKE not in line:
                     os.write(before, line)
-                elif time.monotonic() - last > 1:  # who knocks all the time does not fill the disk
+                elif time.monotonic() - last > 1:  # repeated attempts must not fill the disk
                     last = time.monotonic()
                     why = line.partition(HANDSHAKE)[2].decode(errors="replace").strip()
-                    log.warning("refused: a connection without a certificate of this federation that holds today (%.200s)", why)
+                    log.warning(
+                        "rejected a connection: its certificate is missing, expired or from another federation (%.200s)", why
+                    )
 
     reader = threading.Thread(target=read, name="dffl handshakes", daemon=True)
     reader.start()
     try:
         yield
     finally:
-        os.dup2(before, 2)  # which closes the pipe, and ends the reader
+        os.dup2(before, 2)  # this closes the pipe, which ends the reader
         reader.join(timeout=5)
         os.close(before)

@@ -1,7 +1,7 @@
-"""The same run in one process: `dffl.fit` in which each round has the participants that the record says.
+"""A recorded run in one process: `dffl.fit` with the participants of the record in each round.
 
-With everybody accepted in every round it is `dffl.fit` itself. So a deployment can be compared with a simulation bit for bit,
-whatever happened on the way.
+If all sites were accepted in every round, it equals `dffl.fit`. A deployment can therefore be compared with a simulation bit
+for bit, whatever failed during the run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dffl.training.trainers.federated import Federated
 
 
 class ReplayedRun(Run):
-    """A run whose rounds ask only the clients whose answers were taken, and leave out those that were left out."""
+    """A run whose rounds ask only the clients with valid answers, and leave out the same clients as the record."""
 
     def __init__(self, federation: Federation, settings: Settings, asked: Request, records: Sequence[RoundRecord]):
         super().__init__(federation, settings)
@@ -51,6 +51,6 @@ class ReplayedRun(Run):
 
 
 def replayed(federation: Federation, settings: Settings, asked: Request, records: Sequence[RoundRecord]) -> Fit:
-    """The fit of a run on record, in one process."""
+    """The fit of a recorded run, in one process."""
     with ReplayedRun(federation, settings, asked, records) as run:
         return perform(run, asked)

@@ -1,7 +1,7 @@
-"""The run of one deployed site: the method's own code on the site's own samples, with rounds that were held by the network.
+"""The run of one deployed site: the method's code on the site's samples, with rounds over the network.
 
-A method asks a run for trainings. Here a federated training is answered by what the coordinator sent when its rounds were over;
-everything else (tuning, mixing, choosing epochs and weights, folds) is computed at the site, as in a simulation.
+A method asks a run for trainings. Here, the result of a federated training is the model that the coordinator sent after the
+last round. Everything else (tuning, mixing, choosing epochs and weights, folds) is computed at the site, as in a simulation.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class SiteRun(Run):
         super().__init__(Federation([client]), settings, progress=progress, noise=noise)
         self._clients = clients
         self.finals: dict[str, ServerState] = {}
-        """The server's last state of each federated training, by its job's name."""
+        """The server's last state of each federated training, by the name of its job."""
         self.shared_units: dict[str, Normaliser] = {}
-        """For each part of the samples the units of all sites together, if the plan pools statistics."""
+        """For each part of the samples, the units of all sites together, if the plan pools statistics."""
         self.parts: list[Part] = []
         """The parts of the samples that the method uses."""
 
     def use_units(self, units: Mapping[str, Normaliser]) -> None:
-        """Train in the units of all sites together where the settings say so."""
+        """Train in the units of all sites together, if the settings pool units."""
         self.shared_units = dict(units)
         self._engines.clear()
 
@@ -60,11 +60,11 @@ class SiteRun(Run):
         return self._clients
 
     def pooled_units(self, part: Part = ALL) -> Normaliser:
-        """The units of all sites where these are shared, else the site's own."""
+        """The units of all sites if they are pooled, else the site's own."""
         return self.shared_units.get(str(part)) or self.engine(part).units[0]
 
     def own_units(self, part: Part) -> tuple[Normaliser, int]:
-        """The units of the site's own samples that train, and their number."""
+        """The units of the site's training samples, and the number of these samples."""
         [client] = part.divide(self.trained_on, self.settings, None).train
         return self.settings.units(client.x, client.c), client.n
 
@@ -80,27 +80,29 @@ class SiteRun(Run):
 
 
 def federated_jobs(run: Run, asked: Request) -> Jobs:
-    """The federated trainings that a method asks for. What cannot be deployed is refused."""
-    found = run.rehearse([asked])
+    """The federated trainings that a method asks for; rejects a method that cannot be deployed."""
+    rehearsal = run.rehearse([asked])
     if isinstance(run, SiteRun):
-        run.parts = list(dict.fromkeys(part for _, part in found.blanks))
-    if not found.complete:
-        raise ValueError(f"method {asked.method.name!r} cannot be deployed: what it asks for depends on what was trained")
-    for trainer, _ in found.blanks:
+        run.parts = list(dict.fromkeys(part for _, part in rehearsal.blanks))
+    if not rehearsal.complete:
+        raise ValueError(
+            f"method {asked.method.name!r} cannot be deployed: its later trainings depend on the results of earlier ones"
+        )
+    for trainer, _ in rehearsal.blanks:
         if trainer.needs_all_clients and not isinstance(trainer, Federated):
             raise ValueError(f"method {asked.method.name!r} cannot be deployed: {trainer.name!r} sends more than a model")
-    return {job_name(trainer, part): (trainer, part) for trainer, part in found.blanks if isinstance(trainer, Federated)}
+    return {job_name(trainer, part): (trainer, part) for trainer, part in rehearsal.blanks if isinstance(trainer, Federated)}
 
 
-def stand_in(names: Mapping[str, int], settings: Settings, features: int, dim: int) -> Run:
-    """A run on made-up samples of the right shape: the coordinator, who has none, rehearses a method with it."""
+def placeholder_run(names: Mapping[str, int], settings: Settings, features: int, dim: int) -> Run:
+    """A run on placeholder samples of the right shape, with which the coordinator, which has no data, rehearses a method."""
     rows = {name: np.random.default_rng(0).normal(size=(count, features)) for name, count in names.items()}
     box = Box(np.zeros(dim), np.ones(dim))
     clients = [
         Client(name, x, np.ones((len(x), dim)), box, forecast=x[:, -dim:] if settings.forecast else None)
         for name, x in rows.items()
     ]
-    drawn = replace(settings, split=DRAW, period=None)  # only the shapes matter, and those of a draw are certain
-    made = Federation(clients)
-    told_of(made)  # rows that are made up are equal at all clients
-    return Run(made, drawn)
+    drawn = replace(settings, split=DRAW, period=None)  # only the shapes matter, and a draw always has the same shapes
+    federation = Federation(clients)
+    told_of(federation)  # placeholder rows are equal at all clients
+    return Run(federation, drawn)

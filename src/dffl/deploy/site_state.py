@@ -1,4 +1,4 @@
-"""What a site keeps on its own disk between rounds and after a crash; nobody else ever sees it."""
+"""The state that a site keeps on its disk between rounds and after a crash; it is never sent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dffl.archive import in_one_line, packed, read, unpacked, write
-from dffl.deploy.credentials import kept_secret
-from dffl.deploy.state import deep, deep_units, flat, flat_units
+from dffl.deploy.credentials import persistent_secret
+from dffl.deploy.run_state import state_arrays, state_from_arrays, unit_arrays, units_from_arrays
 from dffl.files import write_text, write_whole
 from dffl.predictor import Normaliser
 from dffl.randomness import NoiseSource
@@ -25,9 +25,9 @@ from dffl.training.trainers.federated import ServerState
 FORMAT = "dffl-site-1"
 RUN_NAME = re.compile(r"[0-9A-Za-z]{1,40}")
 UNUSED = "unused/"
-"""What the names of the numbers of unused updates begin with, among the shared models."""
+"""The prefix of the numbers of unused updates, in the file of the shared models."""
 Finals = dict[int, tuple[ServerState, int]]
-"""For each training the server's last state, and the last round in which the site's update was taken, or -1."""
+"""For each training, the server's last state, and the last round in which the site's update was valid, or -1."""
 
 
 class SiteState:
@@ -38,74 +38,78 @@ class SiteState:
         self.run = ""
 
     def unfinished(self, plan: str) -> str:
-        """A run of this plan whose rounds are over, but of which the site has no model yet."""
-        for mine in self.folder.glob("*") if self.folder.is_dir() else ():
-            known = mine / "plan.txt"
+        """A run of this plan whose rounds are over, but from which the site has no model."""
+        for folder in self.folder.glob("*") if self.folder.is_dir() else ():
+            known = folder / "plan.txt"
             if (
-                (mine / "finals.dffl").exists()
+                (folder / "finals.dffl").exists()
                 and known.exists()
                 and known.read_text() == plan
-                and not self._done(mine).exists()
+                and not self._done_marker(folder).exists()
             ):
-                return mine.name
+                return folder.name
         return ""
 
-    def with_model(self) -> str:
-        """The run of which the site has a model of its own, if there is one."""
-        found = sorted(mine.name for mine in self.folder.glob("*") if self._done(mine).exists()) if self.folder.is_dir() else []
-        return found[-1] if found else ""
+    def run_with_model(self) -> str:
+        """The run from which the site has its own model, or an empty text."""
+        runs = (
+            sorted(folder.name for folder in self.folder.glob("*") if self._done_marker(folder).exists())
+            if self.folder.is_dir()
+            else []
+        )
+        return runs[-1] if runs else ""
 
-    def forget_model(self) -> None:
-        """The model is gone: it is made again from the shared models that the site has."""
-        for mine in self.folder.glob("*") if self.folder.is_dir() else ():
-            self._done(mine).unlink(missing_ok=True)
+    def mark_unfinished(self) -> None:
+        """The model file is gone: it will be computed again from the kept shared models."""
+        for folder in self.folder.glob("*") if self.folder.is_dir() else ():
+            self._done_marker(folder).unlink(missing_ok=True)
 
-    def finished(self) -> None:
-        """The site has a model of its own."""
-        self._done(self.folder / self.run).touch()
+    def mark_finished(self) -> None:
+        """Note that the site has its own model."""
+        self._done_marker(self.folder / self.run).touch()
 
     @staticmethod
-    def _done(folder: Path) -> Path:
+    def _done_marker(folder: Path) -> Path:
         return folder / "done"
 
     def begin(self, run: str, plan: str, tau: float = TAU) -> float:
-        """Go on with a run; what an earlier run kept is removed.
+        """Start or resume a run; the state of earlier runs is removed.
 
-        It returns the norm at which the run clips predictions: ``tau`` for a new run. Folders of version 0.2.0, which always
-        clipped at 20, do not name it.
+        Returns the norm at which the run clips predictions: ``tau`` for a new run. Folders of version 0.2.0, which always
+        clipped at 20, do not store it.
         """
-        if not RUN_NAME.fullmatch(run):  # the coordinator's word, which must not lead to another folder
-            raise ValueError(f"the coordinator named a run {run!r:.60}, as no coordinator of dffl does; nothing was written")
-        mine = self.folder / run
+        if not RUN_NAME.fullmatch(run):  # the coordinator chose it: it must not lead to another folder
+            raise ValueError(f"the coordinator sent an invalid run name, {run!r:.60}; nothing was written")
+        folder = self.folder / run
         for other in self.folder.glob("*") if self.folder.is_dir() else ():
-            if other != mine and other.is_dir():
+            if other != folder and other.is_dir():
                 shutil.rmtree(other)
-        mine.mkdir(mode=0o700, parents=True, exist_ok=True)
-        named = mine / "tau.txt"
-        if not (mine / "plan.txt").exists():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        named = folder / "tau.txt"
+        if not (folder / "plan.txt").exists():
             write_text(named, repr(tau))
-        write_text(mine / "plan.txt", plan)
+        write_text(folder / "plan.txt", plan)
         self.run = run
         return float(named.read_text()) if named.exists() else TAU
 
     def noise(self) -> NoiseSource:
-        """The site's own source of noise: its secret stays here, so that nobody can take the noise away again."""
-        return NoiseSource(kept_secret(self.folder / self.run / "noise.key"))
+        """The site's source of noise. Its secret stays here, so that nobody else can remove the noise."""
+        return NoiseSource(persistent_secret(self.folder / self.run / "noise.key"))
 
-    # What the trainings keep at the client, by the round after which it holds.
+    # The state of trainings at the client, by the round after which it is valid.
 
     def keep(self, job: int, round: int, last: int, fields: Fields, seen: Fields) -> None:
-        """Keep what a training keeps after a round, and what was seen in it so far.
+        """Keep the state of a training after a round, and its history.
 
-        The state before the round stays until the next order says which one counts.
+        The state before the round is kept too, until the next order says which of the two is valid.
         """
         before = self._read(f"kept-{job}") if fields else {}
         kept = {name: array for name, array in before.items() if name.startswith(f"{last}/")}
         kept |= {f"{round}/{name}": array for name, array in fields.items()}
         self._write(f"kept-{job}", kept | {f"seen/{name}": array for name, array in seen.items()})
 
-    def asked_once(self, job: int, round: int, order: Mapping[str, Any], rows: bytes) -> bool:
-        """Note what was asked in a round, and of which rows; false if it was something else before: that would reveal more."""
+    def is_same_order(self, job: int, round: int, order: Mapping[str, Any], rows: bytes) -> bool:
+        """Record the order of a round and the rows. False if the recorded ones differ: a second answer would reveal more."""
         content = hashlib.sha256(repr((order["last"], order["rate"])).encode() + rows)
         for name, array in sorted(order["sent"].items()):
             content.update(name.encode() + array.tobytes())
@@ -117,19 +121,19 @@ class SiteState:
         return True
 
     def seen(self, job: int) -> Fields:
-        """What was seen in a training so far."""
-        found = self._read(f"kept-{job}").items()
-        return {name.removeprefix("seen/"): array for name, array in found if name.startswith("seen/")}
+        """The history of a training."""
+        arrays = self._read(f"kept-{job}").items()
+        return {name.removeprefix("seen/"): array for name, array in arrays if name.startswith("seen/")}
 
     def kept(self, job: int, round: int) -> Fields:
-        """What a training kept after this round; nothing for -1, and for trainings that keep nothing."""
+        """The state of a training after this round; empty for -1, and for trainings without state."""
         start = f"{round}/"
         return {name.removeprefix(start): array for name, array in self._read(f"kept-{job}").items() if name.startswith(start)}
 
-    def lost(self, job: int, round: int) -> bool:
-        """Whether what was kept after this round is not here, though the site answered it: from another folder, for example.
+    def is_lost(self, job: int, round: int) -> bool:
+        """Whether the state after this round is missing although the site answered it, for example from another folder.
 
-        A training that keeps nothing at a site leaves a file without rounds.
+        A training without state at the site leaves a file without rounds.
         """
         if round < 0 or not self._path(f"kept-{job}").exists():
             return round >= 0
@@ -137,31 +141,31 @@ class SiteState:
         return bool(known) and str(round) not in known
 
     def keep_units(self, units: Mapping[str, Normaliser]) -> None:
-        self._write("units", flat_units(units))
+        self._write("units", unit_arrays(units))
 
     def units(self) -> dict[str, Normaliser]:
-        return {part: Normaliser(**own) for part, own in deep_units(self._read("units")).items()}
+        return {part: Normaliser(**arrays) for part, arrays in units_from_arrays(self._read("units")).items()}
 
     def keep_finals(self, finals: Finals, unused: Mapping[str, int]) -> None:
-        """Keep the shared models, and how many updates of which sites are not in them: from here on the site needs nobody."""
-        arrays = {f"{job}/{name}": array for job, (state, _) in finals.items() for name, array in flat(state).items()}
+        """Keep the shared models, and the number of unused updates of each site. After this, the site needs no network."""
+        arrays = {f"{job}/{name}": array for job, (state, _) in finals.items() for name, array in state_arrays(state).items()}
         arrays |= {f"{UNUSED}{site}": np.asarray(count) for site, count in unused.items()}
         self._write("finals", arrays | {f"{job}/last": np.asarray(last) for job, (_, last) in finals.items()})
 
     def unused(self) -> dict[str, int]:
-        """For each site with updates that were not used how many there were."""
-        found = self._read("finals").items()
-        return {name.removeprefix(UNUSED): int(count) for name, count in found if name.startswith(UNUSED)}
+        """The number of unused updates of each site that has some."""
+        arrays = self._read("finals").items()
+        return {name.removeprefix(UNUSED): int(count) for name, count in arrays if name.startswith(UNUSED)}
 
     def finals(self) -> Finals:
         """The shared models, if all rounds are over."""
-        found: dict[int, dict[str, np.ndarray]] = {}
+        trainings: dict[int, dict[str, np.ndarray]] = {}
         for entry, array in self._read("finals").items():
             job, _, name = entry.partition("/")
             if entry.startswith(UNUSED):
                 continue
-            found.setdefault(int(job), {})[name] = array
-        return {job: (deep(arrays), int(arrays["last"])) for job, arrays in sorted(found.items())}
+            trainings.setdefault(int(job), {})[name] = array
+        return {job: (state_from_arrays(arrays), int(arrays["last"])) for job, arrays in sorted(trainings.items())}
 
     def _write(self, name: str, arrays: Mapping[str, np.ndarray]) -> None:
         members = {"about.json": json.dumps({"format": FORMAT}).encode()}
@@ -178,7 +182,7 @@ class SiteState:
             if not sealed or about["format"] != FORMAT:
                 raise ValueError(f"its format is {about['format']!r:.60}")
             return {entry: unpacked(content) for entry, content in members.items()}
-        except Exception as error:  # a file that was edited can break anything that is built from it
+        except Exception as error:  # an edited file can raise any error
             raise ValueError(f"{path}: cannot be read as the state of a site ({in_one_line(error)})") from None
 
     def _path(self, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Follows a run from its folder: live progress for people, and what came of it, site by site."""
+"""Follows a run by its folder: live progress, and the result for each site."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from rich.console import Console
 from rich.table import Table
 
 from dffl.deploy.ledger import ACCEPTED, OUTCOMES, RoundRecord, counted, read_ledger, unused
-from dffl.deploy.locks import is_held
-from dffl.deploy.server import FAILED, ask, begun
-from dffl.deploy.state import FINISHED, LOST, STOPPED, TRAINING, WAITING, Folder, said
+from dffl.deploy.locks import lock_owner
+from dffl.deploy.run_state import FINISHED, LOST, STOPPED, TRAINING, WAITING, CoordinatorFolder, read_status
+from dffl.deploy.server_process import FAILED, ask, last_started
 
-LOOK = 0.2
-"""Seconds between two looks at the folder."""
+POLL_SECONDS = 0.2
+"""Seconds between two reads of the folder."""
 SERVING_SECONDS = 30.0
-"""How long a run that is asked for waits for a coordinator that was started just before."""
-OVER = (FINISHED, LOST, STOPPED, FAILED)
+"""How long a request for a run waits for a coordinator that was just started."""
+ENDED = (FINISHED, LOST, STOPPED, FAILED)
 GONE_SECONDS = 2.0
-"""A coordinator that is not there for so long is gone."""
+"""A coordinator whose lock is free for this long is gone."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """Where a run stands or how it ended: one row per site."""
+    """The state or the end of a run: one row per site."""
 
     folder: Path
     status: str
@@ -41,7 +41,7 @@ class RunResult:
 
     @classmethod
     def of(cls, folder: Path, sites: tuple[str, ...]) -> RunResult:
-        about = said(folder)
+        about = read_status(folder)
         return cls(folder, about["status"], sites, read_ledger(folder / "rounds.jsonl"), about)
 
     @property
@@ -56,7 +56,7 @@ class RunResult:
         table.add_column("site", overflow="fold")
         for outcome in OUTCOMES:
             table.add_column(outcome, justify="right")
-        names = sorted({name for own in results.values() for name in own})
+        names = sorted({name for scalars in results.values() for name in scalars})
         for name in names:
             table.add_column(name, justify="right")
         for site in self.sites:
@@ -73,13 +73,13 @@ class RunResult:
 
     @property
     def _rounds(self) -> str:
-        """How many rounds were held; a method may train more than one shared model."""
+        """The number of rounds so far; a method may train more than one shared model."""
         trainings = len({record.job for record in self.records})
         return f"{len(self.records)} rounds" + (f" in {trainings} trainings" if trainings > 1 else "")
 
     @property
     def unused(self) -> list[str]:
-        """A line for each site with updates that were refused or left out: how many, and why the last one was."""
+        """A line for each site with refused or left out updates: their number, and the reason for the last one."""
         last = {
             site: f"job {record.job}, round {record.round}: {record.outcomes[site]}"
             for record in self.records
@@ -96,64 +96,64 @@ class RunResult:
         }  # fmt: skip
 
 
-def begin(folder: Folder, new: bool) -> Path:
-    """Ask the coordinator for a run, and return its folder when the run has begun; one that is under way is followed."""
-    served = wait_for(lambda: is_held(folder.lock) is not None, SERVING_SECONDS)
+def begin(folder: CoordinatorFolder, new: bool) -> Path:
+    """Request a run from the coordinator, and return its folder when the run has started; a current run is followed."""
+    served = wait_for(lambda: lock_owner(folder.lock) is not None, SERVING_SECONDS)
     latest = folder.latest()
-    if served and latest is not None and not new and said(latest)["status"] == TRAINING:
+    if served and latest is not None and not new and read_status(latest)["status"] == TRAINING:
         return latest
-    before, asked = begun(folder), uuid.uuid4().hex
+    before, asked = last_started(folder), uuid.uuid4().hex
     ask(folder, "train", new=new, asked=asked)
-    # Somebody else may have asked at the same time, and the last order counts: then that run is followed.
-    while not wait_for(lambda: begun(folder) != before, GONE_SECONDS):
-        if is_held(folder.lock) is None:
-            raise _gone(folder)
+    # Another command may have requested a run at the same time. The last request counts, and its run is followed.
+    while not wait_for(lambda: last_started(folder) != before, GONE_SECONDS):
+        if lock_owner(folder.lock) is None:
+            raise _coordinator_gone(folder)
         taken = not (folder.control / "train").exists()
-        if taken and not wait_for(lambda: begun(folder) != before, GONE_SECONDS):  # by a coordinator that ended with it
+        if taken and not wait_for(lambda: last_started(folder) != before, GONE_SECONDS):  # by a coordinator that then ended
             ask(folder, "train", new=new, asked=asked)
-    return folder.runs / str(begun(folder)["run"])
+    return folder.runs / str(last_started(folder)["run"])
 
 
 def wait_for(ready: Callable[[], bool], seconds: float) -> bool:
-    """Whether something becomes true within so many seconds."""
+    """Whether a condition becomes true within this many seconds."""
     deadline = time.monotonic() + seconds
-    while not (found := ready()) and time.monotonic() < deadline:
-        time.sleep(LOOK / 2)
-    return found
+    while not (is_ready := ready()) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS / 2)
+    return is_ready
 
 
-def _gone(folder: Folder) -> OSError:
-    return OSError(f"{folder.path}: the coordinator is gone; dffl federation serve {folder.path} goes on with the run")
+def _coordinator_gone(folder: CoordinatorFolder) -> OSError:
+    return OSError(f"{folder.path}: the coordinator is gone; dffl federation serve {folder.path} resumes the run")
 
 
-def follow(folder: Folder, run: Path, sites: tuple[str, ...], shown: bool) -> RunResult:
-    """Wait for the end of a run and show where it is; a server that dies ends it too."""
-    with (_Bar() if sys.stderr.isatty() else _Lines()) if shown else nullcontext() as progress:
-        for result in _looks(folder, run, sites):
+def follow(folder: CoordinatorFolder, run: Path, sites: tuple[str, ...], shown: bool) -> RunResult:
+    """Wait for the end of a run and show its progress; fail if the coordinator is gone."""
+    with (_ProgressBar() if sys.stderr.isatty() else _ProgressLines()) if shown else nullcontext() as progress:
+        for result in _poll(folder, run, sites):
             if progress is not None:
                 progress.update(result)
     return RunResult.of(run, sites)
 
 
-def _looks(folder: Folder, run: Path, sites: tuple[str, ...]) -> Iterator[RunResult]:
+def _poll(folder: CoordinatorFolder, run: Path, sites: tuple[str, ...]) -> Iterator[RunResult]:
     seen = time.monotonic()
     while True:
         result = RunResult.of(run, sites)
         yield result
-        if result.status in OVER:
+        if result.status in ENDED:
             return
-        if is_held(folder.lock) is not None:
+        if lock_owner(folder.lock) is not None:
             seen = time.monotonic()
         elif time.monotonic() - seen > GONE_SECONDS:
-            raise _gone(folder)
-        time.sleep(LOOK)
+            raise _coordinator_gone(folder)
+        time.sleep(POLL_SECONDS)
 
 
-def _words(result: RunResult) -> str:
-    """Where a run is, in one line: who is missing, or round, outcomes, loss and bytes."""
+def _progress_text(result: RunResult) -> str:
+    """The progress of a run in one line: the missing sites, or round, outcomes, loss and bytes."""
     if result.status == WAITING:
         return "waiting for the coordinator"
-    if result.status in OVER:
+    if result.status in ENDED:
         return result.status
     if missing := result.about.get("missing", []):
         return f"waiting for {', '.join(missing)}"
@@ -163,12 +163,12 @@ def _words(result: RunResult) -> str:
     others = [f"{site} {outcome.partition(':')[0]}" for site, outcome in last.outcomes.items() if outcome != ACCEPTED]
     words = [f"round {len(result.records)} of {result.about.get('rounds')}", f"{len(last.accepted)} accepted", *others[:3]]
     words += [f"{name} {value:.4g}" for name, value in last.scalars.items()]
-    words.append(f"{sum(one.sent + one.received for one in result.records) / 2**20:.1f} MiB")
+    words.append(f"{sum(record.sent + record.received for record in result.records) / 2**20:.1f} MiB")
     return ", ".join(words)
 
 
-class _Lines:
-    """For a file or another program: a line when something changes, and ten in the course of the rounds."""
+class _ProgressLines:
+    """Progress for a file or another program: a line for each change, and ten lines during the rounds."""
 
     def __init__(self) -> None:
         self._last: object = None
@@ -177,8 +177,8 @@ class _Lines:
         return self
 
     def update(self, result: RunResult) -> None:
-        words, total = _words(result), result.about.get("rounds") or 1
-        in_rounds = result.records and result.status not in OVER and not result.about.get("missing")
+        words, total = _progress_text(result), result.about.get("rounds") or 1
+        in_rounds = result.records and result.status not in ENDED and not result.about.get("missing")
         stage: object = 10 * len(result.records) // total if in_rounds else words
         if stage != self._last:
             print(words, file=sys.stderr, flush=True)
@@ -188,8 +188,8 @@ class _Lines:
         """There is nothing to end."""
 
 
-class _Bar:
-    """For people: the same in a line that moves, with time left."""
+class _ProgressBar:
+    """Progress for a terminal: a bar with the remaining time."""
 
     def __enter__(self) -> Self:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -202,7 +202,7 @@ class _Bar:
 
     def update(self, result: RunResult) -> None:
         total = result.about.get("rounds") if result.records else None
-        self._bar.update(self._task, completed=len(result.records), total=total, description=_words(result))
+        self._bar.update(self._task, completed=len(result.records), total=total, description=_progress_text(result))
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()

@@ -1,4 +1,4 @@
-"""A site asks for its certificate. It needs no data, no plan and nothing that is slow to import."""
+"""A site's certificate request. It needs no data, no plan and no slow import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dffl.deploy.credentials import make_request, read_request, require_site_name
-from dffl.deploy.network import carrier_version
+from dffl.deploy.network import nvflare_version
 from dffl.terminal import command_name
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Said:
-    """Lines for people, values for programs."""
+class CommandResult:
+    """The result of a command: lines for people, values for programs."""
 
     lines: list[str]
     values: dict[str, Any]
@@ -29,19 +29,20 @@ class Said:
         return self.values
 
 
-def request(name: str, folder: Path, new_key: bool = False) -> Said:
-    """Make a site's key, which stays, and its request, which goes to the coordinator. What else is in the folder stays."""
-    carrier_version()
+def request(name: str, folder: Path, new_key: bool = False) -> CommandResult:
+    """Create a site's private key and its request to the coordinator; other files of the folder are kept."""
+    nvflare_version()
     require_site_name(name, "NAME")
     if (folder / "site.key").exists() and not new_key:
-        raise ValueError(f"{folder / 'site.key'}: is there already; --new-key replaces it, and its kit is then worth nothing")
+        raise ValueError(f"{folder / 'site.key'}: already exists; --new-key replaces it, and its kit becomes invalid")
     path = make_request(folder, name)
-    print_ = read_request(path)[2]
+    fingerprint = read_request(path)[2]
     dffl = command_name()
-    return Said(
+    return CommandResult(
         [f"wrote {folder / 'site.key'} (private: it never leaves this machine)", f"wrote {path}",
-         f"fingerprint {print_}", "", f"Next, send {path.name} to the coordinator, who sends back {name}.kit. Then type:", "",
+         f"fingerprint {fingerprint}", "",
+         f"Next, send {path.name} to the coordinator, who sends back {name}.kit. Then type:", "",
          f"  {dffl} site check {name}.kit --client site.toml",
          f"  {dffl} site join {name}.kit --client site.toml --folder {folder}"],
-        {"site": name, "request": str(path), "fingerprint": print_, "folder": str(folder)},
+        {"site": name, "request": str(path), "fingerprint": fingerprint, "folder": str(folder)},
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The rounds of a run's trainings, held with sites behind a network: the server's side of `Federated.next`."""
+"""The rounds of a run's trainings with sites on a network: the server's side of `Federated.next`."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from dffl.deploy.coordinator import Coordinator
 
 
-class Rounds:
-    """Holds the trainings of a run one after the other, and writes the state after every round."""
+class TrainingLoop:
+    """Runs the trainings of a run one after the other, and writes the state after every round."""
 
     def __init__(self, coordinator: Coordinator, path: Path, noise: NoiseSource):
         self.settings, self.noise = coordinator.plan.settings, noise
         self.history = History(coordinator.plan.sites)
         self._coordinator, self._path = coordinator, path
-        self._engines: dict[int, SitesEngine] = {}
-        self._place = 0
+        self._engines: dict[int, RemoteEngine] = {}
+        self._job = 0
         self._state: ServerState | None = None
 
-    def hold(self, place: int, trainer: Federated, part: Part) -> None:
-        """All rounds of one training that are left."""
+    def run_training(self, job: int, trainer: Federated, part: Part) -> None:
+        """Run all remaining rounds of one training."""
         run = self._coordinator.run
         assert run is not None
-        self._place = place
+        self._job = job
         state = run.state if run.state is not None else trainer.begin(self.engine(part))
         for _ in range(state.round, trainer.planned(self.settings).rounds):
             self._state = state
@@ -44,14 +44,14 @@ class Rounds:
             run.state = state
             run.write(self._path)
         run.finals.append(state)
-        run.job, run.state = place + 1, None
+        run.job, run.state = job + 1, None
         run.write(self._path)
 
     def engine(self, part: Part) -> Engine:
-        if self._place not in self._engines:
-            self._engines[self._place] = SitesEngine(self._coordinator, part)
-        engine = self._engines[self._place]
-        engine.counts = self._coordinator.counts(self._place)
+        if self._job not in self._engines:
+            self._engines[self._job] = RemoteEngine(self._coordinator, part)
+        engine = self._engines[self._job]
+        engine.counts = self._coordinator.counts(self._job)
         return engine
 
     def ask(self, trainer: Trainer, part: Part, members: np.ndarray | None = None, **sent: Any) -> Iterator[ClientAnswers]:
@@ -62,19 +62,19 @@ class Rounds:
         names = [engine.names[member] for member in members]
         arrays = {name: np.asarray(value) for name, value in sent.items() if name not in ("round", "rate")}
         rate = float(sent["rate"])
-        accepted = self._coordinator.hold(self._place, trainer, engine, self._state, names, arrays, rate)
-        engine.counts = self._coordinator.counts(self._place)  # also of sites that came in this round
+        accepted = self._coordinator.run_round(self._job, trainer, engine, self._state, names, arrays, rate)
+        engine.counts = self._coordinator.counts(self._job)  # includes sites that joined in this round
         for name, fields in accepted.items():
-            place = engine.names.index(name)
-            yield ClientAnswers(np.array([place]), {key: value[None] for key, value in fields.items()})
+            index = engine.names.index(name)
+            yield ClientAnswers(np.array([index]), {key: value[None] for key, value in fields.items()})
 
     def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
         self._coordinator.record(found)
         return found
 
 
-class SitesEngine:
-    """What the server knows of the samples of a part: names and counts. An `Engine` that holds no sample."""
+class RemoteEngine:
+    """An `Engine` without samples: the server only knows the names of the sites and their counts."""
 
     in_process, all_answer, judges = False, False, False
 
@@ -86,7 +86,7 @@ class SitesEngine:
         self.template, self.units = recipe.form.template, list[Normaliser]()
 
     def ask(self, *_: Any, **__: Any) -> Iterator[ClientAnswers]:
-        raise NotImplementedError("sites are asked in rounds, by the coordinator")
+        raise NotImplementedError("only the coordinator asks sites, in rounds")
 
     def kept(self, scope: str) -> dict[str, Fields]:
         return {}

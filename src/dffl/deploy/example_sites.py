@@ -1,4 +1,4 @@
-"""An example to begin with: a coordinator and three sites, each in a folder of its own, as if these were four machines."""
+"""A first example: a coordinator and three sites, each in a separate folder, as on four machines."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dffl.data.example import SITES, days_of
 from dffl.files import write_text
 
 SITE = """\
-# What {name} brings: its own table and its own constraint. This file and what it names never leave the site.
+# The table and the constraint of {name}. This file, and the files that it names, never leave the site.
 [client]
 table = "history.csv"           # paths are relative to this file. Columns are matched by name with those of the plan.
 {set}
 """
 SETS = {
     "harbour": 'set = { type = "top-k", k = 4 } # a cold store: it runs its compressors in the 4 cheapest of 12 slots.',
-    "bakery": 'set = { type = "consecutive-hours", run = 3 }   # its ovens run once a day, for 3 slots on end.',
-    "plant": 'set = { type = "consecutive-hours", run = 2, runs = 2 }   # it runs twice a day, for 2 slots on end.',
+    "bakery": 'set = { type = "consecutive-hours", run = 3 }   # its ovens run once a day, for 3 consecutive slots.',
+    "plant": 'set = { type = "consecutive-hours", run = 2, runs = 2 }   # it runs twice a day, for 2 consecutive slots.',
 }
 TRAINING = """\
 method = "crossfit"             # any method that can be deployed; its options and the settings of dffl.Settings.
-rounds = 20                     # few, so that the example is quick. The default is 50.
-local_epochs = 5                # passes over its rows that a site makes in a round.
-epochs = [0, 3, 10, 30]         # an option of crossfit: for how long a site may train the shared model further.
+rounds = 20                     # few, to keep the example short. The default is 50.
+local_epochs = 5                # passes over its rows by a site in a round.
+epochs = [0, 3, 10, 30]         # an option of crossfit: epochs for which a site may tune the shared model.
 """
 
 
@@ -32,7 +32,7 @@ def site_files(folder: Path) -> list[Path]:
 
 
 def write_sites(folder: Path) -> list[Path]:
-    """Write a folder for each site: its own file, its past days, and days to decide for."""
+    """Write a folder for each site: its description, its past days, and days to decide for."""
     for name in SITES:
         home = folder / name
         home.mkdir(parents=True, exist_ok=True)

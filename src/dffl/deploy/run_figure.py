@@ -1,4 +1,4 @@
-"""A picture of a run: one cell for each round and site with its outcome, and how long each round took."""
+"""A figure of a run: one cell for each round and site with its outcome, and the duration of each round."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from dffl.deploy.following import RunResult
 from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, LEFT_OUT, REFUSED
+from dffl.deploy.run_status import RunResult
 from dffl.drawing import INK, WIDE, blank, in_print, write_figures
 
 COLOURS = {ACCEPTED: "#88CCEE", LEFT_OUT: "#AA4499", REFUSED: "#CC6677", LATE: "#DDCC77", DEAD: "#444444"}
 RESOLUTION = 200
 MARKS = {ACCEPTED: "", LEFT_OUT: "o", REFUSED: "x", LATE: "l", DEAD: "+"}
-"""Beside the colour, so that a print in grey can be read."""
+"""Marks in addition to the colours, for prints in grey."""
 
 
 def draw(result: RunResult, path: Path) -> None:
-    """Write the picture."""
+    """Write the figure."""
     rounds, sites = len(result.records), list(result.sites)
     with in_print(formulas=False):
         figure = blank(WIDE, 1.9 + 0.2 * len(sites))
@@ -33,7 +33,7 @@ def draw(result: RunResult, path: Path) -> None:
                     if MARKS[outcome] and rounds <= 60:
                         above.text(number + 1, row, MARKS[outcome], ha="center", va="center", color="white", fontsize=6)
         above.set(xlim=(0.4, rounds + 0.6), ylim=(len(sites) - 0.4, -0.6), yticks=range(len(sites)), yticklabels=sites)
-        above.set_title("What became of each site's update, round by round")
+        above.set_title("Outcome of each site's update, by round")
         above.grid(False)
         shown = {record.outcomes[site].partition(":")[0] for record in result.records for site in record.outcomes}
         patches = [Patch(color=colour, label=outcome) for outcome, colour in COLOURS.items() if outcome in shown]
@@ -46,7 +46,7 @@ def draw(result: RunResult, path: Path) -> None:
         below.set(xlabel="round", ylabel="seconds", yscale="log")
         below.xaxis.set_major_locator(MaxNLocator(integer=True))
         lines = [Line2D([], [], color=INK, marker="o", markersize=2.5, label="the whole round"),
-                 Line2D([], [], color="#4477AA", linestyle="--", label="the slowest site's own computing")]  # fmt: skip
+                 Line2D([], [], color="#4477AA", linestyle="--", label="computing of the slowest site")]  # fmt: skip
         below.legend(handles=lines, loc="upper right")
         write_figures([(path.stem, figure)], path.parent, [path.suffix.removeprefix(".")], RESOLUTION)
 

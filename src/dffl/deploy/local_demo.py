@@ -1,7 +1,7 @@
-"""`dffl federation demo`: a whole federation on this machine, by the commands that organisations type.
+"""`dffl federation demo`: a whole federation on this machine, run with the commands that organisations type.
 
-Every site is a process of its own, with a folder that only it reads; certificates are made and signed as between strangers. In
-the end the sites' models are compared with `dffl.fit` on the same data, in which each round has the same participants.
+Every site is a separate process with its own folder, and certificates are created and signed as between organisations. At the
+end, the sites' models are compared with `dffl.fit` on the same data, with the same participants in each round.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from rich.table import Table
 import dffl
 from dffl.checks import require_whole
 from dffl.data.synthetic import knapsack
-from dffl.deploy.create import create, sign_request
-from dffl.deploy.following import RunResult
+from dffl.deploy.certificate_request import request
+from dffl.deploy.federation_plan import FederationPlan, read_plan
 from dffl.deploy.joining import site_description
 from dffl.deploy.ledger import DEAD
-from dffl.deploy.locks import is_held
-from dffl.deploy.plan import Plan, read_plan
+from dffl.deploy.locks import lock_owner
+from dffl.deploy.provisioning import create, sign_request
 from dffl.deploy.replay import replayed
-from dffl.deploy.requesting import request
-from dffl.deploy.server import ask
-from dffl.deploy.state import FINISHED, Folder
+from dffl.deploy.run_state import FINISHED, CoordinatorFolder
+from dffl.deploy.run_status import RunResult
+from dffl.deploy.server_process import ask
 from dffl.federation import Federation
 from dffl.files import write_text, write_whole
 
@@ -46,48 +46,52 @@ ROWS = 200
 
 
 @dataclass(frozen=True)
-class Demo:
-    """What happened, and how far the sites' models are from those of one process."""
+class FederationDemoResult:
+    """The result of a demo, and how far the sites' models are from those of one process."""
 
     result: RunResult
     start_seconds: float
     """From the start of the processes to the first round."""
     max_difference: float
-    """The largest difference of a prediction, in units of the costs."""
+    """The largest difference of a prediction, in the units of the costs."""
     left_behind: list[str]
     figure: Path | None
     killed: str = ""
 
     @property
     def overhead(self) -> float:
-        """The median over the rounds of the time beyond the sites' own computing."""
+        """The median over the rounds of the time in addition to the sites' computing."""
         later = self.result.records[1:] or self.result.records  # the first round also compiles
         return float(np.median([record.seconds - record.training_seconds for record in later]))
 
     @property
     def failed(self) -> bool:
-        """Something that was promised does not hold."""
+        """Whether a check of the demo failed."""
         return self.result.status != FINISHED or self.max_difference != 0.0 or bool(self.left_behind)
 
     @property
-    def _back(self) -> str:
-        """Whether the others waited for the site that was killed."""
+    def _restart_text(self) -> str:
+        """Whether the round waited for the killed site, as a text."""
         missed = sum(record.outcomes.get(self.killed.partition(" ")[0]) == DEAD for record in self.result.records)
-        return f"counted as dead in {missed} rounds" if missed else "back before it counted as dead: the round waited for it"
+        return (
+            f"counted as dead in {missed} rounds"
+            if missed
+            else "it returned before it counted as dead: the round waited for it"
+        )
 
     def show(self, console: Console) -> None:
         self.result.show(console)
-        table = Table(title="What was promised", title_justify="left", show_header=False)
+        table = Table(title="Checks", title_justify="left", show_header=False)
         table.add_row("from start to first round", f"{self.start_seconds:.1f} s")
-        table.add_row("median overhead of a round", f"{1000 * self.overhead:.0f} ms beyond the sites' own computing")
+        table.add_row("median overhead of a round", f"{1000 * self.overhead:.0f} ms in addition to the sites' computing")
         if self.killed:
-            table.add_row("killed and started again", f"{self.killed}; {self._back}")
+            table.add_row("killed and restarted", f"{self.killed}; {self._restart_text}")
         exact = "none: equal to the last bit" if self.max_difference == 0.0 else f"{self.max_difference:.3g}"
         table.add_row("difference to dffl.fit with the same participants", exact)
         table.add_row("processes and ports left behind", ", ".join(self.left_behind) or "none")
         console.print(table)
         if self.figure is not None:
-            console.print(f"Picture: {self.figure}", soft_wrap=True)
+            console.print(f"Figure: {self.figure}", soft_wrap=True)
 
     def as_json(self) -> dict[str, Any]:
         rounds = [
@@ -105,16 +109,18 @@ class Demo:
         }  # fmt: skip
 
 
-def run(sites: int, rounds: int, method: str, kill: str | None, figure: Path | None, shown: Callable[[str], None]) -> Demo:
-    """Run the whole federation, and look whether it kept its promises."""
+def run(
+    sites: int, rounds: int, method: str, kill: str | None, figure: Path | None, shown: Callable[[str], None]
+) -> FederationDemoResult:
+    """Run the whole federation, and check the result."""
     require_whole("sites", sites, least=2, most=20)
     names = [f"site-{number + 1}" for number in range(sites)]
-    victim = _victim(kill, names, rounds)
+    kill_at = _parse_kill(kill, names, rounds)
     with tempfile.TemporaryDirectory(prefix="dffl-federation-") as folder:
-        return Stage(Path(folder), names, rounds, method, shown).play(victim, figure)
+        return LocalFederation(Path(folder), names, rounds, method, shown).run(kill_at, figure)
 
 
-def _victim(kill: str | None, names: Sequence[str], rounds: int) -> tuple[str, int] | None:
+def _parse_kill(kill: str | None, names: Sequence[str], rounds: int) -> tuple[str, int] | None:
     if kill is None:
         return None
     name, at, number = kill.rpartition("@")
@@ -125,43 +131,43 @@ def _victim(kill: str | None, names: Sequence[str], rounds: int) -> tuple[str, i
     return name, int(number)
 
 
-class Stage:
-    """The processes of a demo."""
+class LocalFederation:
+    """A federation of processes on this machine."""
 
     def __init__(self, base: Path, names: list[str], rounds: int, method: str, shown: Callable[[str], None]):
         self.base, self.names, self.shown = base, names, shown
         self.port = self.free_port()
-        self.folder = Folder(base / "coordinator")
+        self.folder = CoordinatorFolder(base / "coordinator")
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.ended: list[int] = []
-        write_demo(base, names, rounds, method, self.port, self.listens)
-        self.plan: Plan = read_plan(self.folder.path / "plan.toml")
+        write_demo_files(base, names, rounds, method, self.port, self.listen_host)
+        self.plan: FederationPlan = read_plan(self.folder.path / "plan.toml")
 
-    listens = "127.0.0.1"
-    """Where the coordinator listens; sites dial localhost."""
+    listen_host = "127.0.0.1"
+    """Where the coordinator listens; sites connect to localhost."""
 
     def free_port(self) -> int:
-        """A port that nobody uses."""
-        with socket.socket() as tried:
-            tried.bind(("127.0.0.1", 0))
-            return int(tried.getsockname()[1])
+        """A port that is not in use."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
 
-    def words_before(self, key: str) -> list[str]:
-        """What stands before the command of a process, for a stage that has a machine for each."""
+    def command_prefix(self, key: str) -> list[str]:
+        """Words before the command of a process; a subclass may start each process in its own network."""
         return []
 
-    def play(self, victim: tuple[str, int] | None, figure: Path | None) -> Demo:
+    def run(self, kill_at: tuple[str, int] | None, figure: Path | None) -> FederationDemoResult:
         try:
             self._provision()
-            begun = time.monotonic()
+            started = time.monotonic()
             self._start("coordinator", "federation", "serve", str(self.folder.path))
-            self._wait(lambda: is_held(self.folder.lock) is not None, "the coordinator to serve")
+            self._wait(lambda: lock_owner(self.folder.lock) is not None, "the coordinator to serve")
             for name in self.names:
                 self._join(name)
             ask(self.folder, "train")
-            first = self._wait_for_rounds(1) - begun
-            if victim is not None:
-                self._kill_and_restart(*victim)
+            first = self._wait_for_rounds(1) - started
+            if kill_at is not None:
+                self._kill_and_restart(*kill_at)
             for name in self.names:
                 self._wait_for_end(name)
             ask(self.folder, "stop", what="server")
@@ -173,11 +179,11 @@ class Stage:
             difference = self._difference(result)
             left = self._left_behind()
             if figure is not None:
-                from dffl.deploy.figure import draw
+                from dffl.deploy.run_figure import draw
 
                 draw(result, figure)
-            killed = "" if victim is None else f"{victim[0]} in round {victim[1]}"
-            return Demo(result, first, difference, left, figure, killed)
+            killed = "" if kill_at is None else f"{kill_at[0]} in round {kill_at[1]}"
+            return FederationDemoResult(result, first, difference, left, figure, killed)
         finally:
             for process in self.processes.values():
                 if process.poll() is None:
@@ -188,9 +194,9 @@ class Stage:
         self.shown(f"{len(self.names)} sites: keys, requests, certificates")
         create(self.folder.path / "plan.toml")
         for name in self.names:
-            own = self.base / name / "own"
-            request(name, own)
-            sign_request(self.folder.path, own / f"{name}.request", replace=False)
+            site_folder = self.base / name / "own"
+            request(name, site_folder)
+            sign_request(self.folder.path, site_folder / f"{name}.request", replace=False)
 
     def _join(self, name: str) -> None:
         home = self.base / name
@@ -204,63 +210,64 @@ class Stage:
         process = self.processes[name]
         process.send_signal(signal.SIGKILL)
         process.wait()
-        self.shown(f"killed {name} in round {number}; it starts again")
+        self.shown(f"killed {name} in round {number}; it restarts")
         self.ended.append(process.pid)
         self._join(name)
 
     def _wait_for_rounds(self, count: int) -> float:
-        def held() -> bool:
+        def reached() -> bool:
             run_folder = self.folder.latest()
             return run_folder is not None and len(RunResult.of(run_folder, self.plan.sites).records) >= count
 
-        self._wait(held, f"round {count}", END_SECONDS, look=0.02)
+        self._wait(reached, f"round {count}", END_SECONDS, poll=0.02)
         return time.monotonic()
 
     def _wait_for_end(self, name: str) -> None:
         self._wait(lambda: self.processes[name].poll() is not None, f"{name} to end", END_SECONDS)
 
     def _difference(self, result: RunResult) -> float:
-        described = [site_description(self.plan, name, self.base / name / "site.toml") for name in self.plan.sites]
-        federation = Federation([one.train[0] for one in described])
-        fit = replayed(federation, self.plan.settings, self.plan.asked, result.records)
-        apart = []
-        for one in described:
-            client = one.test[0]
-            own = dffl.load(self.base / client.name / "own" / "model.dffl")
-            apart.append(float(np.abs(own.predict(client.name, client.x) - fit.predict(client.name, client.x)).max()))
-        return max(apart)
+        sites = [site_description(self.plan, name, self.base / name / "site.toml") for name in self.plan.sites]
+        federation = Federation([site.train[0] for site in sites])
+        fit = replayed(federation, self.plan.settings, self.plan.method_request, result.records)
+        differences = []
+        for site in sites:
+            client = site.test[0]
+            deployed = dffl.load(self.base / client.name / "own" / "model.dffl")
+            apart = np.abs(deployed.predict(client.name, client.x) - fit.predict(client.name, client.x))
+            differences.append(float(apart.max()))
+        return max(differences)
 
     def _left_behind(self) -> list[str]:
         pids = [process.pid for process in self.processes.values()] + self.ended
-        found = [f"process {pid}" for pid in pids if _lives(pid)]
-        with socket.socket() as tried:
-            tried.settimeout(1)
-            if tried.connect_ex(("127.0.0.1", self.port)) == 0:
-                found.append(f"port {self.port}")
-        return found
+        left = [f"process {pid}" for pid in pids if _is_running(pid)]
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                left.append(f"port {self.port}")
+        return left
 
     def _start(self, key: str, *words: str) -> None:
         output = (self.base / f"{key}.txt").open("ab")
-        command = [*self.words_before(key), *_dffl(*words)]
+        command = [*self.command_prefix(key), *_dffl_command(*words)]
         self.processes[key] = subprocess.Popen(command, stdout=output, stderr=output, env=_one_core_each())
         output.close()
 
-    def _wait(self, ready: Callable[[], bool], what: str, seconds: float = START_SECONDS, look: float = 0.1) -> None:
+    def _wait(self, ready: Callable[[], bool], what: str, seconds: float = START_SECONDS, poll: float = 0.1) -> None:
         deadline = time.monotonic() + seconds
         while not ready():
             for key, process in self.processes.items():
                 if process.poll() not in (None, 0):
-                    said_ = (self.base / f"{key}.txt").read_text(errors="replace").strip().splitlines()
-                    raise OSError(f"the process of {key} ended with {process.returncode}: {said_[-1] if said_ else ''}")
+                    output = (self.base / f"{key}.txt").read_text(errors="replace").strip().splitlines()
+                    raise OSError(f"the process of {key} ended with {process.returncode}: {output[-1] if output else ''}")
             if time.monotonic() > deadline:
                 raise OSError(f"waited {seconds:.0f} s for {what}")
-            time.sleep(look)
+            time.sleep(poll)
 
 
-def write_demo(base: Path, names: Sequence[str], rounds: int, method: str, port: int, listens: str = "127.0.0.1") -> None:
-    """Write the sites' own tables and files, and the coordinator's plan."""
-    made = knapsack(seed=0, split="train", clients=len(names), samples=ROWS)
-    for name, client in zip(names, made, strict=True):
+def write_demo_files(base: Path, names: Sequence[str], rounds: int, method: str, port: int, listens: str = "127.0.0.1") -> None:
+    """Write the sites' tables and files, and the coordinator's plan."""
+    federation = knapsack(seed=0, split="train", clients=len(names), samples=ROWS)
+    for name, client in zip(names, federation, strict=True):
         home = base / name
         home.mkdir(parents=True)
         features = {f"feature_{k + 1}": client.x[:, k] for k in range(client.x.shape[1])}
@@ -286,8 +293,8 @@ sites = {json.dumps(list(names))}
 features = "feature_*"
 costs = "profit_*"
 sense = "max"
-inputs = {made.features}
-dimension = {made.dim}
+inputs = {federation.features}
+dimension = {federation.dim}
 
 [training]
 method = "{method}"
@@ -300,16 +307,16 @@ def _write_table(path: Path, table: pd.DataFrame) -> None:
     write_whole(path, lambda where: table.to_csv(where, index=False, float_format="%.17g"))
 
 
-def _dffl(*words: str) -> list[str]:
+def _dffl_command(*words: str) -> list[str]:
     return [sys.executable, "-m", "dffl", *words]
 
 
 def _one_core_each() -> dict[str, str]:
-    """Many processes on one machine: more threads than cores would only get into each other's way."""
+    """One thread for each process: more threads than cores would slow all processes down."""
     return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except OSError:
