@@ -21,7 +21,7 @@ from dffl_studies.energy.result import EnergyResult
 from dffl_studies.energy.setup import EVERY_METHOD, METHODS, Setup, halves
 from dffl_studies.energy.study import study
 from dffl_studies.energy.tables import all_tables
-from dffl_studies.paper.study import PROTOCOL
+from dffl_studies.paper.study import AUTHORS
 from dffl_studies.running.render import to_csv, to_markdown
 from studies.tests.energy.data.made import panel_table, refused, write
 from studies.tests.energy.made_rows import with_weeks
@@ -58,8 +58,8 @@ def random_rows(zones, seeds=5) -> pd.DataFrame:
 
 
 def test_the_settings_are_those_of_the_synthetic_study_and_of_no_other_place():
-    assert published_settings({}) == PROTOCOL["settings"]
-    assert published_settings({"crossfit.judge": "spo+", "rounds": 50}) == PROTOCOL["settings"] | {"crossfit.judge": "spo+"}
+    assert published_settings({}) == AUTHORS["settings"]
+    assert published_settings({"crossfit.judge": "spo+", "rounds": 50}) == AUTHORS["settings"] | {"crossfit.judge": "spo+"}
     used = Settings.of(**published_settings({})).at(HOURS)
     assert (used.rounds, used.local_epochs, used.batch_size, used.client_fraction) == (50, 5, 64, 0.2)
     assert (used.tau, used.hidden, used.learning_rate, used.validation_fraction) == (20.0, 64, 1e-3, 0.2)
@@ -76,7 +76,7 @@ def test_the_command_hands_over_the_protocol(tmp_path, monkeypatch):
     call("run", "none.csv", "--as-published", "--market", "PJM", "--cost", "total+own", "--from", "2025/1/1", "--without", "A")
     call("run", "none.csv")
     (setup, seeds, market), (default, _, none) = handed
-    assert setup.settings == PROTOCOL["settings"]
+    assert setup.settings == AUTHORS["settings"]
     assert (setup.published, setup.blocked, setup.lags, setup.cost, setup.first) == (
         True,
         False,
@@ -330,7 +330,7 @@ def test_the_terminal_shows_both_tables_with_the_settings_and_what_differs(tmp_p
 
 def test_the_whole_command_prints_both_tables(tmp_path, monkeypatch):
     for name in ("rounds", "local_epochs"):  # the paper's 250 epochs take minutes
-        monkeypatch.setitem(PROTOCOL["settings"], name, 1)
+        monkeypatch.setitem(AUTHORS["settings"], name, 1)
     table = frame(zones=3, days=200, start="2024-03-01")
     table["zone"] = table["zone"].map({"Z00": "AECO", "Z01": "BGE", "Z02": "Elsewhere"})
     path = write(table.assign(demand=4.0), tmp_path / "panel.csv")
