@@ -11,6 +11,8 @@ import pytest
 
 import dffl
 from dffl.judging import regrets_at
+from dffl.progress import Progress
+from dffl.time.backtest import _forecasts
 from dffl.time.bases import plain_mean
 from dffl.time.network import ItemFactory
 from dffl.time.past import Past
@@ -68,6 +70,26 @@ def test_no_decision_sees_its_own_row_or_a_later_one(found: dffl.Backtest) -> No
             np.testing.assert_array_equal(mine[:-20], theirs[:-20])
     for mine, theirs in zip(found.spans, other.spans, strict=True):
         np.testing.assert_array_equal(mine.ends[:-19], theirs.ends[:-19])
+
+
+def test_no_forecast_inside_a_block_sees_its_own_row(found: dffl.Backtest) -> None:
+    """Costs from the middle of the last block on are changed: what every rule expects of the rows until then stays."""
+    row = ROWS - 10
+    expected = []
+    for change in (0.0, 40.0):
+        clients = []
+        for client in federation():
+            costs = client.c.copy()
+            costs[row:, ::2] += change
+            clients.append(dffl.Client(client.name, client.x, costs, client.set, times=client.times))
+        changed = dffl.Federation(clients)
+        trained, past = [Candidate.of("fedavg")], Past(season=False)
+        expected.append(_forecasts(changed, trained, "steady", past, found.timeline, QUICK, Progress(False)))
+    for rule, before in expected[0].items():
+        for mine, theirs in zip(before, expected[1][rule], strict=True):
+            one, other = np.concatenate(mine), np.concatenate(theirs)
+            np.testing.assert_array_equal(one[:-9], other[:-9])  # the first changed row too
+            assert (one[-9:] != other[-9:]).any()
 
 
 def test_without_training_a_model_is_its_base() -> None:

@@ -13,7 +13,7 @@ from dffl.federation import Client, Federation, optima
 from dffl.judging import regrets_at_each
 from dffl.progress import Progress
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean
-from dffl.time.choice import SHRUNK, choose, day_scaled
+from dffl.time.choice import FLEET, choose, day_scaled
 from dffl.time.outcome import Backtest, Choice
 from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE
@@ -40,7 +40,7 @@ def backtest(
     window: int = WINDOW,
     start: Any = None,
     base: str | None = None,
-    choice: str = SHRUNK,
+    choice: str = FLEET,
     past: Past | None = None,
     share: float = SHARE,
     clock: str | None = None,
@@ -56,7 +56,7 @@ def backtest(
     - ``window``: rules are chosen by their day-scaled regret in this many moments before.
     - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
     - ``base``: where predictions start: ``forecast`` (the default where clients bring one) or ``steady``.
-    - ``choice``: ``shrunk`` (each client's own record, shrunk towards all) or ``fleet`` (one rule for all clients).
+    - ``choice``: ``fleet`` (one rule for all clients) or ``shrunk`` (each client's own record, shrunk towards all).
     - ``past``: lags, means and ``known_after``, the delay in rows until costs are known.
     - ``share``: the share of costs that ranges are to hold.
     - ``clock``: ``seconds``, ``nanoseconds`` (since 1970) or ``numbers``, what the times are; guessed by default.

@@ -133,7 +133,8 @@ class Backtest:
         """What to do, in words: the first sentence names the winner."""
         means = self.means
         best, mine = self.winner, means[self.base]
-        said = f"{_name(best)} loses least ({100 * means[best]:.2f} %)."
+        hindsight = "" if best in (CHOSEN, self.base) else ", in hindsight"  # nobody knew at the start that it would
+        said = f"{_name(best)} loses least ({100 * means[best]:.2f} %){hindsight}."
         if self.base == FORECAST:
             versus, keep = "your own forecast", "Keep using your forecast."
         else:

@@ -20,7 +20,7 @@ from dffl.time.units import Units, for_training, recent
 from dffl.training.keywords import MethodChoice
 
 SETTINGS: dict[str, Any] = {
-    "rounds": 12, "local_epochs": 2, "batch_size": 32, "learning_rate": 2e-3, "scale_features": False,
+    "rounds": 20, "local_epochs": 2, "batch_size": 32, "learning_rate": 3e-3, "schedule": "cosine", "scale_features": False,
 }  # fmt: skip
 """Settings of a refit: short, as it starts at a base. A candidate's own settings replace them."""
 
