@@ -69,6 +69,14 @@ def test_a_name_that_is_not_there_is_refused() -> None:
     assert not hasattr(dffl, "nothing")
 
 
+@pytest.mark.parametrize(
+    ("name", "home"), [("studies", "dffl_studies.running"), ("cases", "dffl_studies"), ("bench", "dffl_studies.bench")]
+)
+def test_what_moved_says_where_it_is(name: str, home: str) -> None:
+    with pytest.raises(AttributeError, match=f"dffl.{name} is now {home}, in the package dffl-studies"):
+        resolved(f"dffl.{name}")
+
+
 def test_importing_dffl_imports_nothing_else() -> None:
     code = "import sys, dffl\nassert dffl.__version__\nprint([m for m in sys.modules if m.startswith('dffl.') or m == 'jax'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

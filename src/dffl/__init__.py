@@ -110,7 +110,13 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted([*_HOME, "__version__"])
 
 
+_MOVED = {"studies": "dffl_studies.running", "cases": "dffl_studies", "bench": "dffl_studies.bench"}
+"""What earlier versions had here, and where it is now, in the package dffl-studies."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        raise AttributeError(f"dffl.{name} is now {_MOVED[name]}, in the package dffl-studies (pip install dffl-studies)")
     if name not in _HOME:
         return submodules(__name__)(name)
     home = import_module(f"dffl.{_HOME[name]}")
