@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import dffl
-from dffl.data import synthetic
+from dffl import synthetic
 from dffl.fitting import perform
 from dffl.training import Run, Settings, change_limit
 from dffl.training.change_limit import Change, Limits

@@ -25,9 +25,9 @@ import pytest
 
 import dffl
 from dffl import archive
-from dffl.own.model import OwnModel
 from dffl.parquet_pages import extent, text_bytes
 from dffl.sets import battery
+from dffl.tables.model import OwnModel
 from tests.federations import client
 
 FILES = Path(__file__).with_name("files-0.2.0")

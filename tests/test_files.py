@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from dffl.cli import app
 from dffl.files import naming, require_target, write_text, write_whole
-from tests.data.made import files, write
+from tests.tables.made import files, write
 
 READS = "must not be a file that this command reads"
 

@@ -12,9 +12,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from dffl import synthetic
 from dffl.advice import advise
 from dffl.comparing import DEFAULT_METHODS, Start, against, judge_starts, summarise
-from dffl.data import synthetic
 from dffl.federation import Federation
 from dffl.files import write_whole
 from dffl.fitting import Fit

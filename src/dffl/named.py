@@ -190,3 +190,9 @@ def nearest(name: Any, known: Iterable[str]) -> str:
     """The hint of a message: the known name that was probably meant."""
     near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def listed(names: Iterable[str], most: int = 20) -> str:
+    """Names for a message, of which the first ``most`` are written out."""
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.data.agreement import Agreement
-from dffl.data.problems import DescriptionError
 from dffl.deploy.federation_plan import read_plan
 from dffl.deploy.joining import SiteCheck, columns_of, require_columns, site_description
 from dffl.deploy.provisioning import create, init
+from dffl.tables.agreement import Agreement
+from dffl.tables.problems import DescriptionError
 from tests.deploy.made import a_plan, plan_text
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

@@ -7,12 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dffl.data import synthetic
+from dffl import synthetic
 from dffl.federation import Federation
 from dffl.plugins import plugins
 
 if TYPE_CHECKING:
-    from dffl.data.description import Description
+    from dffl.tables.description import Description
 
 NAMED = ("demo", "knapsack", "portfolio", "shortest-path")
 
@@ -57,7 +57,7 @@ def inputs_at(source: str) -> list[Path]:
     if source in NAMED or not path.exists():
         return []
     if path.suffix == ".toml":
-        from dffl.data.description import inputs_of
+        from dffl.tables.description import inputs_of
 
         return inputs_of(path)
     return [file for plugin in plugins("dffl.sources").usable.values() for file in plugin.load().files(path)]
@@ -76,7 +76,7 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
         return Source(synthetic.shortest_path(seed), "20 shortest paths", False)
     path = Path(source)
     if path.suffix == ".toml":
-        from dffl.data.description import read
+        from dffl.tables.description import read
 
         made = read(path)
         how, notes = for_advice(made)

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from dffl.data.description import parse
-from dffl.data.keys import Keys
-from dffl.data.plan import read_plan as read_description
-from dffl.data.problems import Problems
 from dffl.deploy.credentials import require_site_name
 from dffl.splitting import DRAW, TIME
+from dffl.tables.description import parse
+from dffl.tables.keys import Keys
+from dffl.tables.plan import read_plan as read_description
+from dffl.tables.problems import Problems
 from dffl.training.change_limit import LEAST
 from dffl.training.methods import Request, request
 from dffl.training.settings import Settings

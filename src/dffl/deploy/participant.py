@@ -21,7 +21,6 @@ from typing import Any, Self
 import numpy as np
 
 import dffl
-from dffl.data.agreement import Agreement
 from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.messages import PROTOCOL, TO_SITE, TROUBLES, Message, decode, encode
 from dffl.deploy.network import COORDINATOR, Event, Link, nvflare_version
@@ -31,6 +30,7 @@ from dffl.deploy.site_state import Finals, SiteState
 from dffl.federation import Client
 from dffl.fitting import UNUSED, Fit, perform
 from dffl.predictor import Normaliser
+from dffl.tables.agreement import Agreement
 from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.history import DivergenceError
 from dffl.training.privacy.levels import ClientPrivacy

@@ -19,9 +19,9 @@ from dffl.deploy.joining import SiteModel, require_columns, site_description
 from dffl.deploy.run_state import FINISHED, CoordinatorFolder, RunState, read_status
 from dffl.deploy.site_run import federated_jobs, placeholder_run
 from dffl.fitting import Fit
-from dffl.own.training import Given, train
 from dffl.predictor import MeanPredictor, NetworkPredictor, Normaliser, Predictor
 from dffl.storage import load
+from dffl.tables.trained_model import Given, train
 from dffl.training.history import HISTORY_COLUMNS
 from dffl.training.run import Key, Outcome
 from dffl.training.unit_prior import UnitPrior

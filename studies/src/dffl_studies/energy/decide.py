@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dffl.data.tables import InputTable, listed, read_table
 from dffl.fitting import Fit
+from dffl.named import listed
 from dffl_studies.energy.data import Sampling
 from dffl_studies.energy.data.clients import with_past
 from dffl_studies.energy.data.columns import DATE, ZONE, price_columns
 from dffl_studies.energy.data.lagged import Memory, weekday
+from dffl_studies.energy.input_table import InputTable, read_table
 from dffl_studies.energy.model import KIND, CostRange
 
 STALE = 7

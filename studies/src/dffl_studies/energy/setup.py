@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dffl.data.tables import read_day
 from dffl.federation import Federation
 from dffl.randomness import checked_seed
 from dffl.training import Settings
@@ -16,6 +15,7 @@ from dffl_studies.energy.as_published import one_year, six_months
 from dffl_studies.energy.data import Panel, Sampling, federation, open_panel
 from dffl_studies.energy.data.clients import require_days
 from dffl_studies.energy.data.days import Days
+from dffl_studies.energy.input_table import read_day
 from dffl_studies.energy.naive import tuned_weight
 
 METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "finetune", "finetune-mix", "crossfit")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dffl.checks import require_whole
-from dffl.data.tables import read_day
 from dffl.federation import Client, Federation
 from dffl.sets import TopK
 from dffl_studies.energy.data.columns import CALENDAR
 from dffl_studies.energy.data.lagged import is_weekend, steady_average
 from dffl_studies.energy.data.panel import HOURS, Panel, check_cost
+from dffl_studies.energy.input_table import read_day
 
 RECENT = tuple(f"recent_{hour}" for hour in range(HOURS))
 """The features from past prices: a forecast of the 24 costs (see `Client.forecast`)."""

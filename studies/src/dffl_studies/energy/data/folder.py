@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from dffl.data.tables import read_table
 from dffl_studies.energy.data.columns import DEMAND
 from dffl_studies.energy.data.days import EVERY_DAY, Days
 from dffl_studies.energy.data.hourly import build_panel
 from dffl_studies.energy.data.panel import Panel
 from dffl_studies.energy.data.reading import read_panel
+from dffl_studies.energy.input_table import read_table
 
 FILES = ("prices.csv.gz", "weather.csv.gz")
 ZONES = "zones.csv"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import InputTable, first_true, shown
+from dffl.checks import first_true
 from dffl.randomness import checked_seed
 from dffl_studies.energy.data.columns import (
     DATE,
@@ -22,6 +22,7 @@ from dffl_studies.energy.data.columns import (
 )  # fmt: skip
 from dffl_studies.energy.data.days import EVERY_DAY, Days
 from dffl_studies.energy.data.panel import HOURS, Panel
+from dffl_studies.energy.input_table import InputTable, shown
 
 LEAST, MOST = 4, 12
 """The range of random demands, in whole hours, for panels without demands: the paper's."""

@@ -1,0 +1,137 @@
+"""A federation from one file, `federation.toml`: tables, constraints and training, checked as a whole."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dffl.federation import Federation
+from dffl.tables.agreement import Agreement
+from dffl.tables.assembly import Assembly, Parts
+from dffl.tables.encoding import Encoding
+from dffl.tables.plan import Plan, read_plan
+from dffl.tables.problems import DescriptionError, Problems
+
+__all__ = ["Description", "DescriptionError", "read"]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a federation's file says, with its tables read."""
+
+    path: Path
+    train: Federation
+    test: Federation
+    """The last rows of each client, some at random, or a table of its own."""
+    method: str
+    options: dict[str, Any]
+    """The options of the method."""
+    settings: dict[str, Any]
+    """The settings of training: what the file gives, and what follows from it."""
+    encoding: Encoding
+    """How columns become features; it is to be saved with a fit."""
+    units: dict[str, str]
+    """The unit of the costs of each client that has one."""
+    costs: tuple[str, ...]
+    """The names of the cost columns."""
+    order: str | None = None
+    """The column by which the rows are a time series."""
+    notes: list[str] = field(default_factory=list)
+    """What a user should know, such as rows that were left out; one line each."""
+    dates: bool = False
+    """Whether the order is of dates: the times of the clients are then seconds since 1970."""
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """All keywords for ``dffl.fit(description.train, description.method, **description.keywords)``."""
+        return {**self.settings, **self.options}
+
+    @property
+    def agreement(self) -> Agreement:
+        """What sites that are apart must agree on; compare its digest."""
+        return Agreement.of(self.train[0])
+
+    @property
+    def forecast(self) -> dict[str, str]:
+        """For each cost the column that forecasts it, where the file names a forecast."""
+        names = self.encoding.feature_names[-len(self.costs) :] if self.train.has_forecast else ()
+        return dict(zip(self.costs, names, strict=False))
+
+
+def read(path: str | PathLike[str]) -> Description:
+    """Read a federation's file and its tables. All problems are raised at once, as a `DescriptionError`."""
+    problems = Problems()
+    plan = planned(Path(path), problems)
+    return described(plan, Assembly(plan, problems).parts(), problems)
+
+
+def inputs_of(path: Path) -> list[Path]:
+    """A description, a federation's or a site's, and all files that it names: no output may replace one of them.
+
+    Every text counts that is the path of a file, whatever its key: tables, databases, columns of numbers, models.
+    """
+    return [path, *(file for text in _texts(parse(path)) if (file := path.parent / text).is_file())]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in the values of a TOML file."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+
+
+def planned(path: Path, problems: Problems, content: dict[str, Any] | None = None) -> Plan:
+    """What the keys of a file say, or those of its ``content`` if that is given.
+
+    A file that is no TOML is refused at once; problems of keys are added to the others.
+    """
+    if content is None:
+        with problems.catching():
+            content = parse(path)
+        problems.stop()
+    assert content is not None, "what cannot be parsed is a problem"
+    return read_plan(path, content, problems)
+
+
+def described(plan: Plan, made: Parts | None, problems: Problems) -> Description:
+    """A plan with what its tables gave; or all problems at once."""
+    problems.stop()
+    assert made is not None, "without a problem there are clients"
+    return Description(
+        path=plan.path,
+        train=made.train,
+        test=made.test,
+        method=plan.method,
+        options=plan.options,
+        settings=plan.settings,
+        encoding=made.encoding,
+        units=made.units,
+        costs=tuple(made.train.cost_names or ()),
+        order=plan.order,
+        notes=made.notes,
+        dates=made.dates,
+    )
+
+
+def parse(path: Path) -> dict[str, Any]:
+    """The content of a TOML file; an error names its line."""
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no such file; `dffl init DIR` writes an example") from None
+    except (OSError, RecursionError) as error:
+        raise ValueError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or 'nested too deeply'})") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ValueError(f"{path}, line {line}: is not text in UTF-8; save it as UTF-8") from None
+    except ValueError as error:
+        if match := re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL):
+            raise ValueError(f"{path}, line {match[2]}, column {match[3]}: {match[1]}") from None
+        raise ValueError(f"{path}: cannot be read as TOML ({error!s:.200})") from None
