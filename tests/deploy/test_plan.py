@@ -12,8 +12,8 @@ import pytest
 from dffl.deploy.federation_plan import read_plan
 from dffl.deploy.joining import SiteCheck, columns_of, require_columns, site_description
 from dffl.deploy.provisioning import create, init
-from dffl.tables.agreement import Agreement
-from dffl.tables.problems import DescriptionError
+from dffl.tables.description import Agreement
+from dffl.tables.keys import DescriptionError
 from tests.deploy.made import a_plan, plan_text
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

@@ -14,10 +14,9 @@ import pandas as pd
 import pytest
 
 from dffl.cells import dates_of, missing_in, numbers_of, texts_of
+from dffl.tables.binary_sources import DuckdbSource, SqliteSource
 from dffl.tables.description import read
-from dffl.tables.duckdb_source import DuckdbSource
 from dffl.tables.sources import Source, load
-from dffl.tables.sqlite_source import SqliteSource
 from tests.tables.made import TOML, files, write
 from tests.tables.test_description import same
 

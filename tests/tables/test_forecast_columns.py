@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.tables.agreement import Agreement
-from dffl.tables.description import Description, read
+from dffl.tables.description import Agreement, Description, read
 from dffl.tables.encoding import Encoding
+from dffl.tables.keys import DescriptionError
 from dffl.tables.one_site import read_site
-from dffl.tables.problems import DescriptionError
 
 TOML = """\
 [federation]

@@ -13,10 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dffl.cli import app
-from dffl.tables.agreement import Agreement
-from dffl.tables.description import Description, read
-from dffl.tables.one_site import read_site
-from dffl.tables.site_lists import add_lists, site_lists
+from dffl.tables.description import Agreement, Description, read
+from dffl.tables.one_site import add_lists, read_site, site_lists
 from tests.tables.made import TOML, cell, files, write
 
 MOMENTS = "train_from = 2024-01-01\ntest_from = 2024-01-09\n"

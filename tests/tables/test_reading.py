@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dffl.cells import numbers_of
-from dffl.tables.matching import matching, natural
-from dffl.tables.sources import Table, load, open_source
+from dffl.tables.columns import matching, natural
+from dffl.tables.sources import Table, checked_names, load, open_source
 
 
 def read(folder: Path, content: bytes | str, name: str = "table.csv") -> Table:
@@ -221,3 +221,20 @@ def test_a_cell_that_spoils_decimal_commas_is_named_and_not_the_others(cell: str
     (tmp_path / "north.csv").write_text(f"temp;price_1\n{rows}{cell};3,5\n7,5;\n")
     with pytest.raises(ValueError, match=rf"north.csv, line 11, column 'temp': must be a number .* found '{cell}'"):
         open_source(tmp_path / "north.csv").load(["temp", "price_1"])
+
+
+def test_names_of_columns_are_each_looked_at_once() -> None:
+    class Counted(str):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Counted.compared += 1
+            return str.__eq__(self, str(other))
+
+        __hash__ = str.__hash__
+
+    names: list[Any] = [Counted(f"column {number}") for number in range(3_000)]
+    assert checked_names(Path("wide.csv"), names) == names
+    assert Counted.compared <= 10 * len(names)
+    with pytest.raises(ValueError, match=r"^wide\.csv: two columns are named 'column 5'; rename one$"):
+        checked_names(Path("wide.csv"), [*names, names[5]])

@@ -9,7 +9,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dffl.tables.safe_csv import FORMULA, safe_csv
+from dffl.cells import FORMULA, safe_csv
 from dffl_studies.running.render import to_csv
 from dffl_studies.running.tables import Cell, Table, Value
 

@@ -11,8 +11,7 @@ import pytest
 
 from dffl.cells import dates_of, moment_of, offsets_of
 from dffl.tables.description import DescriptionError, read
-from dffl.tables.one_site import read_site
-from dffl.tables.site_lists import add_lists
+from dffl.tables.one_site import add_lists, read_site
 
 TOML = """\
 [federation]

@@ -74,7 +74,7 @@ def _example(folder: Path) -> Written:
 
 
 def _lists(file: Path, client: str, table: Path | None) -> Written:
-    from dffl.tables.site_lists import add_lists
+    from dffl.tables.one_site import add_lists
 
     lists, agreement = add_lists(file, client, table=table)
     said = [f"wrote {file}, with what {client} adds:", *lists.lines]

@@ -19,9 +19,8 @@ import numpy as np
 from dffl.deploy.credentials import require_site_name
 from dffl.splitting import DRAW, TIME
 from dffl.tables.description import parse
-from dffl.tables.keys import Keys
+from dffl.tables.keys import Keys, Problems
 from dffl.tables.plan import read_plan as read_description
-from dffl.tables.problems import Problems
 from dffl.training.change_limit import LEAST
 from dffl.training.methods import Request, request
 from dffl.training.settings import Settings

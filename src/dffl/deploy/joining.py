@@ -19,8 +19,7 @@ from dffl.deploy.participant import Participant
 from dffl.deploy.server_process import explaining_full_disk, file_log
 from dffl.deploy.site_state import SiteState
 from dffl.fitting import Fit
-from dffl.tables.agreement import Agreement
-from dffl.tables.description import Description, DescriptionError, parse
+from dffl.tables.description import Agreement, Description, DescriptionError, parse
 from dffl.tables.one_site import described_alone
 from dffl.tables.trained_model import Given, TrainedModel, train
 from dffl.terminal import command_name

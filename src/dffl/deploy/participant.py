@@ -30,7 +30,7 @@ from dffl.deploy.site_state import Finals, SiteState
 from dffl.federation import Client
 from dffl.fitting import UNUSED, Fit, perform
 from dffl.predictor import Normaliser
-from dffl.tables.agreement import Agreement
+from dffl.tables.description import Agreement
 from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.history import DivergenceError
 from dffl.training.privacy.levels import ClientPrivacy

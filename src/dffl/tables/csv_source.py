@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from dffl.cells import BLANK, DECIMAL_COMMA, EMPTY, NUMBER, composed_name
-from dffl.tables.arrow_cells import prepared
+from dffl.tables.binary_sources import prepared
 from dffl.tables.sources import UNREADABLE, checked_names, is_unnamed
 
 SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs"}

@@ -13,13 +13,12 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from dffl.cells import composed
+from dffl.cells import composed, safe_cell, safe_csv
 from dffl.files import write_whole
 from dffl.sets import FeasibleSet
 from dffl.sets.program_set import ProgramSet
 from dffl.tables.cost_range import CostRange, known
 from dffl.tables.model import OwnModel
-from dffl.tables.safe_csv import safe_cell, safe_csv
 from dffl.tables.sources import Table, open_source, require_columns
 
 SHOWN, MOST_COLUMNS, FEWEST_COLUMNS = 10, 12, 4
@@ -113,7 +112,7 @@ def _fitting(table: pd.DataFrame, width: int) -> str:
 def decide(
     model: OwnModel, client: str, table: str | PathLike[str], out: Path | None = None, keep: Sequence[str] = ()
 ) -> Decided:
-    """What a client decides at each row of a table; written to ``out``, completely or not at all, see `dffl.tables.safe_csv`.
+    """What a client decides at each row of a table; written to ``out``, completely or not at all, see `dffl.cells`.
 
     The columns ``keep`` of the table stand before the decisions, and so does the one that orders the rows, if it has it.
     """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -10,12 +12,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dffl.federation import Federation
-from dffl.tables.agreement import Agreement
-from dffl.tables.assembly import Assembly, Parts
+from dffl.federation import Client, Federation
+from dffl.tables.assembly import Assembly
 from dffl.tables.encoding import Encoding
+from dffl.tables.keys import DescriptionError, Problems
 from dffl.tables.plan import Plan, read_plan
-from dffl.tables.problems import DescriptionError, Problems
 
 __all__ = ["Description", "DescriptionError", "read"]
 
@@ -67,7 +68,7 @@ def read(path: str | PathLike[str]) -> Description:
     """Read a federation's file and its tables. All problems are raised at once, as a `DescriptionError`."""
     problems = Problems()
     plan = planned(Path(path), problems)
-    return described(plan, Assembly(plan, problems).parts(), problems)
+    return described(Assembly(plan, problems))
 
 
 def inputs_of(path: Path) -> list[Path]:
@@ -100,23 +101,23 @@ def planned(path: Path, problems: Problems, content: dict[str, Any] | None = Non
     return read_plan(path, content, problems)
 
 
-def described(plan: Plan, made: Parts | None, problems: Problems) -> Description:
+def described(assembly: Assembly) -> Description:
     """A plan with what its tables gave; or all problems at once."""
-    problems.stop()
-    assert made is not None, "without a problem there are clients"
+    train, test = assembly.federations()
+    plan = assembly.plan
     return Description(
         path=plan.path,
-        train=made.train,
-        test=made.test,
+        train=train,
+        test=test,
         method=plan.method,
         options=plan.options,
         settings=plan.settings,
-        encoding=made.encoding,
-        units=made.units,
-        costs=tuple(made.train.cost_names or ()),
+        encoding=assembly.encoding,
+        units=assembly.units,
+        costs=tuple(train.cost_names or ()),
         order=plan.order,
-        notes=made.notes,
-        dates=made.dates,
+        notes=assembly.notes,
+        dates=assembly.dates,
     )
 
 
@@ -135,3 +136,51 @@ def parse(path: Path) -> dict[str, Any]:
         if match := re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL):
             raise ValueError(f"{path}, line {match[2]}, column {match[3]}: {match[1]}") from None
         raise ValueError(f"{path}: cannot be read as TOML ({error!s:.200})") from None
+
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The columns that a site's rows have after encoding. It holds names and categories, and nothing of any row."""
+
+    features: tuple[str, ...]
+    costs: tuple[str, ...]
+    forecast: bool = False
+    """Whether the last features are a forecast of the costs, in their order."""
+
+    @classmethod
+    def of(cls, client: Client) -> Agreement:
+        """The columns of a client."""
+        return cls(tuple(client.feature_names or ()), tuple(client.cost_names or ()), client.forecast is not None)
+
+    @property
+    def digest(self) -> str:
+        """The same text at two sites means the same columns in the same order."""
+        plain = {"version": VERSION, "features": list(self.features), "costs": list(self.costs)}
+        plain |= {"forecast": True} if self.forecast else {}
+        return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+    def as_json(self) -> dict[str, Any]:
+        """For messages and programs."""
+        pairs = dict(zip(self.costs, self.features[-len(self.costs) :], strict=False)) if self.forecast else None
+        return {
+            "features": list(self.features), "costs": list(self.costs), "forecast": pairs, "dim": len(self.costs),
+            "digest": self.digest,
+        }  # fmt: skip
+
+    def difference(self, other: Agreement) -> str | None:
+        """How another site's columns differ from these, in one line; nothing where they are the same."""
+        for what, mine, theirs in (("features", self.features, other.features), ("costs", self.costs, other.costs)):
+            if mine == theirs:
+                continue
+            if lacking := [name for name in mine if name not in theirs]:
+                return f"{what}: it lacks {lacking[0]!r}" + (f" and {len(lacking) - 1} more" if len(lacking) > 1 else "")
+            if more := [name for name in theirs if name not in mine]:
+                return f"{what}: it has {more[0]!r} too" + (f" and {len(more) - 1} more" if len(more) > 1 else "")
+            place = next(place for place, name in enumerate(mine) if theirs[place] != name)
+            return f"{what}: another order: {theirs[place]!r} where {mine[place]!r} is expected"
+        if self.forecast != other.forecast:
+            return "forecast: it has none" if self.forecast else "forecast: it has one"
+        return None

@@ -1,7 +1,7 @@
 """How columns of a table become features: texts become 0/1 columns, dates become a calendar, empty cells follow a rule.
 
 The rules. What a column holds at a site is the kind of more than half of its filled cells in training rows. It must be the
-same at all sites, unless the column is listed under ``categories``: `dffl.tables.same_kinds` refuses what differs.
+same at all sites, unless the column is listed under ``categories``: `dffl.tables.kinds` refuses what differs.
 
 - **number**: used as it is; true and false are 1 and 0.
 - **date** (2021-01-31, with or without a time): the day of the year as a sine and a cosine, seven 0/1 columns for the weekday
@@ -32,7 +32,7 @@ from dffl.cells import DECIMAL_COMMA, MOMENT, NUMBER, composed, dates_of, missin
 from dffl.checks import first_true
 from dffl.federation import LARGEST
 from dffl.named import listed
-from dffl.tables.odd_forms import MOST_SIZES, ODD, measured, odd_form
+from dffl.tables.kinds import MOST_SIZES, ODD, measured, odd_form
 from dffl.tables.sources import UNPRINTABLE, FrameSource, Table, load, open_source
 
 Kind = Literal["number", "date", "category"]

@@ -1,12 +1,14 @@
-"""The tables of a federation's file: every key is checked when it is taken, and those that nobody takes are named."""
+"""The keys of a federation's file: each is checked when it is taken, and all that is wrong is collected and told at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from dffl.named import nearest
-from dffl.tables.problems import Problems
+from dffl.randomness import checked_seed
 
 
 class Keys:
@@ -66,3 +68,114 @@ def _is_text(value: Any) -> bool:
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(_is_text(one) for one in value)
+
+
+DATABASES = ("sqlite", "duckdb")
+"""The kinds of database that a query may be for."""
+
+
+class DescriptionError(ValueError):
+    """What is wrong with a federation that a file describes: one line for each problem."""
+
+    def __init__(self, problems: list[str]):
+        super().__init__("\n".join(problems))
+        self.problems = problems
+        """The lines, each with its file and key, or its file, line and column."""
+
+
+class Problems:
+    """The problems found so far; a reader adds to them and goes on, so that a user can mend all in one go."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def add(self, line: str) -> None:
+        """Add one problem; a message of several lines becomes one."""
+        line = " ".join(line.split("\n")).strip()
+        if line not in self.lines:  # two clients of one table may meet the same cell
+            self.lines.append(line)
+
+    @contextmanager
+    def catching(self, where: str = "") -> Iterator[None]:
+        """Add what is refused inside as a problem, with where it stands in front, and go on behind the block."""
+        try:
+            yield
+        except DescriptionError as error:
+            for line in error.problems:
+                self.add(line)
+        except ValueError as error:
+            self.add(f"{where}: {error}" if where else str(error))
+
+    def stop(self) -> None:
+        """Raise what was found, if anything was."""
+        if self.lines:
+            raise DescriptionError(self.lines)
+
+
+@contextmanager
+def named_at(where: str, words: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+    """What is refused inside is refused with where it stands in front, and with some words put in place of others."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        for old, new in words.items():
+            text = text.replace(old, new)
+        raise ValueError(f"{where}: {text}") from None
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value names a table: a path, or a database and a query."""
+    if isinstance(value, Mapping):
+        kinds = [kind for kind in DATABASES if kind in value]
+        return (
+            len(kinds) == 1
+            and set(value) == {kinds[0], "query"}
+            and all(isinstance(one, str) and one for one in value.values())
+        )
+    return isinstance(value, str) and bool(value.strip())
+
+
+def are_tables(value: Any) -> bool:
+    """Whether it is a list of tables, as ``[[client]]`` makes it."""
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+
+
+def is_seed(value: Any) -> bool:
+    """Whether it is a seed."""
+    try:
+        return checked_seed(value) >= 0
+    except ValueError:
+        return False
+
+
+def is_fraction(value: Any) -> bool:
+    """Whether it lies between 0 and 1."""
+    return isinstance(value, float) and 0 < value < 1
+
+
+def are_columns(value: Any) -> bool:
+    """Different names; none is right too."""
+    return isinstance(value, list) and all(is_name(one) for one in value) and len(set(value)) == len(value)
+
+
+def are_categories(value: Any) -> bool:
+    """Lists of different texts or whole numbers, not empty."""
+    return isinstance(value, Mapping) and all(
+        isinstance(texts, list) and bool(texts) and all(is_category(text) for text in texts)
+        and len({str(text).strip() for text in texts}) == len(texts)
+        for texts in value.values()
+    )  # fmt: skip
+
+
+def is_category(value: Any) -> bool:
+    """Whether it is a text or a whole number."""
+    return is_name(value) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53)
+
+
+def is_name(value: Any) -> bool:
+    """Whether it is a text that can be printed."""
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()

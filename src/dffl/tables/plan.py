@@ -9,16 +9,13 @@ from typing import Any
 
 from dffl.cells import A_MOMENT, composed_content, moment_of
 from dffl.named import nearest
-from dffl.randomness import checked_seed
 from dffl.splitting import COST, DRAW, ROW, TIME
 from dffl.tables.encoding import MISSING, Missing
-from dffl.tables.keys import Keys
-from dffl.tables.problems import Problems
+from dffl.tables.keys import Keys, Problems, are_categories, are_columns, are_tables, is_fraction, is_seed, is_table
 from dffl.tables.training_keys import read_training
 
 SENSES = ("min", "max")
 TEST_FRACTION = 0.2
-DATABASES = ("sqlite", "duckdb")
 TABLE = 'the path of a CSV or Parquet file, or { sqlite = "file.db", query = "SELECT ..." }'
 
 
@@ -94,7 +91,7 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
     sections = {}
     for name in ("federation", "training"):
         sections[name] = top.take(name, f"a table: write [{name}] above its keys", lambda value: isinstance(value, Mapping), {})
-    members = top.take("client", "tables: write [[client]] above the keys of each client", _are_tables, [])
+    members = top.take("client", "tables: write [[client]] above the keys of each client", are_tables, [])
     for key in top.rest():
         allowed = ("federation", "training", "client")
         near = "; it belongs under [federation]" if key in Plan.__dataclass_fields__ else nearest(key, allowed)
@@ -133,13 +130,13 @@ def _read_federation(plan: Plan, keys: Keys) -> None:
     for name in ("table", "test"):
         setattr(plan, name, keys.take(name, TABLE, is_table))
     plan.set = keys.take("set", 'a table such as { type = "top-k", k = 6 }', lambda value: isinstance(value, Mapping))
-    plan.seed = keys.take("seed", "a whole number from 0 to 2**63 - 1", _is_seed, 0)
-    plan.test_fraction = keys.take("test_fraction", "a number between 0 and 1", _is_fraction, TEST_FRACTION)
+    plan.seed = keys.take("seed", "a whole number from 0 to 2**63 - 1", is_seed, 0)
+    plan.test_fraction = keys.take("test_fraction", "a number between 0 and 1", is_fraction, TEST_FRACTION)
     _read_split(plan, keys)
     wanted = 'lists of the texts of columns, such as { weather = ["dry", "wet"] }'
-    plan.categories = keys.take("categories", wanted, _are_categories, {})
+    plan.categories = keys.take("categories", wanted, are_categories, {})
     for name, what in (("times", "dates with a time of day"), ("gaps", "features with empty cells")):
-        setattr(plan, name, keys.take(name, f"a list of columns: {what}; [] if there are none", _are_columns))
+        setattr(plan, name, keys.take(name, f"a list of columns: {what}; [] if there are none", are_columns))
     if plan.gaps is not None and plan.missing != "mean":
         keys.refuse("gaps", f'belongs to missing = "mean", found missing = "{plan.missing}"')
     keys.finish()
@@ -217,52 +214,3 @@ def _check_clients(plan: Plan, problems: Problems, given: bool) -> None:
         if client.name in seen:
             problems.add(f"{client.where}.name: must be unique, found it twice")
         seen.add(client.name)
-
-
-def is_table(value: Any) -> bool:
-    """Whether a value names a table: a path, or a database and a query."""
-    if isinstance(value, Mapping):
-        kinds = [kind for kind in DATABASES if kind in value]
-        return (
-            len(kinds) == 1
-            and set(value) == {kinds[0], "query"}
-            and all(isinstance(one, str) and one for one in value.values())
-        )
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _are_tables(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
-
-
-def _is_seed(value: Any) -> bool:
-    try:
-        return checked_seed(value) >= 0
-    except ValueError:
-        return False
-
-
-def _is_fraction(value: Any) -> bool:
-    return isinstance(value, float) and 0 < value < 1
-
-
-def _are_columns(value: Any) -> bool:
-    """Different names; none is right too."""
-    return isinstance(value, list) and all(_is_name(one) for one in value) and len(set(value)) == len(value)
-
-
-def _are_categories(value: Any) -> bool:
-    """Lists of different texts or whole numbers, not empty."""
-    return isinstance(value, Mapping) and all(
-        isinstance(texts, list) and bool(texts) and all(_is_category(text) for text in texts)
-        and len({str(text).strip() for text in texts}) == len(texts)
-        for texts in value.values()
-    )  # fmt: skip
-
-
-def _is_category(value: Any) -> bool:
-    return _is_name(value) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53)
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and value.isprintable()

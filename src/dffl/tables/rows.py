@@ -9,9 +9,10 @@ import numpy as np
 
 from dffl.cells import instants_of, missing_in, moment_kind, numbers_of, offsets_of, text_of, texts_of
 from dffl.checks import first_true
+from dffl.sets import FeasibleSet
 from dffl.tables.encoding import require_kind
-from dffl.tables.plan import Plan
-from dffl.tables.problems import Problems
+from dffl.tables.keys import Problems
+from dffl.tables.plan import ClientPlan, Plan
 from dffl.tables.sources import Table
 
 
@@ -38,6 +39,25 @@ class Rows:
     def with_table(self, table: Table) -> Rows:
         """The same with another table of the same rows."""
         return self if table is self.table else replace(self, table=table)
+
+
+@dataclass
+class ClientRows:
+    """A client of the plan with its rows, while the file and its tables are read."""
+
+    plan: ClientPlan
+    rows: Rows | None = None
+    """All rows of its table."""
+    train: Rows | None = None
+    test: Rows | None = None
+    set: FeasibleSet | None = None
+    unit: str | None = None
+
+    @property
+    def training(self) -> Table:
+        """The table of its training rows."""
+        assert self.train is not None
+        return self.train.table
 
 
 def checked_rows(

@@ -14,8 +14,8 @@ from dffl.checks import first_true
 from dffl.named import nearest
 from dffl.sets import FeasibleSet
 from dffl.sets.parameters import NAMES, PATH, TEXT, WHICH, Kind
-from dffl.tables.matching import matching
-from dffl.tables.problems import Problems, named_at
+from dffl.tables.columns import matching
+from dffl.tables.keys import Problems, named_at
 from dffl.tables.sources import load, open_source, require_columns, require_file
 
 

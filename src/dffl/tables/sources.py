@@ -107,8 +107,8 @@ class Table:
 
 def open_source(path: Path) -> Source:
     """A CSV (also compressed) or a Parquet file."""
+    from dffl.tables.binary_sources import ParquetSource
     from dffl.tables.csv_source import CsvSource
-    from dffl.tables.parquet_source import ParquetSource
 
     require_file(path)
     if path.suffix.lower() in NOT_TABLES:

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from dffl.named import listed
-from dffl_studies.energy import input_table as tables
 from dffl_studies.energy.input_table import InputTable, read_day, read_table
 from studies.tests.energy.data.made import refused
 
@@ -92,23 +91,6 @@ def test_characters_that_cannot_be_printed_are_refused_in_names_of_columns_and_i
     with refused(f"{path}: the column {name!r} has a character that cannot be printed; rename it"):
         read(pd.DataFrame({"client": ["A"], name: [1]}))
     assert read(pd.DataFrame({"client": [f"{name[0]} b"], "x": [1]})).keys.tolist() == ["a b"]
-
-
-def test_names_of_columns_are_each_looked_at_once() -> None:
-    class Counted(str):
-        compared = 0
-
-        def __eq__(self, other: object) -> bool:
-            Counted.compared += 1
-            return str.__eq__(self, str(other))
-
-        __hash__ = str.__hash__
-
-    names: list[Any] = [Counted(f"column {number}") for number in range(3_000)]
-    assert tables._checked_names(Path("wide.csv"), names) == names
-    assert Counted.compared <= 10 * len(names)
-    with refused("wide.csv: two columns are named 'column 5'; rename one"):
-        tables._checked_names(Path("wide.csv"), [*names, names[5]])
 
 
 def test_columns_without_a_name_are_left_out(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from dffl.cells import safe_csv
 from dffl.files import require_target, write_whole
 from dffl.named import listed
-from dffl.tables.safe_csv import safe_csv
 
 HOURS = 24
 PRICES = tuple(f"price_{hour}" for hour in range(HOURS))

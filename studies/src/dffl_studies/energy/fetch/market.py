@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from dffl.cache import user_cache
+from dffl.cells import safe_csv
 from dffl.files import write_whole
 from dffl.named import listed
 from dffl.progress import Progress
-from dffl.tables.safe_csv import safe_csv
 from dffl_studies.energy.data.hourly import build_panel
 from dffl_studies.energy.data.panel import HOURS, Panel
 from dffl_studies.energy.data.reading import read_panel
