@@ -40,7 +40,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown method": ({"training": {"method": "fedavgg"}}, "fedavg"),
     "an unknown setting": ({"training": {"round": 3}}, "training"),
     "no rounds": ({"training": {"rounds": 0}}, "rounds must be"),
-    "clients as processes": ({"training": {"engine": "processes"}}, "engine must be vector or loop"),
+    "clients as processes": ({"training": {"engine": "processes"}}, "engine 'processes' was removed"),
     "pooled units without pooled statistics": ({"training": {"pooled_units": True}}, 'needs statistics = "pooled"'),
     "a forecast by position": ({"training": {"forecast": True}}, "training.forecast: forecast is not a setting, as it took"),
     "a forecast that has no room": ({"federation": {"forecast": "f*"}}, "federation.inputs: must be at least dimension (5)"),

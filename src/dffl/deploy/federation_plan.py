@@ -241,8 +241,6 @@ def _read_training(path: Path, values: dict[str, Any], problems: Problems) -> No
     with problems.catching(f"{path}: training"):
         values["method_request"], settings = request((description.method, description.options), description.settings)
         values["settings"] = replace(Settings.of(**settings), forecast=bool(description.forecast)).at(values["dimension"])
-        if values["settings"].engine == "processes":
-            raise ValueError("engine must be vector or loop: a site has one client, in one process")
         if values["settings"].hides is not None and (values["scalars"] or values["results"] or values["statistics"] != "own"):
             raise ValueError(
                 "privacy hides models only: under [wire], write scalars = [], results = [] and no pooled statistics"

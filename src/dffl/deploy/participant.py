@@ -31,11 +31,11 @@ from dffl.federation import Client
 from dffl.fitting import UNUSED, Fit, perform
 from dffl.predictor import Normaliser
 from dffl.tables.description import Agreement
-from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.history import DivergenceError
 from dffl.training.privacy.levels import ClientPrivacy
 from dffl.training.schedules import Schedule
 from dffl.training.trainers.federated import ServerState, sampled
+from dffl.training.units import UNIT_FIELDS
 
 MAX_REASON_LENGTH = 300
 HEARTBEAT_SECONDS = 1.0

@@ -11,6 +11,8 @@ from dffl.predictor import Normaliser
 from dffl.training.settings import Settings
 
 LEAST_SMOOTHING = 1e-6
+UNIT_FIELDS = ("x_mean", "x_scale", "c_scale")
+"""What units consist of, where they are sent or saved."""
 
 
 def client_units(federation: Federation, settings: Settings) -> list[Normaliser]:
