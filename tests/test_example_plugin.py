@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 import dffl
 from dffl import plugins
 from dffl.cli import app
-from dffl.report.kinds import known
+from dffl.report.styles import known
 from dffl.tables.description import read
 from dffl.training import METHODS
 

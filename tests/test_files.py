@@ -227,7 +227,7 @@ def test_examples_replace_no_dangling_link(tmp_path: Path) -> None:
         folder = tmp_path / words[0]
         folder.mkdir()
         (folder / name).symlink_to("nothing")
-        assert f"{name}: is there already, and is not overwritten" in refused(*words, folder)
+        assert f"{name}: already exists and is not overwritten" in refused(*words, folder)
         assert [path.name for path in folder.iterdir()] == [name]
 
 

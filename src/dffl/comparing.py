@@ -12,7 +12,7 @@ import pandas as pd
 
 from dffl.checks import require_whole
 from dffl.federation import Federation
-from dffl.fitting import Fit, Plan, perform, require_federation, running, same_shape
+from dffl.fitting import Fit, SharedRun, perform, require_federation, running, same_shape
 from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE, interval, judge_harm
 from dffl.progress import Progress
 from dffl.randomness import start_seeds
@@ -133,11 +133,11 @@ def _fit_all(
         return {title: perform(of[one.settings], one.request) for title, one in asked.items()}
 
 
-def _plans(asked: Sequence[Asked]) -> list[Plan]:
+def _plans(asked: Sequence[Asked]) -> list[SharedRun]:
     """Methods with the same settings train in one run, and share what they have in common."""
-    made: dict[Settings, Plan] = {}
+    made: dict[Settings, SharedRun] = {}
     for request, settings in asked:
-        made.setdefault(settings, Plan(settings, [])).asked.append(request)
+        made.setdefault(settings, SharedRun(settings, [])).asked.append(request)
     return list(made.values())
 
 

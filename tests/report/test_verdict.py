@@ -8,7 +8,7 @@ import pytest
 
 from dffl.report import ReportData
 from dffl.report.data import Change, Client, Result
-from dffl.report.kinds import known
+from dffl.report.styles import known
 from dffl.report.verdict import verdict
 
 STANDINGS = {

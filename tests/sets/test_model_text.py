@@ -12,9 +12,9 @@ import highspy
 import numpy as np
 import pytest
 
-from dffl.sets import _model_text
+from dffl.sets import model_file
 from dffl.sets._model_draft import ReadModel
-from dffl.sets._model_text import ModelText, parse, read_text
+from dffl.sets.model_file import ModelText, parse, read_text
 
 MPS = """NAME depot
 OBJSENSE
@@ -313,7 +313,7 @@ def test_rows_may_begin_with_a_number() -> None:
 
 
 def test_a_small_file_with_a_large_text_is_refused_before_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_model_text, "MOST_BYTES", 30_000_000)
+    monkeypatch.setattr(model_file, "MOST_BYTES", 30_000_000)
     path = tmp_path / "large.mps.gz"
     path.write_bytes(gzip.compress(b"* nothing\n" * 4_000_000, compresslevel=1))
     tracemalloc.start()

@@ -376,7 +376,7 @@ def test_the_example_is_complete_and_nothing_is_overwritten(tmp_path: Path) -> N
     new = found.encoding.table(tmp_path / "new" / "folder" / "new.csv")
     assert found.encoding.features(new, "plant").shape == (7, found.train.features)
     before = [path.read_bytes() for path in paths]
-    with pytest.raises(ValueError, match="is there already, and is not overwritten"):
+    with pytest.raises(ValueError, match="already exists and is not overwritten"):
         write_example(tmp_path / "new" / "folder")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "plant.mps").write_text("mine")

@@ -19,7 +19,7 @@ from dffl.predictor import ConstantPredictor, MeanPredictor, NetworkPredictor, N
 from dffl.training.parts import FoldSamples
 from dffl.training.trainers import Stops
 from dffl.training.trainers.crossfit import OutOfFold, cross_fitted
-from dffl.training.unit_prior import UnitPrior
+from dffl.training.units import UnitPrior
 from tests.federations import D, P, client, feasible_sets
 
 SETS = feasible_sets()

@@ -19,7 +19,7 @@ from dffl.advice.folds import folds as held_out
 from dffl.advice.gains import CROSSFIT, FEDERATED, LOCAL, LOCAL_TUNED, Gains, estimate
 from dffl.advice.quick import regressed
 from dffl.advice.signals import Signals, signals
-from dffl.advice.trained import Plan, trained
+from dffl.advice.trained import TrainingPlan, trained
 from dffl.advice.words import METHODS, reason, shared_model
 from dffl.checks import require_whole
 from dffl.federation import Federation
@@ -116,7 +116,7 @@ class Advice:
         return {**how, "sharing": self.sharing, "crossing": self.crossing, "clients": jsonable(self.rows())}
 
 
-class Found(NamedTuple):
+class AllEvidence(NamedTuple):
     """The evidence of all clients, and what it says of the shared model and of `crossfit`, where it knows them."""
 
     evidence: list[Evidence]
@@ -174,7 +174,7 @@ def advise(
     # Held-out samples are divided alike in everything that is compared here.
     rule = settled(federation, Settings.of(split=settings.get("split"), period=settings.get("period")))
     blocks = blocks or rule.validation_blocks
-    plan = Plan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
+    plan = TrainingPlan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     alike = sharing_of(federation)
     how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds, "keys": alike.keys(federation.clients)}
     crossed = {one.client: one for one in crossing_of(federation, plan.settings.splitting, min(folds, max(federation.counts)))}
@@ -194,7 +194,7 @@ def advise(
     why = causes(federation, evidence, "local" if quick else "local_tuned", blocks, plan.settings.seed)
     ruled = str(rule.split)
     equal = _equal(federation, evidence, plan.settings.seed)
-    found = Found(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled), equal)
+    found = AllEvidence(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled), equal)
     table = _table(found, signals(federation, plan.settings, blocks), alike, confidence, folds, blocks)
     crosses = warning(many, ruled) if many else ""
     return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)), crosses)
@@ -216,7 +216,7 @@ def recommend(shared: float, personal: float, nothing: bool) -> str:
     return "personalise" if personal >= LIKELY else "cannot tell"
 
 
-def _table(found: Found, why: Signals, alike: Sharing, confidence: float, folds: int, blocks: bool) -> pd.DataFrame:
+def _table(found: AllEvidence, why: Signals, alike: Sharing, confidence: float, folds: int, blocks: bool) -> pd.DataFrame:
     context = {
         "median": float(np.median([one.n for one in found.evidence])),
         "distance": float(np.median(why.decision_distance)),
@@ -280,7 +280,7 @@ def settle(verdict: str, expected: dict[str, float]) -> tuple[str, str]:
     return verdict, min((name for name in expected if name in allowed), key=lambda name: expected[name])
 
 
-def _expected(row: dict[str, Any], verdict: str, found: Found, place: int, folds: int, blocks: bool) -> dict[str, float]:
+def _expected(row: dict[str, Any], verdict: str, found: AllEvidence, place: int, folds: int, blocks: bool) -> dict[str, float]:
     """The regret that each method is expected to have, in units of what `local-tuned` is expected to lose."""
     if found.personal is None:
         return {"fedavg" if verdict == "federate" else "local": 1.0}

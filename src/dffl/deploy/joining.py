@@ -21,7 +21,7 @@ from dffl.deploy.site_state import SiteState
 from dffl.fitting import Fit
 from dffl.tables.description import Agreement, Description, DescriptionError, parse
 from dffl.tables.one_site import described_alone
-from dffl.tables.trained_model import Given, TrainedModel, train
+from dffl.tables.trained_model import GivenFit, TrainedModel, train
 from dffl.terminal import command_name
 
 FOLDS_OPTION = "folds"
@@ -179,7 +179,7 @@ def _evaluated(
     shown("evaluating the model on the test rows")
     name = description.train[0].name
     command = f"dffl site join {name}.kit --client {description.path.name}"
-    trained = train(description, progress=False, given=Given(fit, command))
+    trained = train(description, progress=False, given=GivenFit(fit, command))
     trained.fit.save(path)
     participant.state.mark_finished()
     return trained

@@ -17,8 +17,8 @@ from dffl.harm import HARM_TOLERANCE
 from dffl.report.curves import curves
 from dffl.report.data import Advice, Change, Client, ReportData, Result
 from dffl.report.differences import differences
-from dffl.report.kinds import ORDER, known
 from dffl.report.repeat import settings_in_words, versions
+from dffl.report.styles import ORDER, known
 from dffl.theory.report import Bounds
 
 REFERENCE, FAIR = "local", "local-tuned"

@@ -8,7 +8,7 @@ from math import isclose
 from statistics import fmean
 
 from dffl.report.data import ReportData, Result
-from dffl.report.kinds import ORDER
+from dffl.report.styles import ORDER
 
 
 def merged(parts: Mapping[str, ReportData]) -> ReportData:

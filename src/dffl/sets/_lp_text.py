@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
-from dffl.sets._model_draft import ENDLESS, LINE_END, Column, Draft, ReadModel
+from dffl.sets._model_draft import ENDLESS, LINE_END, Draft, DraftColumn, ReadModel
 
 _SECTIONS = {
     "minimise": r"min(?:imi[sz]e|imum)?",
@@ -244,7 +244,7 @@ class _Reader:
                     raise draft.refused(f"{name!r} is no name of a variable")
                 if name in terms:
                     raise draft.refused(f"it has variable {name!r} twice in {where}; add up its coefficients")
-                draft.columns.setdefault(name, Column())
+                draft.columns.setdefault(name, DraftColumn())
                 terms[name] = sign if number is None else number
             elif number is None:
                 self._wrong(self._peek(), "a number or a variable")

@@ -43,7 +43,7 @@ class Refused(ValueError):
     """A line of a model that cannot be used."""
 
 
-class Column:
+class DraftColumn:
     """A variable: its bounds as far as the file has given them, and its kind."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Draft:
 
     def __init__(self, name: str):
         self.name, self.line = name, 0
-        self.columns: dict[str, Column] = {}
+        self.columns: dict[str, DraftColumn] = {}
         self.rows: dict[str, list[float]] = {}
         """The two ends of each row."""
         self.entries: dict[tuple[str, str], float] = {}
@@ -119,7 +119,7 @@ class Draft:
             raise self.refused(f"the coefficient of {column!r} in row {row!r} must be {allowed} in size, found {value:g}")
         self.entries[column, row] = value
 
-    def known_column(self, name: str) -> Column:
+    def known_column(self, name: str) -> DraftColumn:
         """A variable that the objective or a row has."""
         if name not in self.columns:
             raise self.refused(f"{name!r:.60} is no variable of the objective or of a row")

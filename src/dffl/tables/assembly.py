@@ -15,7 +15,7 @@ from dffl.tables.encoding import Encoding
 from dffl.tables.keys import Problems, named_at
 from dffl.tables.kinds import ALIKE, SameKind
 from dffl.tables.plan import Plan
-from dffl.tables.rows import ClientRows, Rows, checked_rows, order_kind, unit_of
+from dffl.tables.rows import CheckedRows, ClientRows, checked_rows, order_kind, unit_of
 from dffl.tables.sets_by_name import check_set, make_set
 from dffl.tables.sources import Table
 
@@ -137,7 +137,7 @@ class Assembly:
         else:
             site.train, site.test = site.rows, rows
 
-    def _rows(self, site: ClientRows, table: Table) -> Rows | None:
+    def _rows(self, site: ClientRows, table: Table) -> CheckedRows | None:
         plan = self.plan
         if plan.unit_column is not None:
             with self.problems.catching():
@@ -182,7 +182,7 @@ class Assembly:
                 f"{self.plan.path}: federation.order: {what}, so one site may have trained on another's test days"
             )
 
-    def _client(self, site: ClientRows, rows: Rows | None, encoding: Encoding, testing: bool = False) -> list[Client]:
+    def _client(self, site: ClientRows, rows: CheckedRows | None, encoding: Encoding, testing: bool = False) -> list[Client]:
         assert rows is not None, "without a problem every site has rows"
         assert site.set is not None, "and a set"
         for name, texts in encoding.unseen(rows.table).items() if testing else ():

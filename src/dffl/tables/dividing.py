@@ -21,7 +21,7 @@ from dffl.tables.encoding import require_kind
 from dffl.tables.keys import Problems, named_at
 from dffl.tables.kinds import SameKind
 from dffl.tables.plan import Plan
-from dffl.tables.rows import Rows
+from dffl.tables.rows import CheckedRows
 from dffl.tables.sources import Table
 from dffl.training import Settings
 from dffl.training.crossing import crossing_of
@@ -69,13 +69,13 @@ def _key_kind(cells: pd.Series) -> str:
     return "number" if 2 * (~np.isnan(numbers_of(cells))).sum() > len(cells) else "category"
 
 
-def shared_cut(rows: Sequence[Rows], fraction: float) -> float:
+def shared_cut(rows: Sequence[CheckedRows], fraction: float) -> float:
     """The moment from which on this fraction of all clients' rows is the test."""
     moments = np.sort(np.concatenate([_order(one) for one in rows]))
     return float(moments[len(moments) - max(held_out(len(moments), fraction), 1)])
 
 
-def by_time(rows: Rows, name: str, cut: float) -> tuple[Rows, Rows]:
+def by_time(rows: CheckedRows, name: str, cut: float) -> tuple[CheckedRows, CheckedRows]:
     """The rows before a moment, and those from it on."""
     order, dates = _order(rows), rows.dates
     border = int(np.searchsorted(order, cut))
@@ -88,7 +88,7 @@ def by_time(rows: Rows, name: str, cut: float) -> tuple[Rows, Rows]:
     return rows.take(slice(0, border)), rows.take(slice(border, len(rows)))
 
 
-def by_row(rows: Rows, name: str, fraction: float, seed: int, rule: str) -> tuple[Rows, Rows]:
+def by_row(rows: CheckedRows, name: str, fraction: float, seed: int, rule: str) -> tuple[CheckedRows, CheckedRows]:
     """Training and test rows, by what each row holds: about this fraction is the test.
 
     Of a few rows all may fall on one side; then one is taken for the other, and another client may keep its equal (`forced`).
@@ -104,7 +104,7 @@ def by_row(rows: Rows, name: str, fraction: float, seed: int, rule: str) -> tupl
     return rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
 
 
-def forced(rows: Rows, plan: Plan) -> str | None:
+def forced(rows: CheckedRows, plan: Plan) -> str | None:
     """The side, test or training, that a client with few rows got against the rule, so that some are on each side."""
     if plan.split in (DRAW, TIME):
         return None
@@ -113,7 +113,7 @@ def forced(rows: Rows, plan: Plan) -> str | None:
     return "the test" if not held.any() else "training" if held.all() else None
 
 
-def by_draw(rows: Rows, name: str, fraction: float, seed: int) -> tuple[Rows, Rows]:
+def by_draw(rows: CheckedRows, name: str, fraction: float, seed: int) -> tuple[CheckedRows, CheckedRows]:
     """Training and test rows: the client's last ones are the test where there is an order, else some at random.
 
     Rows of one moment stay together: the test begins with the first row of its moment.
@@ -135,9 +135,11 @@ def by_draw(rows: Rows, name: str, fraction: float, seed: int) -> tuple[Rows, Ro
     return rows.take(train), rows.take(test)
 
 
-def divided(whole: Mapping[str, Rows], plan: Plan, problems: Problems) -> tuple[dict[str, tuple[Rows, Rows]], float | None]:
+def divided(
+    whole: Mapping[str, CheckedRows], plan: Plan, problems: Problems
+) -> tuple[dict[str, tuple[CheckedRows, CheckedRows]], float | None]:
     """Each client's training and test rows, as the plan says; and by time, the moment at which the test of all begins."""
-    made: dict[str, tuple[Rows, Rows]] = {}
+    made: dict[str, tuple[CheckedRows, CheckedRows]] = {}
     cut = None
     with problems.catching():
         cut = test_begins(plan, list(whole.values())) if plan.split == TIME and whole else None
@@ -152,12 +154,12 @@ def divided(whole: Mapping[str, Rows], plan: Plan, problems: Problems) -> tuple[
     return made, cut
 
 
-def test_begins(plan: Plan, rows: Sequence[Rows]) -> float:
+def test_begins(plan: Plan, rows: Sequence[CheckedRows]) -> float:
     """When the test begins at all clients: as the file says, or so that the right share of all their rows is the test."""
     return shared_cut(rows, plan.test_fraction) if plan.test_from is None else _moment(plan, "test_from", rows[0].dates)
 
 
-def set_period(plan: Plan, trained: Sequence[Rows], cut: float | None) -> None:
+def set_period(plan: Plan, trained: Sequence[CheckedRows], cut: float | None) -> None:
     """Set from when until when folds go, where they are stretches of time: until the test begins, or the last row."""
     ordered = [rows for rows in trained if rows.order is not None]
     if plan.split != TIME or not ordered:
@@ -189,7 +191,7 @@ def _moment(plan: Plan, key: str, dates: bool) -> float:
     return moment
 
 
-def _order(rows: Rows) -> np.ndarray:
+def _order(rows: CheckedRows) -> np.ndarray:
     assert rows.order is not None, "rows that are divided by time have an order"
     return rows.order
 

@@ -72,7 +72,7 @@ def write_example(folder: str | Path) -> list[Path]:
     }
     paths = [folder / name for name in (*texts, "bakery.parquet")]
     if there := [path for path in paths if os.path.lexists(path)]:
-        raise ValueError(f"{there[0]}: is there already, and is not overwritten; choose an empty folder")
+        raise ValueError(f"{there[0]}: already exists and is not overwritten; choose an empty folder")
     require_makeable(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

@@ -13,7 +13,7 @@ from dffl.tables.model import OwnModel
 MODELS = "*.dffl"
 
 
-class Found(NamedTuple):
+class FolderReport(NamedTuple):
     """A report, and the models of a folder that are not on it, each with the reason."""
 
     data: ReportData
@@ -25,12 +25,12 @@ def pages_at(path: Path) -> list[Path]:
     return [path / KEPT, *sorted(path.glob(MODELS))] if path.is_dir() else [path]
 
 
-def found_at(path: Path) -> Found:
+def found_at(path: Path) -> FolderReport:
     """The report of a model's file or of a folder."""
     if not path.is_dir():
-        return Found(_of_model(path), [])
+        return FolderReport(_of_model(path), [])
     if (path / KEPT).is_file():
-        return Found(_kept(path / KEPT), [])
+        return FolderReport(_kept(path / KEPT), [])
     models = sorted(path.glob(MODELS))
     parts, left_out = {}, []
     for model in models:
@@ -40,7 +40,7 @@ def found_at(path: Path) -> Found:
             left_out.append(str(error))
     if parts:
         try:
-            return Found(merged(parts), left_out)
+            return FolderReport(merged(parts), left_out)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     if left_out:

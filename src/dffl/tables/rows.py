@@ -17,7 +17,7 @@ from dffl.tables.sources import Table
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class CheckedRows:
     """Rows of a client with their costs (n, d), in their order in time if there is one."""
 
     table: Table
@@ -31,12 +31,12 @@ class Rows:
     def __len__(self) -> int:
         return len(self.table)
 
-    def take(self, index: np.ndarray | slice) -> Rows:
+    def take(self, index: np.ndarray | slice) -> CheckedRows:
         """Some of the rows."""
         order = None if self.order is None else self.order[index]
-        return Rows(self.table.take(index), self.costs[index], self.keys[index], order, self.dates)
+        return CheckedRows(self.table.take(index), self.costs[index], self.keys[index], order, self.dates)
 
-    def with_table(self, table: Table) -> Rows:
+    def with_table(self, table: Table) -> CheckedRows:
         """The same with another table of the same rows."""
         return self if table is self.table else replace(self, table=table)
 
@@ -46,10 +46,10 @@ class ClientRows:
     """A client of the plan with its rows, while the file and its tables are read."""
 
     plan: ClientPlan
-    rows: Rows | None = None
+    rows: CheckedRows | None = None
     """All rows of its table."""
-    train: Rows | None = None
-    test: Rows | None = None
+    train: CheckedRows | None = None
+    test: CheckedRows | None = None
     set: FeasibleSet | None = None
     unit: str | None = None
 
@@ -63,7 +63,7 @@ class ClientRows:
 def checked_rows(
     table: Table, features: Sequence[str], costs: Sequence[str], plan: Plan, problems: Problems, keys: np.ndarray,
     forecast: Sequence[str] = (),
-) -> tuple[Rows | None, int]:  # fmt: skip
+) -> tuple[CheckedRows | None, int]:  # fmt: skip
     """The rows that can be used, with their keys, and how many were left out; nothing, and problems, where a cell is wrong.
 
     Cells of a forecast are numbers and never filled, like those of costs.
@@ -98,7 +98,7 @@ def checked_rows(
     if drop.all():
         problems.add(f"{table.source.name}: every row has an empty cell among the features and costs, so that none is left")
         return None, 0
-    rows = Rows(table.only([*features, *forecast]), np.stack(found, axis=1), keys, moments, dates)
+    rows = CheckedRows(table.only([*features, *forecast]), np.stack(found, axis=1), keys, moments, dates)
     if drop.any():
         rows = rows.take(np.flatnonzero(~drop))
     if rows.order is not None:

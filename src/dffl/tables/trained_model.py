@@ -47,7 +47,7 @@ once and with care."""
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenFit:
     """A fit of one client that was made with others, elsewhere, and the command that gives it again."""
 
     fit: Fit
@@ -99,7 +99,7 @@ def train(
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
     starts: int = 1,
-    given: Given | None = None,
+    given: GivenFit | None = None,
 ) -> TrainedModel:
     """Fit the method of a description and those beside it on the training rows, and judge them on the test rows.
 

@@ -14,8 +14,8 @@ from dffl.harm import HARM_TOLERANCE, interval
 from dffl.report.comparison import plain
 from dffl.report.curves import curves
 from dffl.report.data import Change, Client, Method, ReportData, Result
-from dffl.report.kinds import known
 from dffl.report.repeat import settings_in_words, versions
+from dffl.report.styles import known
 from dffl.terminal import typed
 from dffl.training import Settings
 from dffl.training.methods import requests

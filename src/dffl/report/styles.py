@@ -1,6 +1,13 @@
-"""Colours that show on a light page and on a dark one: the hue of a method stays, and its brightness moves into the middle."""
+"""Methods as a report shows them: in the order of their kinds, with their words, in colours that show on light and dark pages.
+
+The hue of a method stays, and its brightness moves into the middle.
+"""
 
 from __future__ import annotations
+
+from dffl.report.data import Method
+from dffl.training.methods import METHODS, colour_of
+from dffl.training.methods.registry import KINDS
 
 LEAST, MOST = 0.14, 0.29
 """Luminances with a contrast of at least 3 to 1 against both papers, as the accessibility guidelines ask of graphics."""
@@ -21,3 +28,14 @@ def luminance(parts: list[float]) -> float:
     """The relative luminance of a colour in sRGB."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+ORDER: tuple[str, ...] = KINDS
+
+
+def known(title: str) -> Method:
+    """A method by its title, which may end in options: ``ditto(pull=0.1)``."""
+    name = title.partition("(")[0]
+    method = METHODS.get(name)
+    kind, words = ("together", name) if method is None else (method.kind, method.words)
+    return Method(title, kind, words, on_both(colour_of(name)))
