@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>(?:examples|README|CHANGELOG|studies/\S*tables)[^)#]*)[^)]*\)")
+OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>(?:examples|README|CHANGELOG|src|studies/src|studies/\S*tables)[^)#]*)[^)]*\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
