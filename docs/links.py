@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>(?:examples|README|CHANGELOG|src|studies/src|studies/\S*tables)[^)#]*)[^)]*\)")
+OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>(?:examples|README|CHANGELOG|src|studies/src|studies/\S*tables|studies/\S*\.md)[^)#]*)[^)]*\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
