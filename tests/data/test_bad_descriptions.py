@@ -124,7 +124,7 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "categories of no feature": (
         toml('unit = "EUR"', 'categories = { wether = ["dry"] }'),
-        ["federation.toml: federation.categories.wether: is no feature"],
+        ["federation.toml: federation.categories.wether: is not a feature"],
     ),
     "categories twice": (
         toml('unit = "EUR"', 'categories = { weather = ["dry", "dry"] }'),
@@ -215,7 +215,7 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "a database that is none": (
         toml('table = "north.csv"', 'table = { sqlite = "north.csv", query = "SELECT 1" }'),
-        ["north.csv: is no SQLite database"],
+        ["north.csv: is not an SQLite database"],
     ),
     # Sets.
     "an unknown set": (

@@ -151,7 +151,7 @@ def _read_federation(plan: Plan, keys: Keys) -> None:
                 if one in ("table", "test")
                 else "give the table for all clients"
             )
-            keys.refuse(one, f"needs {other} beside it; {fix}")
+            keys.refuse(one, f"requires {other}; {fix}")
     if plan.unit is not None and plan.unit_column is not None:
         keys.refuse("unit", "unit and unit_column cannot both be set; remove one")
 

@@ -18,7 +18,7 @@ from dffl.report.symbols import SYMBOLS
 MOST = 80
 """Clients in a chart, at most. Tables have them all."""
 LABEL, SHORT = 20, 13
-"""Letters of a client's name beside a chart, and on a phone."""
+"""Letters of a client's name next to a chart, and on a phone."""
 COLOURS = {GAINS: "#1a8754", HARMED: "#d1453b", WORSE: "#c77700", UNCLEAR: "#8a8f98", UNJUDGED: "#8a8f98"}
 SHAPES = {GAINS: "triangle-left", HARMED: "x", WORSE: "triangle-right", UNCLEAR: "circle-open", UNJUDGED: "circle-open"}
 OUTLINE = "#7b7f87"
@@ -59,7 +59,7 @@ def changes(data: ReportData) -> dict[str, Any] | None:
     figure["layout"]["shapes"] = [
         {"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": LINE}}
     ]
-    sides = (("\u2190 better than the own model", 0.0, "left"), ("worse \u2192", 1.0, "right"))
+    sides = (("\u2190 better than its own model", 0.0, "left"), ("worse \u2192", 1.0, "right"))
     figure["layout"]["annotations"] = [
         {
             "text": text,

@@ -44,7 +44,7 @@ def render(data: ReportData) -> str:
 
 
 def _context(data: ReportData) -> dict[str, Any]:
-    """What the template needs besides the data."""
+    """What the template needs in addition to the data."""
     found, charts = standings(data), all_charts(data)
     words = [one.word for one in found]
     usual = settings_in_words(Settings().at(1))

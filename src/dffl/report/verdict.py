@@ -1,6 +1,6 @@
-"""The verdict: three sentences for a reader who reads nothing else, written from the numbers.
+"""The verdict: three sentences, written from the numbers.
 
-They say no more than the intervals do: what was not judged, or may be luck, is called so.
+They say no more than the intervals do: what was not judged, or may be noise, is named as such.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def subject(data: ReportData) -> str:
 
 def own_model(data: ReportData) -> str:
     """What it is compared with."""
-    return f"the own model ({data.reference})"
+    return f"the client's own model ({data.reference})"
 
 
 def _gains(data: ReportData, found: list[Standing], judged: bool) -> str:
