@@ -136,11 +136,11 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "a table without client_column": (
         toml('unit = "EUR"', 'table = "north.csv"'),
-        ["federation.toml: federation.table: needs client_column"],
+        ["federation.toml: federation.table: requires client_column"],
     ),
     "client_column without a table": (
         toml('unit = "EUR"', 'client_column = "weather"'),
-        ["federation.toml: federation.client_column: needs table"],
+        ["federation.toml: federation.client_column: requires table"],
     ),
     # [training]
     "an unknown method": (

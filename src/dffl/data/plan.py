@@ -147,7 +147,7 @@ def _read_federation(plan: Plan, keys: Keys) -> None:
     for one, other in (("table", "client_column"), ("client_column", "table"), ("test", "client_column")):
         if getattr(plan, one) is not None and getattr(plan, other) is None:
             fix = (
-                "a table of each client stands under its [[client]]"
+                "a table of each client belongs under its [[client]]"
                 if one in ("table", "test")
                 else "give the table for all clients"
             )
