@@ -55,14 +55,13 @@ def slug(heading: str) -> str:
 
 
 def _index(listed: dict[str, Any]) -> str:
-    """The contents: by section, by verdict."""
-    sections = [f"- [{_heading(section)}](#{slug(_heading(section))})" for section in listed["section"]]
+    """The contents by verdict; pages show their sections themselves."""
     verdicts = ["| verdict | means | items |", "|---|---|---|"]
     for kind, meaning in listed["kinds"].items():
         judged = [item["name"] for item in items(listed) if item["verdict"] == kind]
         links = ", ".join(f"[{name}](#{slug(name)})" for name in judged)
         verdicts.append(f"| **{kind}** ({len(judged)}) | {meaning} | {links} |")
-    return "\n\n".join(["## By section", "\n".join(sections), "## By verdict", "\n".join(verdicts)])
+    return "\n\n".join(["## By verdict", "\n".join(verdicts)])
 
 
 def _heading(section: dict[str, Any]) -> str:
