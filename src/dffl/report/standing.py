@@ -51,14 +51,15 @@ class Standing:
 
 def standings(data: ReportData) -> list[Standing]:
     """All clients, in the order of the data."""
-    naive = [one.name for one in data.methods if one.kind == "naive"]
-    made = []
+    naive = [method.name for method in data.methods if method.kind == "naive"]
+    rows = []
     for client in data.clients:
-        found = [one for name in naive if (one := data.result(client.name, name)) is not None and one.regret is not None]
-        own = None if data.reference is None else data.result(client.name, data.reference)
+        results = (data.result(client.name, name) for name in naive)
+        rules = [result for result in results if result is not None and result.regret is not None]
+        alone = None if data.reference is None else data.result(client.name, data.reference)
         change = data.change(client.name, data.main, data.reference)
-        made.append(Standing(client, data.result(client.name, data.main), own, min(found, key=_regret, default=None), change))
-    return made
+        rows.append(Standing(client, data.result(client.name, data.main), alone, min(rules, key=_regret, default=None), change))
+    return rows
 
 
 def _regret(result: Result | None) -> float:
