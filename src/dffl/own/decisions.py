@@ -29,9 +29,9 @@ FEASIBLE = 1e-6
 
 
 DECISION = "decision_"
-"""What stands before the name of a cost column, where that is all the name that a decision has: it holds no cost."""
+"""The prefix of the name of a cost column, where that is all the name that a decision has: it holds no cost."""
 EXPECTED = ("expected_low", "expected_median", "expected_high")
-"""The columns behind the decisions: what each will cost, or earn."""
+"""The columns after the decisions: what each will cost, or earn."""
 
 
 @dataclass(frozen=True)

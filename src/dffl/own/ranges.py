@@ -26,7 +26,7 @@ from dffl.training.ridge import ridges
 LOW, HIGH = 0.1, 0.9
 """The shares of held-out rows below the two ends of a range."""
 FEWEST_TO_LEARN = 30
-"""Ridges of fewer rows, or of fewer than two for each feature, are luck: then the range is that of all held-out rows."""
+"""Ridges of fewer rows, or of fewer than two for each feature, are noise: then the range is that of all held-out rows."""
 FEWEST_LATEST = 20
 """With fewer test rows than this, those before them are used too, also where there is an order."""
 BETTER = 0.95

@@ -1,4 +1,4 @@
-"""Trains the method of a federation's file, and compares it with the baselines that a careful person would try first."""
+"""Trains the method of a federation's file, and compares it with the baselines to try first."""
 
 from __future__ import annotations
 
