@@ -207,7 +207,7 @@ def tabulate(
 ) -> pd.DataFrame:
     """The table of `compare` for fits that are already there: those of one start, or a list with those of each start.
 
-    One start cannot tell harm from luck: ``harmed`` is then missing.
+    One start cannot distinguish harm from noise: ``harmed`` is then missing.
     """
     _check(harm_tolerance, confidence)
     found = [Start.of(one, test) for one in ([fits] if isinstance(fits, dict) else fits)]

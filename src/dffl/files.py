@@ -1,4 +1,4 @@
-"""Files that are complete or not there: written beside their place, then moved into it. Inputs are never overwritten.
+"""Files that are complete or not there: written next to their place, then moved into it. Inputs are never overwritten.
 
 `require_target` is what every command asks of the file that it is told to write, before it does any work. `write_whole` asks it
 again at the end.
@@ -65,7 +65,7 @@ def require_makeable(folder: Path) -> None:
 
 
 def write_whole(path: Path, write: Callable[[Path], Any], mode: int | None = None) -> None:
-    """Write beside ``path``, then move into place: the file is complete or it is not there.
+    """Write next to ``path``, then move into place: the file is complete or it is not there.
 
     It may be read by whom ``mode`` says. Without one, a file that is replaced keeps its mode, and a new one gets the usual.
     """

@@ -28,7 +28,7 @@ class Judgement(NamedTuple):
     harmed: bool | None
     """Above the tolerance, and ``low`` above 0. None: not judged."""
     above_tolerance: bool
-    """Above the tolerance in the first start. This may be luck."""
+    """Above the tolerance in the first start. A single run is noisy."""
 
 
 def judge_harm(

@@ -65,7 +65,7 @@ ASKED = {
 
 
 def save(fit: Fit, path: str | PathLike[str]) -> None:
-    """Write a fit to ``path``: first beside it, then moved into place, so that no half-written file is left."""
+    """Write a fit to ``path``: first next to it, then moved into place, so that no half-written file is left."""
     target = Path(path)
     require_target(target, "the path of a fit")
     writer = _Writer()

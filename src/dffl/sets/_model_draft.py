@@ -122,7 +122,7 @@ class Draft:
     def known_column(self, name: str) -> DraftColumn:
         """A variable that the objective or a row has."""
         if name not in self.columns:
-            raise self.refused(f"{name!r:.60} is no variable of the objective or of a row")
+            raise self.refused(f"{name!r:.60} is not a variable of the objective or of a row")
         return self.columns[name]
 
     def set_ends(self, name: str, lower: float | None = None, upper: float | None = None) -> None:

@@ -162,7 +162,7 @@ def _predicted(owner: str, wanted: str | Sequence[str], columns: tuple[str, ...]
         names = [wanted] if isinstance(wanted, str) else list(wanted)
     for name in names:
         if name not in place:
-            raise ValueError(f"{owner}: predicted names {name!r}, which is no variable of the model")
+            raise ValueError(f"{owner}: predicted names {name!r}, which is not a variable of the model")
     if not names or len(set(names)) < len(names):
         raise ValueError(f"{owner}: predicted must name one or more different variables, found {names!r:.80}")
     return np.array([place[name] for name in names])

@@ -29,7 +29,7 @@ IN_FILES = {
 
 
 class Assembly:
-    """The clients of a plan. What is wrong is added to the problems, and reading goes on."""
+    """The clients of a plan. Errors are added to the problems, and reading continues."""
 
     def __init__(self, plan: Plan, problems: Problems, alone: str | None = None, proposes: bool = False):
         self.plan, self.problems, self.proposes = plan, problems, proposes
@@ -117,7 +117,7 @@ class Assembly:
             if name not in sites and self.alone is not None:
                 continue  # the rows of others, which may or may not be there
             if name not in sites and key == "test":
-                self.notes.append(f"{whole.source.name}: rows of {name!r} are not used: it is no client of training")
+                self.notes.append(f"{whole.source.name}: rows of {name!r} are not used: it is not a client of training")
             elif name not in sites and self.plan.set is None:
                 where, fix = whole.at(int(index[0]), column), "write one, or federation.set for all that have none"
                 self.problems.add(f"{where}: there is no [[client]] with the name {name!r:.60}; {fix}")

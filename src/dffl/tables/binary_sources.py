@@ -147,7 +147,7 @@ class SqliteSource:
 def _sqlite_answer(path: Path, query: str) -> pd.DataFrame:
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise ValueError(f"{path}: is no SQLite database")
+            raise ValueError(f"{path}: is not an SQLite database")
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
             base.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY)

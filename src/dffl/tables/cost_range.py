@@ -4,7 +4,7 @@ A row is held out if the model that decided on it was not trained on it: the tes
 training rows out of fold. Two ridges on the features, and on the cost that the model itself expects, say where the cost of a
 decision lies and how far it strays. The ends are quantiles of the held-out errors of these ridges, in units of how far such
 rows stray (conformal prediction with a local scale). The cost that the model expects is only an input here: it is trained for
-decisions, and is no forecast.
+decisions, and is not a forecast.
 
 Where there is an order in time, the test rows are the latest: the ridges learn from the rows before them, and the test rows
 alone give the quantiles. Where the features do not make the range better, by the interval score on held-out rows, the range is
@@ -26,7 +26,7 @@ from dffl.training.ridge import ridges
 LOW, HIGH = 0.1, 0.9
 """The shares of held-out rows below the two ends of a range."""
 FEWEST_TO_LEARN = 30
-"""Ridges of fewer rows, or of fewer than two for each feature, are luck: then the range is that of all held-out rows."""
+"""Ridges of fewer rows, or of fewer than two for each feature, are noise: then the range is that of all held-out rows."""
 FEWEST_LATEST = 20
 """With fewer test rows than this, those before them are used too, also where there is an order."""
 BETTER = 0.95

@@ -91,7 +91,7 @@ def _texts(value: Any) -> Iterator[str]:
 def planned(path: Path, problems: Problems, content: dict[str, Any] | None = None) -> Plan:
     """What the keys of a file say, or those of its ``content`` if that is given.
 
-    A file that is no TOML is refused at once; problems of keys are added to the others.
+    A file that is not TOML is refused at once; problems of keys are added to the others.
     """
     if content is None:
         with problems.catching():

@@ -1,4 +1,4 @@
-"""What a model of users' own data carries besides its predictors: how columns become features, units, and cost ranges."""
+"""What a model of users' own data holds in addition to its predictors: how columns become features, units, and cost ranges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class OwnModel:
         fit = load(path, limits=limits)
         about = fit.about.get(ABOUT)
         if not isinstance(about, dict) or about.get("version") != VERSION:
-            raise ValueError(f"{path}: is no model of `dffl fit` of this version; train it again with dffl fit federation.toml")
+            fix = "train it again with dffl fit federation.toml"
+            raise ValueError(f"{path}: is not a model of `dffl fit` of this version; {fix}")
         try:
             for plain in about["ranges"].values():
                 CostRange.from_json(plain)

@@ -117,7 +117,7 @@ def open_source(path: Path) -> Source:
 
 
 def require_file(path: Path) -> None:
-    """Refuse what is no file, and name one beside it that was probably meant."""
+    """Refuse a path that is not a file, and name the file in its folder that was probably meant."""
     try:
         if path.is_file():
             return
