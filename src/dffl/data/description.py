@@ -16,6 +16,7 @@ from dffl.data.encoding import Encoding
 from dffl.data.plan import Plan, read_plan
 from dffl.data.problems import DescriptionError, Problems
 from dffl.federation import Federation
+from dffl.files import read_regular
 
 __all__ = ["Description", "DescriptionError", "read"]
 
@@ -123,7 +124,7 @@ def described(plan: Plan, made: Parts | None, problems: Problems) -> Description
 def parse(path: Path) -> dict[str, Any]:
     """The content of a TOML file; an error names its line."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        return tomllib.loads(read_regular(path).decode("utf-8-sig"))
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file; `dffl init DIR` writes an example") from None
     except (OSError, RecursionError) as error:

@@ -13,6 +13,7 @@ import pandas as pd
 from dffl.data.cells import missing_in, text_of
 from dffl.data.coding import composed
 from dffl.data.tables import listed
+from dffl.files import special
 from dffl.named import nearest
 
 NOT_TABLES = (
@@ -101,10 +102,12 @@ def require_file(path: Path) -> None:
     try:
         if path.is_file():
             return
-        folder = path.is_dir()
+        folder, other = path.is_dir(), special(path)
         beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     except (OSError, ValueError):  # a name that no file can have
-        folder, beside = False, []
+        folder, other, beside = False, None, []
+    if other:
+        raise ValueError(f"{path}: {other}, not a regular file")
     raise ValueError(
         f"{path}: a folder, not a file" if folder else f"{path}: there is no such file{nearest(path.name, beside)}"
     )

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from dffl.files import special
 from dffl.sets import _lp_text, _mps_text
 from dffl.sets._model_draft import ReadModel
 
@@ -30,6 +31,8 @@ def read_text(path: str | PathLike[str]) -> ModelText:
     ending = "".join(source.suffixes[-2:]).lower() if source.suffix.lower() == ".gz" else source.suffix.lower()
     if ending not in FORMATS:
         raise ValueError(f"{source.name}: a model file must end in {', '.join(FORMATS)}, found {source.suffix!r}")
+    if what := special(source):
+        raise ValueError(f"{source}: {what}, not a regular file")
     try:
         with gzip.open(source) if ending.endswith(".gz") else source.open("rb") as file:
             size = 0
