@@ -258,11 +258,14 @@ def test_the_checkpoints_of_a_fit_are_looked_at_too(place: Path, monkeypatch: py
 
 
 def test_examples_replace_no_dangling_link(tmp_path: Path) -> None:
-    for words, name in ((["init"], "plant.mps"), (["federation", "init"], "plan.toml")):
+    for words, name, there in (
+        (["init"], "plant.mps", "is there already, and"),
+        (["federation", "init"], "plan.toml", "already exists and"),
+    ):
         folder = tmp_path / words[0]
         folder.mkdir()
         (folder / name).symlink_to("nothing")
-        assert f"{name}: is there already, and is not overwritten" in refused(*words, folder)
+        assert f"{name}: {there} is not overwritten" in refused(*words, folder)
         assert [path.name for path in folder.iterdir()] == [name]
 
 
