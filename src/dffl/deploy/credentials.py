@@ -180,6 +180,7 @@ class Kit:
             kit = cls(**content)
             if not all(isinstance(value, str) for value in content.values()):
                 raise ValueError("a value is not a text")
+            require_site_name(kit.name, "its name")  # the site's folder is named by it
             kit._require_certificate()
         except FileNotFoundError:
             raise ValueError(f"{path}: there is no such file; the coordinator writes it with `dffl federation sign`") from None
