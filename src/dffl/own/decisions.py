@@ -21,6 +21,7 @@ from dffl.own.model import OwnModel
 from dffl.own.ranges import CostRange, known
 from dffl.sets import FeasibleSet
 from dffl.sets.program_set import ProgramSet
+from dffl.terminal import printable
 
 SHOWN, MOST_COLUMNS, FEWEST_COLUMNS = 10, 12, 4
 """Of a table on the screen; all of it is in the file."""
@@ -64,7 +65,7 @@ class Decided:
 
     def show(self, console: Console) -> None:
         """Print the first decisions, the ranges, and where all of them are."""
-        console.print(_fitting(self.table.head(SHOWN), console.width), soft_wrap=True)
+        console.print(printable(_fitting(self.table.head(SHOWN), console.width)), soft_wrap=True)  # keys may hold anything
         if len(self.decisions) > SHOWN:
             console.print(f"... {len(self.decisions)} rows in all")
         console.print(f"\n{self.words}")
