@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
+from dffl.tables.cost_range import CostRange
+from dffl.tables.decisions import Decided
 from dffl.tables.trained_model import reading, regrets_by_client, train
 
 
@@ -86,3 +91,13 @@ def test_of_one_client_nothing_is_said_of_clients() -> None:
         "One training is not enough to say whether a difference is real: ask.",
         "The mean of past costs does as well: look at the features.",
     ]
+
+
+def test_cells_of_a_table_do_not_steer_a_terminal() -> None:
+    decisions, keys = pd.DataFrame({"price_1": [1.0]}), pd.DataFrame({"order": ["\x1b]0;renamed\x07"]})
+    made = Decided("north", decisions, np.ones((1, 3)), CostRange(5, 1.0, 2.0, 3.0, 0.8, why="few"), "EUR", False, keys=keys)
+    console = Console(file=io.StringIO(), width=150, markup=False, highlight=False)
+    made.show(console)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\x1b" not in said
+    assert r"\x1b]0;renamed\x07" in said
