@@ -380,7 +380,7 @@ def test_the_example_is_complete_and_nothing_is_overwritten(tmp_path: Path) -> N
         write_example(tmp_path / "new" / "folder")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "plant.mps").write_text("mine")
-    with pytest.raises(ValueError, match=r"plant\.mps: is there already"):
+    with pytest.raises(ValueError, match=r"plant\.mps: already exists"):
         write_example(tmp_path / "other")
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["plant.mps"]
     assert before == [path.read_bytes() for path in paths]
