@@ -26,7 +26,7 @@ from dffl.data.sources import Source, Table, load, open_source, require_columns,
 from dffl.data.sqlite_source import SqliteSource
 from dffl.data.tables import UNPRINTABLE, first_true, listed
 from dffl.federation import Client, Federation
-from dffl.forecasts import chosen, is_pattern, paired
+from dffl.forecasts import chosen, gives_away, is_pattern, paired
 from dffl.sets import FeasibleSet
 from dffl.splitting import DRAW
 
@@ -119,6 +119,7 @@ class Assembly:
         units = {site.plan.name: site.unit for site in sites if site.unit is not None}
         if len(self.problems):
             return None
+        self.notes += [note for client in train if (note := _known_too_early(client))]
         dates = any(site.train.dates for site in sites if site.train is not None)
         made = Parts(Federation(train), Federation(test), encoding, units, self.notes, dates)
         if self.alone is None:
@@ -435,6 +436,18 @@ class Assembly:
                 )  # fmt: skip
                 return [made]
         return []
+
+
+def _known_too_early(client: Client) -> str | None:
+    """That a feature, or a column of a forecast, is a cost itself: it cannot be known before the decision."""
+    found = gives_away(client.x, client.c)
+    if found is None:
+        return None
+    feature, cost = (
+        (names or ())[place] for names, place in zip((client.feature_names, client.cost_names), found, strict=True)
+    )
+    what = f"its column {feature!r} equals the cost {cost!r} in every row, but for its unit or rounding"
+    return f"client {client.name!r}: {what}; is it known before the decision? If not, leave it out: no result holds with it"
 
 
 def _training(site: Site) -> Table:
