@@ -186,6 +186,6 @@ def _take_in(client: Client, content: hashlib.blake2b) -> None:
     for value in (client.x, client.c, *client.set.spec().values()):
         array = np.ascontiguousarray(value)  # of an object, such as None, it holds the address, which differs by process
         content.update(repr(value).encode() if array.dtype == object else array.tobytes())
-    for rule, array in (("keys", client.keys), ("times", client.times)):
-        if array is not None:
-            content.update(rule.encode() + array.tobytes())
+    for rule, given in (("keys", client.keys), ("times", client.times)):
+        if given is not None:
+            content.update(rule.encode() + given.tobytes())
