@@ -6,6 +6,7 @@ again at the end.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -54,6 +55,22 @@ def require_regular(path: Path, name: str = "the file to write") -> None:
     if not stat.S_ISREG(mode):
         kind = next((words for fits, words in KINDS.items() if fits(mode)), "a folder")
         raise ValueError(f"{name} must be a regular file or a new one, found {str(path)!r}, which is {kind}")
+
+
+def special(path: Path) -> str | None:
+    """What is at a path, in words, if it is there and neither a regular file nor a folder: to read it may never end."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # nothing, or a name that no file can have
+        return None
+    return next((words for fits, words in KINDS.items() if fits(mode)), None)
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a regular file; anything else is refused with an error of the system, as a missing file is."""
+    if what := special(path):
+        raise OSError(errno.EINVAL, f"it is {what}, not a regular file", str(path))
+    return path.read_bytes()
 
 
 def require_makeable(folder: Path) -> None:

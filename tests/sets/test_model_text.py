@@ -289,6 +289,13 @@ def test_a_set_of_right_sides_may_be_called_name() -> None:
         parse(ModelText("NAME a\nNAME b\n" + text, "mps", "a.mps"))
 
 
+@pytest.mark.parametrize("name", ["x_1", "cap"])
+def test_a_name_that_steers_a_terminal_is_refused(name: str) -> None:
+    text = "ROWS\n N cost\n L cap\nCOLUMNS\n x_1 cap 1\nRHS\n RHS cap 4\nENDATA\n"
+    with pytest.raises(ValueError, match=r"a\.mps: the name '\\x1b\[2J' has a character that cannot be printed; rename it"):
+        parse(ModelText(text.replace(name, "\x1b[2J"), "mps", "a.mps"))
+
+
 @pytest.mark.parametrize("name", ["bin", "int", "gen", "semi", "end", "General"])
 def test_a_heading_that_is_also_a_variable_is_refused(name: str) -> None:
     text = f"Minimize\n x_1 + 2 {name}\nSubject To\n c1: x_1 + {name} >= 2.5\nIntegers\n {name}\n x_1\nEnd\n"

@@ -494,6 +494,10 @@ BAD: dict[str, tuple[Change, list[str]]] = {
         with_set('{ type = "top-k", k = 0 }'),
         [f"{named('north')}.set: leaves one decision only, whatever the costs are"],
     ),
+    "a unit that steers a terminal": (
+        toml('unit = "EUR"', 'unit = "\\u001b[2J"'),
+        ["federation.toml: federation.unit: must be a text, found '\\x1b[2J'"],
+    ),
 }
 
 

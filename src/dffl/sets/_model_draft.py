@@ -142,6 +142,9 @@ class Draft:
         """The model, checked as a whole."""
         if not self.columns:
             raise ValueError(f"{self.name}: it has no variables")
+        for name in (*self.columns, *self.rows):
+            if not name.isprintable():  # it reaches a terminal with decisions and messages
+                raise ValueError(f"{self.name}: the name {name!r:.60} has a character that cannot be printed; rename it")
         for name, column in self.columns.items():
             low, high = column.ends
             if low > high:

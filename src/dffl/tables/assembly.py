@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dffl.federation import Client, Federation
+from dffl.forecasts import gives_away
 from dffl.splitting import DRAW
 from dffl.tables.agreed_columns import AgreedColumns
 from dffl.tables.columns import TableReader, by_client
@@ -79,6 +80,7 @@ class Assembly:
         train = [client for site in sites for client in self._client(site, site.train, encoding)]
         test = [client for site in sites for client in self._client(site, site.test, encoding, testing=True)]
         self.problems.stop()
+        self.notes += [note for client in train if (note := _known_too_early(client))]
         self.encoding = encoding
         self.units = {site.plan.name: site.unit for site in sites if site.unit is not None}
         self.dates = any(site.train.dates for site in sites if site.train is not None)
@@ -198,3 +200,15 @@ class Assembly:
                 )  # fmt: skip
                 return [made]
         return []
+
+
+def _known_too_early(client: Client) -> str | None:
+    """That a feature, or a column of a forecast, is a cost itself: it cannot be known before the decision."""
+    places = gives_away(client.x, client.c)
+    if places is None:
+        return None
+    feature, cost = (
+        (names or ())[place] for names, place in zip((client.feature_names, client.cost_names), places, strict=True)
+    )
+    what = f"its column {feature!r} equals the cost {cost!r} in every row, but for its unit or rounding"
+    return f"client {client.name!r}: {what}; is it known before the decision? If not, leave it out: no result holds with it"

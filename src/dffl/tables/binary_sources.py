@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,11 @@ def require_plain(path: Path, name: str, kind: Any) -> None:
 
 def cells_of(column: Any, as_text: bool = False) -> pd.Series:
     """The cells of a column; as texts, whole numbers and truth values are written out."""
-    if as_text and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+    kind = column.type
+    if as_text and pa.types.is_decimal(kind):  # long numbers of customers, say: all their digits count
+        with suppress(pa.ArrowInvalid):  # it holds fractions, which floats are enough for
+            column = column.cast(pa.decimal256(76, 0)).cast(pa.string())
+    elif as_text and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         column = column.cast(pa.string())
     return prepared(column).to_pandas()
 

@@ -20,6 +20,7 @@ from dffl.sets.program_set import ProgramSet
 from dffl.tables.cost_range import CostRange, known
 from dffl.tables.model import OwnModel
 from dffl.tables.sources import Table, open_source, require_columns
+from dffl.terminal import printable
 
 SHOWN, MOST_COLUMNS, FEWEST_COLUMNS = 10, 12, 4
 """Of a table on the screen; all of it is in the file."""
@@ -63,7 +64,7 @@ class Decided:
 
     def show(self, console: Console) -> None:
         """Print the first decisions, the ranges, and where all of them are."""
-        console.print(_fitting(self.table.head(SHOWN), console.width), soft_wrap=True)
+        console.print(printable(_fitting(self.table.head(SHOWN), console.width)), soft_wrap=True)  # keys may hold anything
         if len(self.decisions) > SHOWN:
             console.print(f"... {len(self.decisions)} rows in all")
         console.print(f"\n{self.words}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dffl.federation import Client, Federation
+from dffl.files import read_regular
 from dffl.tables.assembly import Assembly
 from dffl.tables.encoding import Encoding
 from dffl.tables.keys import DescriptionError, Problems
@@ -124,7 +125,7 @@ def described(assembly: Assembly) -> Description:
 def parse(path: Path) -> dict[str, Any]:
     """The content of a TOML file; an error names its line."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        return tomllib.loads(read_regular(path).decode("utf-8-sig"))
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file; `dffl init DIR` writes an example") from None
     except (OSError, RecursionError) as error:

@@ -63,7 +63,7 @@ class Keys:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()  # it reaches a terminal
 
 
 def _are_texts(value: Any) -> bool:

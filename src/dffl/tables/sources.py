@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dffl.cells import composed, missing_in, text_of
+from dffl.files import special
 from dffl.named import listed, nearest
 
 T = TypeVar("T")
@@ -121,10 +122,12 @@ def require_file(path: Path) -> None:
     try:
         if path.is_file():
             return
-        folder = path.is_dir()
+        folder, other = path.is_dir(), special(path)
         beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     except (OSError, ValueError):  # a name that no file can have
-        folder, beside = False, []
+        folder, other, beside = False, None, []
+    if other:
+        raise ValueError(f"{path}: {other}, not a regular file")
     raise ValueError(
         f"{path}: a folder, not a file" if folder else f"{path}: there is no such file{nearest(path.name, beside)}"
     )

@@ -237,10 +237,11 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
         lines.append(f"{few} not enough to say whether a difference is real: {more_starts}.")
     else:
         harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
-        lines.append(
-            "Significantly harmed, compared with local: " + (", ".join(map(str, harmed)) if harmed else "no client") + "."
-        )
-    if (poor := int((by[method] >= naive).sum())) and not np.isclose(best, 0):
+        unknown = mine.loc[mine["harmed"].isna(), "client"].tolist()
+        told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
+        told += [f"not judged, with fewer than two test rows: {listed(unknown, SHOWN)}"] if unknown else []
+        lines.append(f"Significantly harmed, compared with local: {'; '.join(told)}.")
+    if poor := int(((by[method] >= naive) & (by[method] > TINY)).sum()):
         where, whose = (f"For {poor} of {len(by)} clients the", "their") if several else ("The", "the")
-        lines.append(f"{where} mean of past costs does as well: look at {whose} features.")
+        lines.append(f"{where} mean of past costs does as well or better: look at {whose} features.")
     return "\n".join(lines)
