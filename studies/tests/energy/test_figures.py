@@ -9,7 +9,6 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from dffl.training.methods import colour_of
-from dffl_studies.energy.chosen import Rules
 from dffl_studies.energy.figures import draw_all, draw_bars, draw_calendar, draw_changes, draw_places, draw_zone_weights
 from dffl_studies.energy.figures.calendar import EXPENSIVE, HIT, MISSED, REST, Bought
 from dffl_studies.energy.figures.labels import place_labels
@@ -97,7 +96,7 @@ def test_a_change_is_of_the_regret_of_the_own_model_of_its_seed():
 def test_bars_whiskers_and_numbers_are_the_changes():
     rows = fabricate()
     figure = draw_changes(rows)
-    rule = Rules.of(rows).chosen
+    rule = "steady"
     assert titles(figure) == ["Federated", "Interpolated (SPO+)", "Cross-fitted", name_of(rule)]
     changes, harmed = zone_changes(rows), harmed_zones(rows, "local-tuned")
     for axes, method in zip(figure.axes, ("fedavg", "interp-spo", "crossfit", rule), strict=True):
@@ -397,7 +396,7 @@ def test_days_that_are_missing_stay_empty_and_seeds_are_averaged():
 
 def test_perfect_foresight_has_a_calendar_too():
     days = days_of(days=5)
-    figure = draw_calendar(days.assign(chosen=days["cheapest"]), "ZONE", "perfect-foresight")
+    figure = draw_calendar(days.assign(chosen=days["cheapest"]), "ZONE", "steady")
     assert "hit 100 %" in figure.legends[0].get_texts()[0].get_text()
     assert texts(figure.axes[0]) == []
     render(figure)

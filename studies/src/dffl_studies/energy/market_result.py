@@ -100,10 +100,10 @@ class MarketResult(StudyRows):
             zones += [Cell(row, rule, Value(float(answer.regrets.loc[zone, rule])), None) for rule in shown]
             saved = DAYS * (answer.regrets.loc[zone, naive] - answer.regrets.loc[zone, CHOSEN])
             zones.append(Cell(row, f"saved, {money} a year", Value(float(saved)), None))
+        over = "weeks and seeds" if self.rows["seed"].nunique() > 2 else "weeks"
         note = (
-            f"Regret on a test day, in {self.unit}, mean over zones and seeds. Change: mean over zones of the change in percent "
-            f"against {named(naive)}, with its 95 % interval over weeks{' and seeds' if self.rows['seed'].nunique() > 2 else ''}, "
-            "and the worst zone; negative is a gain."
+            f"Regret on a test day, in {self.unit}, mean over zones and seeds. Change: mean over zones of the change in "
+            f"percent against {named(naive)}, with its 95 % interval over {over}, and the worst zone; negative is a gain."
         )
         whole = Table("rules", "What each rule loses", ("rule",), cells, note)
         return [whole, Table("zones", "Each zone", ("zone", "decides"), zones, f"Regret on a test day, in {self.unit}.")]

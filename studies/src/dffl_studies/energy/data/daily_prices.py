@@ -19,7 +19,7 @@ from dffl_studies.energy.data.panel import HOURS
 PRICE = ("total", "price", "lmp", "total_lmp")
 """The names that the column of prices may have."""
 HOUR, MINUTE, PERIOD = "hour", "minute", "period"
-"""The columns that say when on its day a price is: an hour, with minutes where there are more periods than hours, or a number."""
+"""The columns that say when on its day a price is: an hour, with its minute where periods are shorter, or a number."""
 MOST_MISSING = 2
 """Hours that may be missing on a day that is kept."""
 CENTS = 0.05

@@ -12,7 +12,7 @@ from dffl_studies.energy.data.daily_prices import HOUR, PERIOD
 from dffl_studies.energy.data.days import EVERY_DAY, Days
 from dffl_studies.energy.data.hourly import build_panel
 from dffl_studies.energy.data.layouts import published_prices
-from dffl_studies.energy.data.money import Money
+from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import Panel
 from dffl_studies.energy.data.reading import read_panel
 
@@ -21,7 +21,7 @@ PRICES, WEATHER, ZONES = "prices.csv.gz", "weather.csv.gz", "zones.csv"
 
 def open_panel(
     path: str | Path, without: Iterable[str] = (), covariates: list[str] | None = None, demand_seed: int = 0,
-    days: Days = EVERY_DAY, papers_only: bool = False, money: Money = Money(), forecast: str | None = None,
+    days: Days = EVERY_DAY, papers_only: bool = False, money: Money = AS_IN_FILE, forecast: str | None = None,
 ) -> Panel:  # fmt: skip
     """A panel from its file; from a table of prices by the hour; or from a folder with prices.csv.gz and, if there,
     weather.csv.gz and zones.csv.

@@ -10,18 +10,19 @@ import numpy as np
 import pandas as pd
 
 from dffl.data.tables import InputTable, first_true, listed
+from dffl_studies.energy.data.clocks import weekday
 from dffl_studies.energy.data.columns import CALENDAR, DATE, DEMAND, FORECAST, LATITUDE, LONGITUDE, ZONE, covariate_columns
 from dffl_studies.energy.data.daily_prices import daily_prices, in_all
 from dffl_studies.energy.data.days import EVERY_DAY, Days
-from dffl_studies.energy.data.clocks import weekday
-from dffl_studies.energy.data.money import Money
+from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import Panel
 from dffl_studies.energy.data.reading import assemble, zone_facts
 
 
 def build_panel(
-    prices: str | Path | InputTable, weather: str | Path | None = None, zones: str | Path | None = None, covariates: Sequence[str] | None = None,
-    without: Iterable[str] = (), demand_seed: int = 0, span: Days = EVERY_DAY, money: Money = Money(),
+    prices: str | Path | InputTable, weather: str | Path | None = None, zones: str | Path | None = None,
+    covariates: Sequence[str] | None = None,
+    without: Iterable[str] = (), demand_seed: int = 0, span: Days = EVERY_DAY, money: Money = AS_IN_FILE,
 ) -> Panel:  # fmt: skip
     """A panel from a table of prices (zone, date, hour, total) and, where there is one, of weather (zone, date, covariates).
 

@@ -1,7 +1,7 @@
-"""Files that markets publish, read as they are: ENTSO-E's CSV, Energy-Charts' JSON, and forecasts in the layout of epftoolbox.
+"""Files that markets publish, read as they are: ENTSO-E's CSV, Energy-Charts' JSON, and forecasts as epftoolbox has them.
 
-Each becomes a table of prices by the hour and minute of the local day, which `daily_prices` makes days of. No key and no network
-is needed: the user downloads the file.
+Each becomes a table of prices by the hour and minute of the local day, which `daily_prices` makes days of. No key and no
+network is needed: the user downloads the file.
 """
 
 from __future__ import annotations

@@ -53,6 +53,10 @@ class Money(NamedTuple):
         return first
 
 
+AS_IN_FILE = Money()
+"""The currency and unit that the file has."""
+
+
 def _texts(rows: InputTable, name: str) -> np.ndarray | None:
     """The texts of a column; None where the table has no such column, or an empty one."""
     if name not in rows.table or rows.table[name].isna().all():

@@ -116,7 +116,7 @@ class Panel:
         return replace(self, notes=(*self.notes, *notes))
 
     def frame(self) -> pd.DataFrame:
-        """The panel as a table: zone, date, price_0, price_1, ..., forecasts, covariates, currency, unit, demand, lat and lon."""
+        """The panel as a table: zone, date, price_0, price_1, ..., forecasts, covariates, money, demand, lat and lon."""
         counts = np.diff(self.starts)
         columns: dict[str, np.ndarray] = {
             "zone": np.repeat(np.array(self.names, object), counts),

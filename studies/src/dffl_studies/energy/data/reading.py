@@ -11,6 +11,7 @@ import pandas as pd
 
 from dffl.data.tables import InputTable, first_true, shown
 from dffl.randomness import Purpose, checked_seed, stream
+from dffl_studies.energy.data.clocks import filled, is_skipped_hour
 from dffl_studies.energy.data.columns import (
     DATE,
     DEMAND,
@@ -23,9 +24,8 @@ from dffl_studies.energy.data.columns import (
     forecast_columns,
     price_columns,
 )  # fmt: skip
-from dffl_studies.energy.data.clocks import filled, is_skipped_hour
 from dffl_studies.energy.data.days import EVERY_DAY, Days
-from dffl_studies.energy.data.money import Money
+from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import HOURS, Panel
 
 LEAST, MOST = 4, 12
@@ -34,7 +34,7 @@ LEAST, MOST = 4, 12
 
 def read_panel(
     path: str | Path | InputTable, covariates: Sequence[str] | None = None, without: Iterable[str] = (), demand_seed: int = 0,
-    days: Days = EVERY_DAY, papers_only: bool = False, money: Money = Money(),
+    days: Days = EVERY_DAY, papers_only: bool = False, money: Money = AS_IN_FILE,
 ) -> Panel:  # fmt: skip
     """Read a panel from CSV or Parquet, in dffl's layout or in the one of the paper's authors.
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from dffl.drawing import INK, PALE_INK, in_print, note
 from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE
-from dffl.training.methods import colour_of
 from dffl.time.bases import STEADY
+from dffl.training.methods import colour_of
 from dffl_studies.energy.figures.lines import lines_of, method_panels, name_lines, note_text
 from dffl_studies.energy.harm import excesses, harmed_zones
 from dffl_studies.energy.summary import FAIR, zone_changes, zone_order
