@@ -19,7 +19,7 @@ from dffl_studies.energy.data import HOURS, read_panel
 from dffl_studies.energy.papers_tables import papers_tables
 from dffl_studies.energy.result import PublishedResult
 from dffl_studies.energy.setup import EVERY_METHOD, Setup, halves
-from dffl_studies.energy.study import study
+from dffl_studies.energy.study import judge, study
 from dffl_studies.energy.tables import all_tables
 from dffl_studies.paper.study import AUTHORS
 from dffl_studies.running.render import to_csv, to_markdown
@@ -175,6 +175,42 @@ def test_a_protocol_without_the_new_options_is_that_of_version_0_2_0():
     assert Setup.of(plain) == Setup()
     asked = Setup(blocked=False, first="2025-01-01", published=True, settings=published_settings({}))
     assert Setup.of(json.loads(json.dumps(asked.as_json()))) == asked
+
+
+# --- its results, as version 0.2.0 had them
+
+RESULTS = {
+    "local": (37.1621052631579, 47.002105263157894, 29.336842105263152),
+    "fedavg": (37.09473684210526, 47.71421052631579, 29.265263157894736),
+    "interp-spo": (37.42052631578947, 47.41, 29.507894736842104),
+}
+"""Regrets of AECO, BGE and COMED after two rounds of one epoch."""
+WHOLE = {
+    "local": (35.845263157894735, 42.75315789473684, 28.70526315789473),
+    "fedavg": (37.703157895, 44.113684211, 30.818421053),
+    "interp-spo": (34.29, 45.421052631578945, 28.95473684210527),
+}
+"""The same after the paper's 50 rounds of five epochs."""
+
+
+def results(folder, **changed):
+    path = market_file(folder, ("AECO", "BGE", "COMED"))
+    begun = study(path, Setup(published=True, blocked=False, settings=published_settings({}) | changed), [0])
+    rows = judge(**begun.protocol | {"methods": list(RESULTS)}, seed=0, panel=str(path))
+    return {method: tuple(own["regret"]) for method, own in rows.groupby("method")}, rows["lambda"].dropna().tolist()
+
+
+def test_its_results_are_those_of_version_0_2_0(tmp_path):
+    found, weights = results(tmp_path, rounds=2, local_epochs=1)
+    assert found == {method: pytest.approx(values, abs=1e-9) for method, values in RESULTS.items()}
+    assert weights == [0.5, 0.0, 0.65]
+
+
+@pytest.mark.slow
+def test_its_whole_training_ends_as_in_version_0_2_0(tmp_path):
+    found, weights = results(tmp_path)
+    assert found == {method: pytest.approx(values, abs=1e-8) for method, values in WHOLE.items()}
+    assert weights == [0.65, 0.6, 0.85]
 
 
 # --- Tables 4 and 5

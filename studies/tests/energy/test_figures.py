@@ -19,7 +19,7 @@ from dffl_studies.energy.summary import zone_changes, zone_order
 from dffl_studies.energy.tables import name_of
 from studies.tests.energy.made_rows import with_weeks
 
-METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "crossfit", "mean-cost", "yesterday")
+METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "crossfit", "mean-7", "steady")
 NEW_YORK = {"G": (41.7, -73.92), "H": (41.2, -73.8), "I": (40.93, -73.9), "J": (40.71, -74.01), "K": (40.71, -73.62)}
 FAR_WEST = {"TEXAS": (30.1, -94.1), "MINNESOTA": (45.0, -93.3)}
 
@@ -141,7 +141,7 @@ def test_any_number_of_zones_up_to_a_page_has_a_line_each(zones):
 
 
 def test_of_very_many_zones_both_ends_are_shown():
-    rows = fabricate(zones=MOST + 5, seeds=2, methods=("local-tuned", "fedavg", "yesterday"))
+    rows = fabricate(zones=MOST + 5, seeds=2, methods=("local-tuned", "fedavg", "steady"))
     figure = draw_changes(rows)
     order, (axes, _) = zone_order(rows), figure.axes
     names = [label.get_text().split()[0] for label in axes.get_yticklabels()]
@@ -371,7 +371,7 @@ def test_cells_tell_hits_from_misses():
 
 def test_the_strip_is_each_days_regret_and_names_the_costliest():
     days = days_of()
-    figure = draw_calendar(days.assign(date=pd.to_datetime(days["date"])), "ZONE", "yesterday")
+    figure = draw_calendar(days.assign(date=pd.to_datetime(days["date"])), "ZONE", "mean-7")
     strip = figure.axes[0]
     regret = (days["price"] * (days["chosen"].astype(float) - days["cheapest"])).groupby(days["date"]).sum()
     assert [bar.get_height() for bar in strip.patches] == pytest.approx(list(regret))

@@ -209,8 +209,8 @@ def decide(
     Example: dffl energy decide dffl-energy-example/model.dffl --zone Ashford --features tomorrow.csv
     """
     with answering():
-        from dffl.storage import load
         from dffl_studies.energy.decide import decide as decide_days
+        from dffl_studies.energy.model import load
 
         found = decide_days(load(model), zone, features, past)
         if json_:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from dffl.fitting import Fit
 from dffl.predictor import ForecastPredictor, MeanPredictor
 from dffl.time.backtest import CANDIDATES, MIX
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean, steady
+from dffl.time.network import ItemFactory
 from dffl.time.past import Past
 from dffl.time.refits import Candidate, Prepared
 from dffl_studies.energy.backtests import refit_of
@@ -65,6 +67,14 @@ def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0
     if not fits:
         fits = [dffl.fit(prepared.federation(known), "forecast", progress=False, seed=seed)]
     return replace(_averaged(fits, made), about={**fits[0].about, KIND: _about(market, preset, rule, made.base, weight)})
+
+
+def load(path: Path) -> Fit:
+    """A model that `train` has made and `Fit.save` has written."""
+    days = np.arange(2.0)[:, None] * np.ones(2)
+    client = Client("width", days, days, dffl.TopK(2, 1))
+    width = Prepared([client], [None], [days], Past(season=False)).width
+    return dffl.load(path, network=ItemFactory(width))
 
 
 def _averaged(fits: Sequence[Fit], rule: Rule) -> Fit:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.data.tables import InputTable, first_true, shown
-from dffl_studies.energy.data.clocks import SMALL_HOURS, filled, may_change
+from dffl_studies.energy.data.clocks import BACK, SMALL_HOURS, filled, may_change
 from dffl_studies.energy.data.columns import COMPONENTS
 from dffl_studies.energy.data.panel import HOURS
 
@@ -129,7 +129,7 @@ def _average_repeated(
     if not len(again):
         return values, slots.number, rows
     later = frame.iloc[again].assign(year=rows.dates[again].astype("datetime64[Y]"))
-    by_clock = may_change(rows.dates[again]) & (slots.number[again] < SMALL_HOURS * slots.an_hour)
+    by_clock = may_change(rows.dates[again], BACK) & (slots.number[again] < SMALL_HOURS * slots.an_hour)
     # Clocks are turned back once a year, and each period is repeated once.
     by_clock &= (later.groupby(["zone", "year"])["date"].transform("first") == later["date"]).to_numpy()
     by_clock &= ~later.duplicated(["zone", "year", "period"]).to_numpy()

@@ -32,7 +32,8 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
     methods = [method for method in CHANGED if method in changes and changes[method].notna().any()]
     if not methods:
         return None
-    methods.append(STEADY)
+    if STEADY in set(rows["method"]):
+        methods.append(STEADY)
     changes = changes[methods].dropna(how="all")
     means, spreads = changes.groupby("zone").mean(), changes.groupby("zone").std()
     order = [zone for zone in zone_order(rows) if zone in means.index]
