@@ -163,10 +163,10 @@ def test_one_wild_zone_leaves_the_others_their_scale():
 
 
 def test_methods_that_are_missing_have_no_panel():
-    methods = ("local-tuned", "finetune-mix", "mean-cost")
-    assert titles(draw_changes(fabricate(methods=methods))) == ["Fine-tuned, mixed", "Historical mean price"]
+    methods = ("local-tuned", "finetune-mix", "steady")
+    assert titles(draw_changes(fabricate(methods=methods))) == ["Fine-tuned, mixed", "Steady moving average"]
     assert draw_changes(fabricate(methods=("fedavg", "interp-spo"))) is None  # there is nothing to compare with
-    assert draw_changes(fabricate(methods=("local-tuned", "mean-cost"))) is None
+    assert draw_changes(fabricate(methods=("local-tuned", "steady"))) is None
     assert draw_changes(pd.DataFrame()) is None
 
 
@@ -376,7 +376,7 @@ def test_the_strip_is_each_days_regret_and_names_the_costliest():
     regret = (days["price"] * (days["chosen"].astype(float) - days["cheapest"])).groupby(days["date"]).sum()
     assert [bar.get_height() for bar in strip.patches] == pytest.approx(list(regret))
     assert texts(strip) == [f"{regret.idxmax()}: {regret.max():.0f}"]
-    assert strip.get_title(loc="left") == "Hours bought by ZONE: Yesterday's prices"
+    assert strip.get_title(loc="left") == "Hours bought by ZONE: Mean of the last 7 days"
     assert f"mean regret {regret.mean():.2f}" in note_of(figure)
     assert draw_calendar(days, "ZONE", "interp-spo").axes[0].get_title(loc="left").endswith(name_of("interp-spo"))
 

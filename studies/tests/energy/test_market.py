@@ -234,8 +234,11 @@ def test_the_command_answers_people_and_programs(tmp_path: Path) -> None:
     assert set(chosen["by_zone"]) == {"Z0", "Z1"}
     assert (found["currency"], found["unit"]) == ("EUR", "EUR a day for 1 MWh in each period bought")
     assert found["demands"]["Z0"] == {"periods": 2.0, "from": "the panel"}
-    shown = CliRunner().invoke(app, [*options, "--show"], catch_exceptions=False).stdout
+    page = tmp_path / "page.html"
+    shown = CliRunner().invoke(app, [*options, "--show", "--report", str(page)], catch_exceptions=False).stdout
     assert "EUR a year" in shown
+    assert "EUR a year by the chosen rules, mean of 2 zones" in page.read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "report.json").is_file()  # for `dffl report FOLDER`
     assert (tmp_path / "out" / "tables" / "zones.csv").is_file()
     tomorrow = write(pd.DataFrame({"zone": ["Z0"], "date": ["2023-04-01"]}), tmp_path / "tomorrow.csv")
     model = str(tmp_path / "out" / "model.dffl")

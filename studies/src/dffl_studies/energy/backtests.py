@@ -38,7 +38,7 @@ def judge(*, data: str, files: dict[str, str], protocol: dict[str, Any], seed: i
         raise ValueError(f"{panel}: the panel is not the one that the study began with; start again in another folder")
     preset = Preset.of(protocol)
     market = preset.market(panel)
-    asked = {"refit": refit_of(market, preset), "start": market.first_test, "seed": seed, "progress": False}
+    asked: dict[str, Any] = {"refit": refit_of(market, preset), "start": market.first_test, "seed": seed, "progress": False}
     return rows_of(dffl.backtest(market.federation, preset.candidates, **asked, **preset.settings), market)
 
 

@@ -73,4 +73,4 @@ def _flexible(table: Mapping[str, Any], periods: int, where: str) -> FeasibleSet
     energy, limit = float(table["energy"]), float(table["limit"])
     if energy >= limit * periods:
         raise ValueError(f"{where}.energy: must be below limit x periods = {limit * periods:g}, found {energy:g}")
-    return Polytope(A_eq=np.ones((1, periods)), b_eq=[energy], lower=np.zeros(periods), upper=np.full(periods, limit))
+    return Polytope(A_eq=np.ones((1, periods)), b_eq=np.array([energy]), lower=np.zeros(periods), upper=np.full(periods, limit))

@@ -9,7 +9,7 @@ import numpy as np
 WEEK = 7
 SHARE = 1.2816
 """The quantile of a normal distribution beyond which one case in ten lies: two such ends hold 80 %."""
-DRIFT = 0.35
+DRIFT = 0.5
 """The standard deviation of the logarithm by which the mean regret of half a year differs from that of the months before it."""
 FEW = 14
 """Days below which nothing is expected."""

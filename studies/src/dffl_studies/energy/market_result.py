@@ -93,13 +93,14 @@ class MarketResult(StudyRows):
                 cells += [Cell(row, f"change % ({name})", Value(value), None) for name, value in found._asdict().items()
                           if name in ("mean", "low", "high", "worst")]  # fmt: skip
         shown = list(dict.fromkeys([naive, *answer.of_kind(METHOD), CHOSEN]))
+        regrets = {rule: {str(zone): float(lost) for zone, lost in answer.regrets[rule].items()} for rule in shown}
         demands = dict(zip(self.market.panel.names, self.market.panel.demands, strict=True))
-        for zone in answer.regrets.index:
+        for zone in map(str, answer.regrets.index):
             other = self.market.sets.get(zone)
-            row = (zone, f"{demands[zone]:g} periods" if other is None else other.in_words())
-            zones += [Cell(row, rule, Value(float(answer.regrets.loc[zone, rule])), None) for rule in shown]
-            saved = DAYS * (answer.regrets.loc[zone, naive] - answer.regrets.loc[zone, CHOSEN])
-            zones.append(Cell(row, f"saved, {money} a year", Value(float(saved)), None))
+            decides = (zone, f"{demands[zone]:g} periods" if other is None else other.in_words())
+            zones += [Cell(decides, rule, Value(regrets[rule][zone]), None) for rule in shown]
+            saved = DAYS * (regrets[naive][zone] - regrets[CHOSEN][zone])
+            zones.append(Cell(decides, f"saved, {money} a year", Value(saved), None))
         over = "weeks and seeds" if self.rows["seed"].nunique() > 2 else "weeks"
         note = (
             f"Regret on a test day, in {self.unit}, mean over zones and seeds. Change: mean over zones of the change in "

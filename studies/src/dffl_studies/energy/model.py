@@ -51,7 +51,12 @@ class Rule(NamedTuple):
 def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0, progress: bool | None = None) -> Fit:
     """Train a rule on all days; by default the one that a backtest chooses last."""
     if rule is None:
-        asked = {"refit": refit_of(market, preset), "start": market.first_test, "seed": seed, "progress": progress}
+        asked: dict[str, Any] = {
+            "refit": refit_of(market, preset),
+            "start": market.first_test,
+            "seed": seed,
+            "progress": progress,
+        }
         found = dffl.backtest(market.federation, preset.candidates, **asked, **preset.settings)
         rule = str(found.used(0)[-1])
     base = FORECAST if market.federation.has_forecast else STEADY

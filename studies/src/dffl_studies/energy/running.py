@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from dffl.report import require_page
+from dffl.files import write_text
+from dffl.report import require_page, write
+from dffl.report.data import KEPT
 from dffl_studies.energy.backtests import study
 from dffl_studies.energy.data.folder import panel_files
 from dffl_studies.energy.market_result import MODEL, MarketResult
+from dffl_studies.energy.page import report_data
 from dffl_studies.energy.preset import Preset
 from dffl_studies.running.render import write_tables
 from dffl_studies.running.result import RunOptions, finished_rows
@@ -27,10 +31,10 @@ def run(
         from dffl_studies.energy.model import train
 
         train(market, preset, result.answer.choices[-1][1], seeds[0], progress=options.progress).save(found.folder / MODEL)
+    page = report_data(result)
+    write_text(found.folder / KEPT, json.dumps(page.as_json()))  # for `dffl report FOLDER`
     if report is not None:
-        from dffl_studies.energy.page import write_page
-
-        write_page(result, report)
+        write(page, report)
     return result
 
 

@@ -31,9 +31,9 @@ def open_panel(
     """
     path = Path(path)
     if path.is_dir():
-        prices, *weather = _tables(path)
-        zones = path / ZONES if (path / ZONES).is_file() else None
-        return build_panel(prices, *(weather or [None]), zones, covariates, without, demand_seed, days, money)
+        prices = _tables(path)[0]
+        weather, zones = (path / name if (path / name).is_file() else None for name in (WEATHER, ZONES))
+        return build_panel(prices, weather, zones, covariates, without, demand_seed, days, money)
     if (published := published_prices(path, forecast)) is not None:
         return build_panel(published, None, None, None, without, demand_seed, days, money)
     table, lines = read_table(path, ZONE, DATE)

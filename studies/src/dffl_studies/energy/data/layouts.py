@@ -57,10 +57,10 @@ def _header(path: Path) -> list[str]:
 
 def _entsoe(path: Path, table: pd.DataFrame, lines: np.ndarray) -> InputTable:
     """ENTSO-E's export of day-ahead prices, old (dots, one zone in a column's name) or new (slashes, a column of areas)."""
-    mtu = next(name for name in table if name.startswith(MTU))
-    column = next(name for name in table if DAY_AHEAD.match(name))
-    currency, unit = DAY_AHEAD.match(column).groups()  # type: ignore[union-attr]
-    zone = next((name for name in table if name.startswith("BZN|")), None)
+    names = [str(name) for name in table]
+    mtu = next(name for name in names if name.startswith(MTU))
+    column, (currency, unit) = next((name, found.groups()) for name in names if (found := DAY_AHEAD.match(name)))
+    zone = next((name for name in names if name.startswith("BZN|")), None)
     kept = ~table[column].astype(str).str.strip().isin(NO_PRICE).to_numpy()
     if SEQUENCE in table:
         kept &= table[SEQUENCE].astype(str).isin(SINGLE).to_numpy()
@@ -74,7 +74,13 @@ def _entsoe(path: Path, table: pd.DataFrame, lines: np.ndarray) -> InputTable:
     name = (zone or path.stem).removeprefix("BZN|")
     areas = table[AREA].astype(str).str.removeprefix("BZN|") if AREA in table else pd.Series(name, table.index)
     day, month, year, hour, minute = (begin[place] for place in range(5))
-    made = {"zone": areas, "date": year + "-" + month + "-" + day, "hour": hour, "minute": minute, "total": table[column]}
+    made: dict[str, Any] = {
+        "zone": areas,
+        "date": year + "-" + month + "-" + day,
+        "hour": hour,
+        "minute": minute,
+        "total": table[column],
+    }
     made |= {"currency": currency, "unit": unit}
     return _rows(path, pd.DataFrame(made)[kept], lines[kept])
 

@@ -73,7 +73,7 @@ def _whole_days(rows: InputTable, columns: list[str], notes: list[str]) -> tuple
         return rows, prices
     kept = np.ones(len(rows), bool)
     newest = pd.Series(rows.dates).groupby(rows.keys).transform("max").to_numpy()
-    for row in np.flatnonzero(empty.any(axis=1)):
+    for row in np.flatnonzero(empty.any(axis=1)).tolist():
         found = ~empty[row]
         if is_skipped_hour(rows.dates[row], empty[row]):
             prices[row] = filled(prices[row])
