@@ -169,3 +169,41 @@ def test_batteries_are_there_and_what_is_wrong_names_the_file_and_the_key(tmp_pa
     ):
         with refused(f"{path}: {message}"):
             sets_of(toml(tmp_path, text), panel)
+
+
+MPS = """NAME plant
+OBJSENSE
+    MIN
+ROWS
+ N cost
+ G need
+COLUMNS
+    w_0 need 1
+    w_1 need 1
+    w_2 need 1
+    w_3 need 1
+    w_4 need 1
+    w_5 need 1
+RHS
+    RHS need 3
+BOUNDS
+ UP BND w_0 2
+ UP BND w_1 2
+ UP BND w_2 2
+ UP BND w_3 2
+ UP BND w_4 2
+ UP BND w_5 2
+ENDATA
+"""
+
+
+def test_a_model_in_mps_and_a_battery_are_judged_and_decide(tmp_path: Path) -> None:
+    (tmp_path / "plant.mps").write_text(MPS)
+    text = '[zones.Z0]\ntype = "file"\npath = "plant.mps"\n[zones.Z1]\ntype = "battery"\ncapacity = 2\ncharge = 1\nload = 1\n'
+    rows = table()
+    fit = model(tmp_path, "mean-7", rows, decisions=str(toml(tmp_path, text)))
+    plant, battery = (decide(fit, zone, tomorrow(tmp_path))[0] for zone in ("Z0", "Z1"))
+    mean = rows.loc[rows["zone"] == "Z0", COLUMNS].tail(7).mean().to_numpy()
+    assert plant.expected_cost == pytest.approx(2 * np.sort(mean)[0] + np.sort(mean)[1])
+    assert sum(battery.hours) >= 6 - 1e-6  # the load, and what the battery loses
+    assert " each)" in plant.in_words()

@@ -11,7 +11,7 @@
     energy = 10
     limit = 2
 
-Every set of a federation.toml is there (`battery`, `model-file` with an MPS, ...), and `flexible-load`.
+Every set of a federation.toml is there (`battery`, `file` with an MPS, ...), and `flexible-load`.
 """
 
 from __future__ import annotations
