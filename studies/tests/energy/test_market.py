@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import dffl
 from dffl.cli import app
+from dffl.harm import interval
 from dffl_studies.energy.answers import Answer
 from dffl_studies.energy.backtests import judge, study
 from dffl_studies.energy.checks import side_by_side
@@ -100,6 +101,22 @@ def test_the_naive_rule_is_the_one_of_the_days_before_and_zones_count_alike() ->
     assert found.mean == pytest.approx((-25 + 10) / 2)  # of zones, not of their sum
     assert (found.worst, found.where) == (pytest.approx(10), "large")
     assert (found.low, found.high) == pytest.approx((found.mean, found.mean))  # the weeks are alike
+
+
+def test_the_interval_of_a_change_is_over_weeks_and_over_seeds() -> None:
+    rng, made = np.random.default_rng(0), []
+    for rule in ("steady", "chosen"):
+        for zone in ("A", "B"):
+            for seed in (2, 0, 1):
+                weeks = rng.uniform(0.5, 1, 5) if rule == "chosen" else np.full(5, 1.0)
+                facts = {"zone": zone, "seed": seed, "rule": rule, "kind": "naive", "past": 1.0, "regret": weeks.sum()}
+                made.append(facts | {f"week_{week:02d}": value for week, value in enumerate(weeks)})
+    rows = pd.DataFrame(made)
+    found = Answer(rows).change("chosen", "steady")
+    own = rows[rows["rule"] == "chosen"].groupby("seed")[[f"week_{week:02d}" for week in range(5)]].mean().to_numpy()
+    expected = interval(100 * 5 * (own - 1) / 5)  # each zone's reference is 5
+    assert found is not None
+    assert found[:3] == pytest.approx(expected)
 
 
 def test_a_verdict_is_money_a_year_first_or_says_that_nothing_is_gained() -> None:

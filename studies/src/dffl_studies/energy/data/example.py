@@ -42,6 +42,7 @@ def example_panel(days: int = 365, first: str = "2024-01-01", seed: int = 0, tow
         covariates=np.concatenate(weather),
         covariate_names=COVARIATES,
         demands=random_demands(towns, seed),
+        currency="EUR",
         places=np.stack([50 + 0.4 * place, -4 + 0.9 * np.sin(place)], axis=1),
     )
 
