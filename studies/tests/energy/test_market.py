@@ -19,6 +19,7 @@ from dffl_studies.energy.checks import side_by_side
 from dffl_studies.energy.data import open_panel
 from dffl_studies.energy.data.clients import in_time
 from dffl_studies.energy.expected import expected_mean
+from dffl_studies.energy.newcomers import Newcomers, newcomers
 from dffl_studies.energy.preset import Preset
 from studies.tests.energy.data.made import refused, write
 
@@ -206,11 +207,14 @@ def test_zones_that_begin_late_or_end_early_are_left_out_by_name_where_days_are_
     table = prices(4, 150)
     late = (table["zone"] == "Z1") & (table["date"] < "2023-02-15")
     early = (table["zone"] == "Z2") & (table["date"] > "2023-03-20")
-    some = (table["zone"] == "Z3") & (table["date"] > "2023-05-01")
+    some = (table["zone"] == "Z3") & ((table["date"] > "2023-05-01") | (table["date"] < "2023-01-15"))
     assert market(tmp_path, table[~late & ~early & ~some]).names == ["Z0", "Z3"]
     needed = "where at least 56 and 10 are needed"
     assert f"left out: zone Z1 has 30 days before 2023-03-17 and 75 from then on, {needed}" in market.notes
     assert f"left out: zone Z2 has 75 days before 2023-03-17 and 4 from then on, {needed}" in market.notes
+    found = judged(tmp_path, table[~late & ~early & ~some])
+    days = found[found["rule"] == "chosen"].set_index("zone")["n_test"]
+    assert days.to_dict() == {"Z0": 75, "Z3": 46}
 
 
 def test_markets_of_different_years_are_put_side_by_side_on_the_same_weekdays(tmp_path: Path) -> None:
@@ -230,6 +234,48 @@ def test_too_few_days_and_a_split_outside_are_refused(tmp_path: Path) -> None:
         market(tmp_path, prices(days=60))
     with refused("--split must be after 2023-01-01 and not after 2023-03-31, found 2030-01-01"):
         market(tmp_path, prices(), split="2030-01-01")
+
+
+# ---- newcomers
+
+
+def test_a_newcomer_learns_from_the_others_and_its_first_days_are_enough_for_a_naive_rule(tmp_path: Path) -> None:
+    preset = Preset(settings={"rounds": 1, "local_epochs": 1})
+    made = preset.market(write(prices(3, 130), tmp_path / "market.csv"))
+    found = newcomers(made, preset, ["Z1"], days=(3, 60))
+    assert {(row.days, row.rule) for row in found.rows.itertuples()} == {
+        (3, "steady"), (3, "mean-7"), (3, "shared"),
+        (60, "steady"), (60, "mean-7"), (60, "shared"), (60, "tuned"), (60, "alone"),
+    }  # fmt: skip
+    own, start = made.federation["Z1"].c, 65
+    lost = []
+    for day in range(start, start + 56):
+        mean = own[max(start - 3, day - 7) : day].mean(axis=0)
+        lost.append(own[day][np.argsort(mean, kind="stable")[:2]].sum() - np.sort(own[day])[:2].sum())
+    [mean_7] = found.rows.query("days == 3 and rule == 'mean-7'")["regret"]
+    assert mean_7 == pytest.approx(np.mean(lost))
+    # Nothing of the newcomer's older days, and no later day of it, is known to the shared model.
+    table = prices(3, 130)
+    older = (table["zone"] == "Z1") & (table["date"] < "2023-03-04")
+    table.loc[older, [f"price_{period}" for period in range(6)]] *= 3
+    again = newcomers(preset.market(write(table, tmp_path / "other.csv")), preset, ["Z1"], days=(3,))
+    pd.testing.assert_frame_equal(again.rows, found.rows[found.rows["days"] == 3].reset_index(drop=True))
+
+
+def test_until_when_sharing_pays_is_said_and_one_zone_is_refused(tmp_path: Path) -> None:
+    rows = [
+        ("A", days, rule, lost)
+        for days, *each in ((3, 9.0, 6.0), (30, 5.0, 5.0))
+        for rule, lost in zip(("steady", "shared"), each, strict=True)
+    ]
+    found = Newcomers(pd.DataFrame(rows, columns=["zone", "days", "rule", "regret"]), "EUR")
+    assert found.in_words() == "From 30 days of its own on a newcomer does as well by itself."
+    assert found.as_json()["zones"]["A"][0] == {"days": 3, "rule": "steady", "regret": 9.0}
+    better = Newcomers(found.rows.assign(regret=[9.0, 6.0, 5.0, 4.0]), "EUR")
+    assert better.in_words() == "The others' model is better up to 30 days, the most that were tried."
+    preset = Preset()
+    with refused(f"{tmp_path / 'one.csv'}: a newcomer needs other zones to learn from, found one zone"):
+        newcomers(preset.market(write(prices(1), tmp_path / "one.csv")), preset, ["Z0"])
 
 
 # ---- the command

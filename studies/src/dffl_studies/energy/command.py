@@ -197,6 +197,34 @@ def train(
 
 
 @energy.command()
+def newcomer(
+    panel: PanelFile,
+    zone: Annotated[list[str] | None, typer.Option(help="A zone to leave out; may be repeated. Default: each in turn.")] = None,
+    split: Split = None,
+    without: Without = None,
+    demand_seed: DemandSeed = 0,
+    currency: Currency = None,
+    rounds: Rounds = None,
+    set_: Other = None,
+    seed: Seed = 0,
+    json_: Json = False,
+) -> None:
+    """Leave a zone out of training, give it its last 3 to 60 days, and say until when the others' model is better.
+
+    Example: dffl energy newcomer panel.csv --zone Ashford
+    """
+    with answering():
+        from dffl_studies.energy.newcomers import newcomers
+        from dffl_studies.energy.preset import Preset
+
+        settings = settings_of(set_) | ({} if rounds is None else {"rounds": rounds})
+        shared = {"split": split, "without": tuple(without or ()), "demand_seed": demand_seed, "currency": currency}
+        preset = Preset(**shared, settings=settings)  # type: ignore[arg-type]
+        made = preset.market(panel)
+        answer(newcomers(made, preset, zone or list(made.panel.names), seed), json_)
+
+
+@energy.command()
 def decide(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What dffl energy run or train has written.")],
     features: Annotated[Path, typer.Option(help="A table with the date and the covariates of each day to decide for.")],
