@@ -20,7 +20,7 @@ from dffl.time.network import ItemFactory
 from dffl.time.past import Past
 from dffl.time.refits import Candidate, Prepared
 from dffl_studies.energy.backtests import refit_of
-from dffl_studies.energy.preset import Market, Preset
+from dffl_studies.energy.preset import Market, Preset, choice_of
 
 KIND, FORMAT = "energy", 2
 KEPT_DAYS = 400
@@ -40,12 +40,9 @@ class Rule(NamedTuple):
         if name in (*NAIVE, FORECAST):
             return cls(name, (), True)
         known = {one.label: one for one in map(Candidate.of, candidates or CANDIDATES)}
-        method, plus, last = name.rpartition("+")
-        label = method if plus and last == base else name
-        if name != MIX and label not in known:
-            known[label] = Candidate.of((label.removesuffix("-mse"), {"loss": "mse"}) if label.endswith("-mse") else label)
-        picked = tuple(known.values()) if name == MIX else (known[label],)
-        return cls(base, picked, name == MIX or label != name)
+        parts = [*known, base] if name == MIX else name.split("+")
+        methods = (known.get(part) or Candidate.of(choice_of(part)) for part in parts if part != base)
+        return cls(base, tuple(methods), base in parts)
 
 
 def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0, progress: bool | None = None) -> Fit:

@@ -42,8 +42,10 @@ class Newcomers:
 
     def show(self, console: Console) -> None:
         """Print the mean over zones by the number of days, and until when sharing pays."""
-        means = self.rows.groupby(["days", "rule"], sort=False)["regret"].mean()
-        cells = [cell for (days, rule), lost in means.items() for cell in plain_cells((f"{days}",), {str(rule): lost})]
+        means = self.rows.groupby(["days", "rule"], sort=False, as_index=False)["regret"].mean()
+        cells = [
+            cell for row in means.to_dict("records") for cell in plain_cells((str(row["days"]),), {row["rule"]: row["regret"]})
+        ]
         note = f"Regret of a day in {self.money}, mean over zones, in the {HORIZON} days after the first ones."
         console.print(to_rich(Table("newcomers", "What a newcomer loses", ("days of its own",), cells, note)))
         console.print(self.in_words())

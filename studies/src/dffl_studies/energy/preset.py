@@ -87,7 +87,7 @@ class Preset:
     @property
     def candidates(self) -> list[MethodChoice] | None:
         """The methods that are trained, as `dffl.backtest` takes them; `fedavg-mse` is fedavg with the loss mse."""
-        return None if self.methods is None else [_choice(name) for name in self.methods]
+        return None if self.methods is None else [choice_of(name) for name in self.methods]
 
     @property
     def sampling(self) -> Sampling:
@@ -108,11 +108,11 @@ class Preset:
         """The market that is judged: zones without a choice or without enough days are left out, each with a note."""
         panel = self.panel(path)
         sets = {} if self.decisions is None else sets_of(Path(self.decisions), panel)
-        made = placed(without_choice(panel, set(sets)), self.split)
+        made = placed(withoutchoice_of(panel, set(sets)), self.split)
         panel = made.panel.noted(fleet(made.panel))
         return Market(panel, in_time(panel, self.sampling, sets), sets, made.first_test)
 
 
-def _choice(name: str) -> MethodChoice:
+def choice_of(name: str) -> MethodChoice:
     """A method by its name in results: ``fedavg-mse`` is fedavg with the loss mse."""
     return (name.removesuffix(MSE), {"loss": MSE[1:]}) if name.endswith(MSE) else name
