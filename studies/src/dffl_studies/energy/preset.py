@@ -108,7 +108,7 @@ class Preset:
         """The market that is judged: zones without a choice or without enough days are left out, each with a note."""
         panel = self.panel(path)
         sets = {} if self.decisions is None else sets_of(Path(self.decisions), panel)
-        made = placed(withoutchoice_of(panel, set(sets)), self.split)
+        made = placed(without_choice(panel, set(sets)), self.split)
         panel = made.panel.noted(fleet(made.panel))
         return Market(panel, in_time(panel, self.sampling, sets), sets, made.first_test)
 
