@@ -14,7 +14,7 @@ import numpy as np
 from dffl.batched import in_parts, solve_each
 from dffl.forecasts import appended, named_columns, placed_last, table_in_order
 from dffl.sets import FeasibleSet
-from dffl.sets._calls import Limits
+from dffl.sets._calls import CallLimits
 from dffl.sets._errors import host_errors
 from dffl.splitting import DATES, ZONED, Splitting, about, chained, cost_digests, keyed
 
@@ -349,10 +349,10 @@ def optima(clients: Sequence[Client]) -> list[np.ndarray]:
     return [_OPTIMA[client] for client in clients]
 
 
-def limits_met(clients: Sequence[Client], what: str) -> Limits:
+def limits_met(clients: Sequence[Client], what: str) -> CallLimits:
     """A context that warns of the clients whose solvers end at a limit inside it."""
     counted = {f"client {client.name!r}": client.oracle.calls for client in clients}
-    return Limits({name: calls for name, calls in counted.items() if calls is not None}, what)
+    return CallLimits({name: calls for name, calls in counted.items() if calls is not None}, what)
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:
@@ -395,6 +395,9 @@ def checked_table(who: str, field: str, value: Any) -> np.ndarray:
         for name, kind in zip(names, value.dtypes, strict=True):
             if kind.kind not in "biuf":
                 raise ValueError(f"{who}: {field} must be numbers, found column {name!r} of type {kind}")
+    kind = getattr(value, "dtype", np.dtype(np.float64))
+    if getattr(kind, "kind", "") in "cMm":  # NumPy would drop the imaginary part, and make counts of dates
+        raise ValueError(f"{who}: {field} must be numbers, found {kind}")
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

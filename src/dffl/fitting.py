@@ -25,7 +25,7 @@ from dffl.losses import Loss
 from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet
-from dffl.sets._calls import Limits
+from dffl.sets._calls import CallLimits
 from dffl.sets._errors import host_errors
 from dffl.training import ALL, Outcome, Run, Settings
 from dffl.training.checkpoint import Checkpoint, run_fingerprint
@@ -36,7 +36,7 @@ from dffl.training.privacy import Spending
 from dffl.training.run import Spent
 from dffl.training.trainers.crossfit import FOLDS
 from dffl.training.trainers.tuning import EPOCHS
-from dffl.training.unit_prior import UnitPrior
+from dffl.training.units import UnitPrior
 
 DEFAULT_METHOD = "crossfit"
 """What the measurements recommend: see docs/leaderboard.md."""
@@ -127,7 +127,7 @@ class Fit:
         member = self._member(client)
         _require_finite(member.name, costs)
         counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
-        with Limits(counted, "decisions"), host_errors([(member.name, member.set)]):
+        with CallLimits(counted, "decisions"), host_errors([(member.name, member.set)]):
             if member.set.variables is not None:
                 return _named(member.name, lambda: member.set.decide(costs, member.maximize))
             signed = (-costs if member.maximize else costs).reshape(-1, self.dim)
@@ -214,7 +214,7 @@ class Fit:
         # The units of a newcomer follow from its own samples and those of the shared model.
         # Its days may all be later than those of training: its stretches are of its own time.
         settings = replace(self.settings, seed=self.settings.seed if seed is None else seed, pooled_units=False, period=None)
-        with running(federation, [Plan(settings, [asked])], progress=progress) as [run]:
+        with running(federation, [SharedRun(settings, [asked])], progress=progress) as [run]:
             alone = perform(run, asked)
         if client.n == 1:
             warnings.warn(f"{who}: one sample cannot be held out, so nothing is tuned: it has the shared model", stacklevel=2)
@@ -412,11 +412,11 @@ def fit(
     of `crossfit-turned`; a keyword takes their place.
     """
     asked, settings = request(method, keywords)
-    with running(federation, [Plan(Settings.of(**settings), [asked])], validation, progress, checkpoint) as [run]:
+    with running(federation, [SharedRun(Settings.of(**settings), [asked])], validation, progress, checkpoint) as [run]:
         return perform(run, asked)
 
 
-class Plan(NamedTuple):
+class SharedRun(NamedTuple):
     """Methods that share a run: they have the same settings."""
 
     settings: Settings
@@ -426,7 +426,7 @@ class Plan(NamedTuple):
 @contextmanager
 def running(
     federation: Federation,
-    plans: Sequence[Plan],
+    plans: Sequence[SharedRun],
     validation: Federation | None = None,
     progress: bool | Progress | None = None,
     checkpoint: str | PathLike[str] | None = None,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dffl
 from dffl.sets import ConsecutiveHours, stack
-from dffl.sets._blocks import MOST
+from dffl.sets._numerics import MOST
 
 from .instances import TOLERANCE, costs, solve
 from .integers import Rows, longest, optimum

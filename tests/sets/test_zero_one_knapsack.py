@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dffl
 from dffl.sets import ZeroOneKnapsack, stack
-from dffl.sets._blocks import MOST
+from dffl.sets._numerics import MOST
 
 from .instances import TOLERANCE, costs, solve
 from .integers import Rows, check, longest
@@ -118,7 +118,7 @@ def test_large_tables_are_answered_in_smaller_blocks(monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(5)
     s, c = ZeroOneKnapsack(rng.integers(1, 9, 7), 15), rng.normal(size=(30, 7)).astype(np.float32)
     wanted = np.asarray(s.solve(c))
-    monkeypatch.setattr("dffl.sets._blocks.CELLS", 4 * 7 * 64)
+    monkeypatch.setattr("dffl.sets._numerics.CELLS", 4 * 7 * 64)
     np.testing.assert_array_equal(jax.jit(lambda c: s._minimise(c))(c), wanted)
 
 

@@ -52,6 +52,19 @@ class ProgramSet(HostSet):
         self._known, self._whole = known, whole
         super().__init__(dim, spec, build, content)
 
+    def _start(self, spec: dict[str, Any], program: Program) -> None:
+        """Set up a set of a mixed-integer program. The spec has the limits of a call, and whether the program is relaxed."""
+        program = program.relaxed if spec.get("relaxed") else program
+        nodes, seconds = spec["nodes"], spec["seconds"]
+        ProgramSet.__init__(
+            self,
+            program.predicted.size,
+            spec,
+            lambda: ProgramModel(program, nodes, seconds),
+            known=program.has_known,
+            whole=program.integer,
+        )
+
     @classmethod
     def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
         return super().asked(spec) | {name: spec[name] for name in ("nodes", "seconds") if name in spec}

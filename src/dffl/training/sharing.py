@@ -24,7 +24,7 @@ FEWEST_DIFFERENT = 10
 """Different rows that a client needs to be divided by row without being asked to."""
 
 
-class Shared(NamedTuple):
+class RowsInCommon(NamedTuple):
     """A client, how many of its rows other clients hold too, and which clients these are."""
 
     client: str
@@ -39,8 +39,8 @@ class Shared(NamedTuple):
 class Sharing(NamedTuple):
     """The clients that share rows, and those that share the costs of rows whose features may differ."""
 
-    rows: list[Shared]
-    costs: list[Shared]
+    rows: list[RowsInCommon]
+    costs: list[RowsInCommon]
 
     @property
     def by_costs(self) -> bool:
@@ -85,7 +85,7 @@ def sharing(clients: Sequence[Client]) -> Sharing:
     return Sharing(rows, [one for one in found if one.rows >= SAME_COSTS * one.of])
 
 
-def shared_by(keys: Sequence[np.ndarray], clients: Sequence[Client]) -> list[Shared]:
+def shared_by(keys: Sequence[np.ndarray], clients: Sequence[Client]) -> list[RowsInCommon]:
     """The clients some of whose keys other clients have too."""
     whole, place = np.unique(np.concatenate(keys), return_inverse=True)
     owner = np.repeat(np.arange(len(clients)), [len(own) for own in keys])
@@ -98,7 +98,7 @@ def shared_by(keys: Sequence[np.ndarray], clients: Sequence[Client]) -> list[Sha
         common = own[holders[own] > 1]
         if len(common):
             others = np.setdiff1d(pairs[1][np.isin(pairs[0], common)], [number])
-            found.append(Shared(clients[number].name, len(common), len(own), tuple(clients[i].name for i in others)))
+            found.append(RowsInCommon(clients[number].name, len(common), len(own), tuple(clients[i].name for i in others)))
     return found
 
 

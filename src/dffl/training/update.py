@@ -25,8 +25,7 @@ from dffl.predictor import Layers, Template, clip_norm
 from dffl.sets import FeasibleSet
 from dffl.shapes import round_up
 from dffl.training.optimisers import Adam, Optimiser
-from dffl.training.privacy.gradients import hidden_mean
-from dffl.training.privacy.levels import SamplePrivacy
+from dffl.training.privacy.levels import SamplePrivacy, hidden_mean
 
 
 class Diagnostics(NamedTuple):

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dffl.cores import core_count
+from dffl.cores import core_count, side_by_side
 from dffl.federation import Federation
 from dffl.predictor import Normaliser
 from dffl.randomness import NoiseSource
@@ -30,7 +30,6 @@ from dffl.shapes import round_up
 from dffl.tiles import places_by
 from dffl.training.batches import Batches
 from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor, answered
-from dffl.training.engines.cores import side_by_side
 from dffl.training.engines.site import JudgingSamples, Layout, Site, judging_rows
 from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.settings import Settings

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dffl.data.tables import listed
+from dffl.named import listed
 from dffl_studies.energy.data import Panel
 
 STUCK = 7

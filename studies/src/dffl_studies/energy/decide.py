@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dffl.batched import solve_each
-from dffl.data.tables import InputTable, listed, read_table
 from dffl.federation import Client
 from dffl.fitting import Fit
+from dffl.named import listed
 from dffl.time.past import Past
 from dffl.time.ranges import AdaptiveRange
 from dffl.time.refits import Prepared
 from dffl.time.units import recent
 from dffl_studies.energy.data.columns import DATE, ZONE, forecast_columns, price_columns
+from dffl_studies.energy.input_table import InputTable, read_table
 from dffl_studies.energy.model import FORMAT, KIND, day_numbers, table, unpacked
 
 STALE = 7

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from dffl.data.sets_by_name import make_set
-from dffl.data.tables import listed
+from dffl.named import listed
 from dffl.sets import FeasibleSet, Polytope
+from dffl.tables.sets_by_name import make_set
 from dffl_studies.energy.data import Panel
 
 FLEXIBLE = "flexible-load"

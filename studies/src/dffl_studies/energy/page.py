@@ -10,8 +10,8 @@ import numpy as np
 from dffl.harm import HARM_TOLERANCE, interval
 from dffl.report.comparison import plain
 from dffl.report.data import Change, Client, Method, ReportData, Result
-from dffl.report.kinds import known
 from dffl.report.repeat import versions
+from dffl.report.styles import known
 from dffl.terminal import typed
 from dffl_studies.energy.answers import NO_REGRET, named
 from dffl_studies.energy.backtests import CHOSEN, NAIVE

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dffl.data.tables import read_day
 from dffl.federation import Federation
 from dffl.randomness import checked_seed
 from dffl.sets import FeasibleSet
@@ -19,6 +18,7 @@ from dffl_studies.energy.data.clients import in_time
 from dffl_studies.energy.data.days import Days
 from dffl_studies.energy.data.money import Money
 from dffl_studies.energy.decisions import sets_of
+from dffl_studies.energy.input_table import read_day
 
 REFIT = 28
 """Days from one training to the next."""

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dffl.data.tables import read_day
 from dffl.federation import Federation
 from dffl.randomness import checked_seed
 from dffl.training import Settings
@@ -17,6 +16,7 @@ from dffl_studies.energy.data import Panel, Sampling, federation, open_panel
 from dffl_studies.energy.data.clients import require_days, tuned_weight
 from dffl_studies.energy.data.days import Days
 from dffl_studies.energy.data.reading import demands_in_order
+from dffl_studies.energy.input_table import read_day
 
 METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "finetune", "finetune-mix", "crossfit")
 """What is trained."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dffl.checks import require_whole
-from dffl.data.tables import read_day
 from dffl.federation import Client, Federation
 from dffl.sets import FeasibleSet, TopK
 from dffl.time.bases import SteadyAverage, steady, weekends
 from dffl_studies.energy.data.columns import CALENDAR
 from dffl_studies.energy.data.panel import Panel, check_cost
+from dffl_studies.energy.input_table import read_day
 
 WARM_UP = 7
 """The days that start a zone's moving average, before its first sample."""

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import InputTable, listed, numbers_in
+from dffl.named import listed
 from dffl_studies.energy.data.clocks import weekday
 from dffl_studies.energy.data.panel import HOURS
+from dffl_studies.energy.input_table import InputTable, numbers_in
 
 ZONE, DATE = ("zone", "client_name", "client_id"), "date"
 """The keys of a table: the zone, by our name or by those of the paper's authors, and the day."""

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import InputTable, first_true, shown
+from dffl.checks import first_true
 from dffl_studies.energy.data.clocks import BACK, SMALL_HOURS, filled, may_change
 from dffl_studies.energy.data.columns import COMPONENTS
 from dffl_studies.energy.data.panel import HOURS
+from dffl_studies.energy.input_table import InputTable, shown
 
 PRICE = ("total", "price", "lmp", "total_lmp")
 """The names that the column of prices may have."""

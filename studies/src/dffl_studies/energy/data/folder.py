@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from dffl.data.tables import InputTable, read_table
 from dffl_studies.energy.data.columns import DATE, DEMAND, ZONE
 from dffl_studies.energy.data.daily_prices import HOUR, PERIOD
 from dffl_studies.energy.data.days import EVERY_DAY, Days
@@ -15,6 +14,7 @@ from dffl_studies.energy.data.layouts import published_prices
 from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import Panel
 from dffl_studies.energy.data.reading import read_panel
+from dffl_studies.energy.input_table import InputTable, read_table
 
 PRICES, WEATHER, ZONES = "prices.csv.gz", "weather.csv.gz", "zones.csv"
 

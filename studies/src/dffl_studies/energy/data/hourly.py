@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import InputTable, first_true, listed
+from dffl.checks import first_true
+from dffl.named import listed
 from dffl_studies.energy.data.clocks import weekday
 from dffl_studies.energy.data.columns import CALENDAR, DATE, DEMAND, FORECAST, LATITUDE, LONGITUDE, ZONE, covariate_columns
 from dffl_studies.energy.data.daily_prices import daily_prices, in_all
@@ -17,6 +18,7 @@ from dffl_studies.energy.data.days import EVERY_DAY, Days
 from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import Panel
 from dffl_studies.energy.data.reading import assemble, zone_facts
+from dffl_studies.energy.input_table import InputTable
 
 
 def build_panel(

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import InputTable, first_true, listed, read_table
+from dffl.checks import first_true
+from dffl.named import listed
 from dffl_studies.energy.data.columns import DATE, ZONE
+from dffl_studies.energy.input_table import InputTable, read_table
 
 CENTRAL = "Europe/Brussels"
 """The clock of the days of Energy-Charts' prices, which come in UTC."""

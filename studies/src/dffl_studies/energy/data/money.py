@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import InputTable, first_true, listed
+from dffl.checks import first_true
+from dffl.named import listed
 from dffl_studies.energy.data.columns import MONEY
 from dffl_studies.energy.data.panel import UNIT
+from dffl_studies.energy.input_table import InputTable
 
 
 class Money(NamedTuple):

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dffl.data.safe_csv import safe_csv
-from dffl.data.tables import listed
+from dffl.cells import safe_csv
 from dffl.files import require_target, write_whole
+from dffl.named import listed
 
 HOURS = 24
 """The periods of a day of hours."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import InputTable, first_true, shown
+from dffl.checks import first_true
 from dffl.randomness import Purpose, checked_seed, stream
 from dffl_studies.energy.data.clocks import filled, is_skipped_hour
 from dffl_studies.energy.data.columns import (
@@ -27,6 +27,7 @@ from dffl_studies.energy.data.columns import (
 from dffl_studies.energy.data.days import EVERY_DAY, Days
 from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import HOURS, Panel
+from dffl_studies.energy.input_table import InputTable, shown
 
 LEAST, MOST = 4, 12
 """The range of random demands, in whole hours of 24, for panels without demands: the paper's."""

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from dffl.cache import user_cache
-from dffl.data.safe_csv import safe_csv
-from dffl.data.tables import InputTable, listed, read_table
+from dffl.cells import safe_csv
 from dffl.files import write_whole
+from dffl.named import listed
 from dffl.progress import Progress
 from dffl_studies.energy.data.hourly import build_panel
 from dffl_studies.energy.data.panel import HOURS, Panel
@@ -24,6 +24,7 @@ from dffl_studies.energy.fetch.pjm import fetch_pjm
 from dffl_studies.energy.fetch.places import place
 from dffl_studies.energy.fetch.span import Span
 from dffl_studies.energy.fetch.web import Web, require_address
+from dffl_studies.energy.input_table import InputTable, read_table
 
 SOURCES = ("eia", "pjm", "authors")
 AUTHORS = "https://raw.githubusercontent.com/kziliask/RSPO_Plus"
