@@ -49,7 +49,7 @@ def numbers_of(cells: pd.Series) -> np.ndarray:
 
 
 def dates_of(cells: pd.Series) -> np.ndarray:
-    """The cells as moments of a clock as it is written, in seconds; NaT where a cell is no date. See `offsets_of`."""
+    """The cells as moments of a clock as it is written, in seconds; NaT where a cell is not a date. See `offsets_of`."""
     nat = np.datetime64("NaT", "s")
     if pd.api.types.is_datetime64_any_dtype(cells):
         clock = cells.dt.tz_localize(None) if getattr(cells.dtype, "tz", None) is not None else cells
@@ -60,7 +60,7 @@ def dates_of(cells: pd.Series) -> np.ndarray:
 
 
 def offsets_of(cells: pd.Series) -> np.ndarray:
-    """How far the clocks of dates are ahead of UTC, in seconds; NaN where a cell says no offset, or is no date."""
+    """How far the clocks of dates are ahead of UTC, in seconds; NaN where a cell has no offset, or is not a date."""
     if pd.api.types.is_datetime64_any_dtype(cells):
         if getattr(cells.dtype, "tz", None) is None:
             return np.full(len(cells), np.nan)

@@ -398,6 +398,9 @@ def checked_table(who: str, field: str, value: Any) -> np.ndarray:
         for name, kind in zip(names, value.dtypes, strict=True):
             if kind.kind not in "biuf":
                 raise ValueError(f"{who}: {field} must be numbers, found column {name!r} of type {kind}")
+    kind = getattr(value, "dtype", np.dtype(np.float64))
+    if getattr(kind, "kind", "") in "cMm":  # NumPy would drop the imaginary part, and make counts of dates
+        raise ValueError(f"{who}: {field} must be numbers, found {kind}")
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -171,7 +171,7 @@ def register(known: dict[str, T], name: str, value: T, what: str, origin: Callab
 
 
 def _place(value: Any) -> tuple[str, str]:
-    # A cell of a notebook that is run again defines the same thing again: that is no clash.
+    # A cell of a notebook that is run again defines the same thing again: that is not a clash.
     kind = type(value)
     return getattr(value, "__module__", kind.__module__), getattr(value, "__qualname__", kind.__qualname__)
 

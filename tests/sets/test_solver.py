@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -387,3 +388,17 @@ def test_an_error_beside_a_knapsack_that_is_asked_on_the_host() -> None:
     federation = dffl.Federation([dffl.Client("a", x, c, odd), dffl.Client("b", x, c, dffl.Solver(failing, 3))])
     with pytest.raises(ValueError, match=r"^client 'b'.*: solver 'failing': .*RuntimeError: no more$"):
         dffl.fit(federation, "fedavg", rounds=2)
+
+
+def test_a_solver_that_its_own_answers_refute_is_named(recwarn: pytest.WarningsRecorder) -> None:
+    rng = np.random.default_rng(0)
+    x, c = rng.normal(size=(20, 2)), rng.uniform(1, 9, size=(20, 3))
+    for name, choose in (("dearest", np.argmax), ("cheapest", np.argmin)):
+        s = dffl.Solver(lambda costs, choose=choose: np.eye(3)[choose(costs)], 3, name=name)
+        federation = dffl.Federation([dffl.Client("a", x, c, s)])
+        dffl.fit(federation, "mean-cost").evaluate(federation)
+    said = [str(warning.message) for warning in recwarn]
+    assert len(said) == 1
+    assert re.match(
+        r"client 'a': solver 'dearest': at \d+ of 20 samples another of its answers costs less than the one", said[0]
+    )

@@ -124,7 +124,7 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "categories of no feature": (
         toml('unit = "EUR"', 'categories = { wether = ["dry"] }'),
-        ["federation.toml: federation.categories.wether: is no feature"],
+        ["federation.toml: federation.categories.wether: is not a feature"],
     ),
     "categories twice": (
         toml('unit = "EUR"', 'categories = { weather = ["dry", "dry"] }'),
@@ -136,11 +136,11 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "a table without client_column": (
         toml('unit = "EUR"', 'table = "north.csv"'),
-        ["federation.toml: federation.table: needs client_column"],
+        ["federation.toml: federation.table: requires client_column"],
     ),
     "client_column without a table": (
         toml('unit = "EUR"', 'client_column = "weather"'),
-        ["federation.toml: federation.client_column: needs table"],
+        ["federation.toml: federation.client_column: requires table"],
     ),
     # [training]
     "an unknown method": (
@@ -215,7 +215,7 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "a database that is none": (
         toml('table = "north.csv"', 'table = { sqlite = "north.csv", query = "SELECT 1" }'),
-        ["north.csv: is no SQLite database"],
+        ["north.csv: is not an SQLite database"],
     ),
     # Sets.
     "an unknown set": (
@@ -493,6 +493,10 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     "a set of one decision": (
         with_set('{ type = "top-k", k = 0 }'),
         [f"{named('north')}.set: leaves one decision only, whatever the costs are"],
+    ),
+    "a unit that steers a terminal": (
+        toml('unit = "EUR"', 'unit = "\\u001b[2J"'),
+        ["federation.toml: federation.unit: must be a text, found '\\x1b[2J'"],
     ),
 }
 

@@ -353,7 +353,7 @@ def test_what_is_refused_leaves_nothing_behind(folder: Path, tmp_path: Path) -> 
     assert "folder that exists" in call("fit", folder / "federation.toml", "-o", tmp_path / "no" / "m.dffl", code=3)
     plain = dffl.fit(dffl.synthetic.knapsack(clients=2, dim=4, samples=10), "mean-cost", progress=False)
     plain.save(tmp_path / "plain.dffl")
-    assert "is no model of `dffl fit`" in call("decide", tmp_path / "plain.dffl", folder / "new.csv", "-c", "north", code=3)
+    assert "is not a model of `dffl fit`" in call("decide", tmp_path / "plain.dffl", folder / "new.csv", "-c", "north", code=3)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.toml", "less.csv", "plain.dffl"]
 
 

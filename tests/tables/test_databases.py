@@ -104,7 +104,7 @@ def test_what_is_no_database_is_refused_and_not_made(tmp_path: Path, kind: str) 
         read(toml)
     assert not (tmp_path / f"north.{kind}").exists()
     (tmp_path / f"north.{kind}").write_text("date,weather\n")
-    with pytest.raises(ValueError, match=rf"north\.{kind}: (is no SQLite database|the query fails)"):
+    with pytest.raises(ValueError, match=rf"north\.{kind}: (is not an SQLite database|the query fails)"):
         read(toml)
     (tmp_path / f"north.{kind}").unlink()
     (tmp_path / f"north.{kind}").mkdir()

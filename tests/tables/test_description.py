@@ -380,7 +380,7 @@ def test_the_example_is_complete_and_nothing_is_overwritten(tmp_path: Path) -> N
         write_example(tmp_path / "new" / "folder")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "plant.mps").write_text("mine")
-    with pytest.raises(ValueError, match=r"plant\.mps: is there already"):
+    with pytest.raises(ValueError, match=r"plant\.mps: already exists"):
         write_example(tmp_path / "other")
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["plant.mps"]
     assert before == [path.read_bytes() for path in paths]
@@ -524,6 +524,23 @@ def test_keys_are_compared_by_what_they_mean(tmp_path: Path) -> None:
     found = keyed(tmp_path, other)
     np.testing.assert_array_equal(found.test["a"].keys, found.test["b"].keys)
     assert len(found.test["a"].keys) > 1
+
+
+@pytest.mark.parametrize("digits", [17, 19, 24])
+def test_long_keys_differ_in_their_last_digits(digits: int, tmp_path: Path) -> None:
+    text = {}
+    for last in "12":
+        rows = (line.partition(",") for line in KEYED.strip().split("\n")[1:])
+        lines = [f"{day.replace('-', ''):0<{digits - 1}}{last},{rest}" for day, _, rest in rows]
+        text[last] = "\n".join([KEYED.partition("\n")[0], *lines])
+    for name, content in (("a.csv", text["1"]), ("b.csv", text["2"]), ("federation.toml", KEYS)):
+        (tmp_path / name).write_text(content + "\n")
+    made = read(tmp_path / "federation.toml")
+    of = [np.concatenate([made.train[name].keys, made.test[name].keys]) for name in "ab"]
+    assert len(np.unique(of)) == 56
+    (tmp_path / "b.csv").write_text(text["1"] + "\n")
+    made = read(tmp_path / "federation.toml")
+    np.testing.assert_array_equal(made.train["a"].keys, made.train["b"].keys)
 
 
 @pytest.mark.parametrize(

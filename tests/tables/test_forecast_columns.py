@@ -174,7 +174,7 @@ WRONG = {
     "another order": ('"dnn_*"', '["dnn_02", "dnn_01", "dnn_10"]', "'dnn_02' would forecast the cost 'price_1', though"),
     "the costs themselves": ('"dnn_*"', '"price_*"', "federation.forecast: 'price_1', .* stands in costs too"),
     "true": ('"dnn_*"', "true", 'federation.forecast: must be a pattern such as "dnn_\\*", or names'),
-    "a category": ("{ sky =", '{ dnn_01 = ["1"], sky =', "categories.dnn_01: is no feature"),
+    "a category": ("{ sky =", '{ dnn_01 = ["1"], sky =', "categories.dnn_01: is not a feature"),
     "in training": (
         'method = "forecast"', "forecast = true",
         r'training.forecast: forecast is not a setting, as it took .* by position; .*forecast = "dnn_\*" under \[federation\]',

@@ -161,7 +161,7 @@ def test_cells_that_the_lists_do_not_allow_are_refused_with_their_place(tmp_path
     [
         ("times = 3", "federation.times: must be a list of columns: dates with a time of day"),
         ('times = ["date", "date"]', "federation.times: must be a list of columns"),
-        ('times = ["dat"]', r"federation.times: 'dat' is no feature \(features: "),
+        ('times = ["dat"]', r"federation.times: 'dat' is not a feature \(features: "),
         ('gaps = ["temp_1"]', 'federation.gaps: belongs to missing = "mean", found missing = "refuse"'),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dffl.cells import numbers_of
+from dffl.cells import numbers_of, texts_of
 from dffl.tables.columns import matching, natural
 from dffl.tables.sources import Table, checked_names, load, open_source
 
@@ -176,6 +176,22 @@ def test_types_of_parquet(tmp_path: Path) -> None:
     assert str(found["day"].date()) == "2022-01-08"
     with pytest.raises(ValueError, match="column 'list' must hold one number, text or date per row, found list"):
         load(source, ["list"])
+
+
+@pytest.mark.parametrize("scale", [0, 9])
+def test_long_numbers_keep_their_digits_as_texts(scale: int, tmp_path: Path) -> None:
+    from decimal import Decimal
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    numbers = ["12345678901234567890", "12345678901234567891", "0"]
+    long = pa.array([Decimal(number) for number in numbers], pa.decimal128(38, scale))
+    money = pa.array([Decimal("1.50"), Decimal("0.00"), None], pa.decimal128(20, 2))
+    pq.write_table(pa.table({"customer": long, "money": money}), tmp_path / "table.parquet")
+    found = load(open_source(tmp_path / "table.parquet"), ["customer", "money"], ["customer", "money"]).frame
+    assert found["customer"].tolist() == numbers
+    assert texts_of(found["money"]).tolist() == ["1.5", "0", ""]
 
 
 def test_thousands_of_columns_are_read(tmp_path: Path) -> None:

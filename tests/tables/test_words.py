@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
+from dffl.tables.cost_range import CostRange
+from dffl.tables.decisions import Decided
 from dffl.tables.trained_model import reading, regrets_by_client, train
 
 
@@ -84,5 +89,36 @@ def test_of_one_client_nothing_is_said_of_clients() -> None:
         "crossfit loses 2.00 %, the client's own tuned model (local-tuned) 3.00 %, the mean of past costs 2.00 %.",
         "Attention: ridge, which uses no other client, loses less (1.00 %). Do not use crossfit here yet.",
         "One training is not enough to say whether a difference is real: ask.",
-        "The mean of past costs does as well: look at the features.",
+        "The mean of past costs does as well or better: look at the features.",
     ]
+
+
+def test_cells_of_a_table_do_not_steer_a_terminal() -> None:
+    decisions, keys = pd.DataFrame({"price_1": [1.0]}), pd.DataFrame({"order": ["\x1b]0;renamed\x07"]})
+    made = Decided("north", decisions, np.ones((1, 3)), CostRange(5, 1.0, 2.0, 3.0, 0.8, why="few"), "EUR", False, keys=keys)
+    console = Console(file=io.StringIO(), width=150, markup=False, highlight=False)
+    made.show(console)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\x1b" not in said
+    assert r"\x1b]0;renamed\x07" in said
+
+
+def test_a_client_that_was_not_judged_is_not_said_to_be_unharmed() -> None:
+    """It has one test row: there is no interval."""
+    both = table(
+        mean_cost=(0.05, 0.05), ridge=(0.04, 0.04), local=(0.04, 0.04), local_tuned=(0.03, 0.03), crossfit=(0.01, 0.01)
+    )
+    unknown = both.assign(harmed=pd.array([False, pd.NA] * 5, "boolean"))
+    said = "Significantly harmed, compared with local: "
+    few = "not judged, with fewer than two test rows: "
+    assert f"{said}no client; {few}south." in reading(unknown, "crossfit", 3)
+    assert f"{said}no client." in reading(both, "crossfit", 3)
+    assert f"{said}{few}south." in reading(unknown[unknown["client"] == "south"], "crossfit", 3)
+    harmed = both.assign(harmed=pd.array([True, pd.NA] * 5, "boolean"))
+    assert f"{said}north; {few}south." in reading(harmed, "crossfit", 3)
+
+
+def test_a_client_that_loses_nothing_has_no_poor_features() -> None:
+    """All its decisions cost the same: the mean of past costs is as good as anything."""
+    both = table(mean_cost=(0.05, 0.0), ridge=(0.04, 0.0), local=(0.04, 0.0), local_tuned=(0.03, 0.0), crossfit=(0.01, 0.0))
+    assert "the mean of past costs does" not in reading(both, "crossfit", 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -17,7 +18,7 @@ from dffl.time.bases import plain_mean
 from dffl.time.network import ItemFactory
 from dffl.time.past import Past
 from dffl.time.refits import Candidate, Prepared
-from tests.time.made import ROWS, federation, series
+from tests.time.made import ITEMS, ROWS, federation, series
 
 QUICK = {"rounds": 1, "local_epochs": 1}
 
@@ -121,6 +122,36 @@ def test_a_good_forecast_wins_and_is_named_first() -> None:
     assert found.verdict().startswith("Your own forecast loses least (")
     assert {rule for choice in found.choices for rule in choice.rules} == {"forecast"}
     assert "Keep using your forecast" in found.verdict()
+
+
+def test_a_forecast_that_is_the_costs_is_not_recommended() -> None:
+    """Rounded, and in another currency: `array_equal` would not see it."""
+    honest = federation(forecast_error=1.0)
+    clients = [replace(client, forecast=np.round(1.1 * client.c, 2), x=client.x[:, :1]) for client in honest]
+    said = dffl.backtest(dffl.Federation(clients), [], refit=28, window=28, start="2021-05-01").verdict()
+    assert said.endswith("But at 'a', 'b' it equals the costs themselves: is it known before the decision?")
+    assert "Keep using" not in said
+
+
+@pytest.mark.parametrize(("signal", "told"), [(0.0, False), (3.0, True)])
+def test_what_may_be_noise_is_called_so(signal: float, told: bool) -> None:
+    """On pure noise the choice among rules is better than the base by chance; where rules differ, it is better."""
+    claims = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        level = signal * np.sin(np.arange(ITEMS) + np.arange(ROWS)[:, None] / 3)
+        costs = 30 + level + rng.normal(size=(ROWS, ITEMS))
+        bad = 30 + rng.normal(0, 10 if told else 1, costs.shape)
+        one = dffl.Client("a", np.zeros((ROWS, 1)), costs, dffl.TopK(ITEMS, 2), times=np.arange(ROWS), forecast=bad)
+        found = dffl.backtest(dffl.Federation([one]), [], refit=20, window=40, start=80, clock="numbers")
+        said = found.verdict()
+        mean, low, high = found.difference("chosen", "forecast")
+        assert mean == pytest.approx(found.means["chosen"] - found.means["forecast"])
+        assert low <= mean <= high
+        better = "better than your own forecast" in said
+        claims.append(better and "do not distinguish from noise" not in said)
+        assert ("Keep using your forecast." in said) is not claims[-1]
+    assert sum(claims) >= 5 if told else sum(claims) <= 1
 
 
 def test_a_bad_forecast_is_left() -> None:

@@ -33,7 +33,7 @@ from dffl.training.keywords import SettingsKeywords
 from dffl.training.sharing import Sharing, settled, sharing_of
 
 LIKELY, UNLIKELY = 0.8, 0.2
-"""A gain is counted on from the first probability on, and ruled out up to the second: odds of 4 to 1."""
+"""A gain counts as likely from the first probability on, and as unlikely up to the second: odds of 4 to 1."""
 RECOMMENDATIONS = ("federate", "personalise", "stay local", "cannot tell")
 REGRETS = {
     "mean_cost": "mean-cost",
@@ -52,7 +52,7 @@ TOGETHER = [column for column, method in REGRETS.items() if method in JOINT]
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What `dffl.advise` found: ``table`` has one row per client.
+    """The result of `dffl.advise`: ``table`` has one row per client.
 
     ``deploy`` is the answer: the method to use, with the lowest expected regret (if ``quick``, `fedavg` or `local`, as the
     recommendation says). ``recommendation`` is the verdict on joining the others. Its reference is `local-tuned`, the best that
@@ -66,7 +66,7 @@ class Advice:
     ``gain_high`` the ends of the ``confidence`` interval and ``probability`` the probability that it is positive;
     ``crossfit_gain``, ``crossfit_low``, ``crossfit_high`` and ``crossfit_probability`` are the same for `crossfit`.
     ``mean_cost`` (the naive choice, the mean of past costs), ``local``, ``local_tuned``, ``federated``, ``finetuned`` and
-    ``crossfit`` are held-out relative regrets. ``cause`` is what makes the shared model lose more than the own one: constraint,
+    ``crossfit`` are held-out relative regrets. ``cause`` is why the shared model loses more than the own one: constraint,
     prices, both, neither, unclear, none (it does not lose more) or not examined; ``constraint_share`` is the part that goes
     with the constraint. ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are signals about the client's
     prices and constraint. ``shared_rows`` counts the client's rows that other clients hold too (or whose costs they hold, as in
@@ -165,7 +165,7 @@ def advise(
     """
     require_federation("federation", federation)
     if len(federation) < 2:
-        raise ValueError("advise: a federation of one client has nobody to federate with; at least 2 clients are needed")
+        raise ValueError("advise: a federation of one client has no other client to federate with; at least 2 are needed")
     require_whole("folds", folds, least=3)  # the learning curve compares the folds with halves, which are two folds
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")

@@ -155,7 +155,7 @@ def _candidates(columns: dict[str, Models], fold: Fold, naive: bool = False) -> 
 
 
 def _compared(settings: Settings, shared: Models, fold: Fold) -> Candidates:
-    """The shared model beside closed-form models of each client's own costs."""
+    """The shared model, and closed-form models of each client's own costs."""
     return [
         {**own, "federated": _guess(model)} for own, model in zip(closed_forms(settings, fold), shared[fold.part], strict=True)
     ]

@@ -112,7 +112,7 @@ def fit(
         for target in checkpoints(part, starts):
             require_target(target, "--out", inputs)
         try:
-            made = train(read(federation), shown_progress(quiet), part, starts)
+            training = train(read(federation), shown_progress(quiet), part, starts)
         except KeyboardInterrupt:
             kept = (
                 f"the last finished round is in {part}; the same command resumes from there"
@@ -120,8 +120,8 @@ def fit(
                 else "nothing is kept"
             )
             raise KeyboardInterrupt(f"interrupted: {kept}") from None
-        made.fit.save(out)
-        answer(replace(made, path=out), json_)
+        training.fit.save(out)
+        answer(replace(training, path=out), json_)
 
 
 def compare(
@@ -193,10 +193,10 @@ def decide(
         from dffl.tables.decisions import decide as decide_rows
         from dffl.tables.model import OwnModel
 
-        made = OwnModel.load(model)
+        fitted = OwnModel.load(model)
         if out is not None:
-            require_replaceable(out, "--out", "a table of such decisions", lambda path: are_decisions(path, made, table))
-        answer(decide_rows(made, client, table, out, keep or ()), json_)
+            require_replaceable(out, "--out", "a table of such decisions", lambda path: are_decisions(path, fitted, table))
+        answer(decide_rows(fitted, client, table, out, keep or ()), json_)
 
 
 def export(

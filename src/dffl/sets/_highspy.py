@@ -37,8 +37,9 @@ def _loaded() -> Any:
         if not any(name.partition(".")[0] == "ortools" for name in sys.modules):
             raise
         fix = "import highspy before pyepo and ortools, and hand in PyEPO's models by class, as dffl.sets.pyepo(Model, ...)"
-        found = " ".join(str(error).split())[-120:]
-        raise ValueError(f"HiGHS cannot be loaded beside OR-Tools, which brings a HiGHS of its own; {fix} ({found})") from None
+        reason = " ".join(str(error).split())[-120:]
+        why = "HiGHS cannot be loaded together with OR-Tools, which brings its own HiGHS"
+        raise ValueError(f"{why}; {fix} ({reason})") from None
 
 
 highspy: Any = _Lazily()

@@ -122,7 +122,7 @@ class Draft:
     def known_column(self, name: str) -> DraftColumn:
         """A variable that the objective or a row has."""
         if name not in self.columns:
-            raise self.refused(f"{name!r:.60} is no variable of the objective or of a row")
+            raise self.refused(f"{name!r:.60} is not a variable of the objective or of a row")
         return self.columns[name]
 
     def set_ends(self, name: str, lower: float | None = None, upper: float | None = None) -> None:
@@ -142,6 +142,9 @@ class Draft:
         """The model, checked as a whole."""
         if not self.columns:
             raise ValueError(f"{self.name}: it has no variables")
+        for name in (*self.columns, *self.rows):
+            if not name.isprintable():  # it reaches a terminal with decisions and messages
+                raise ValueError(f"{self.name}: the name {name!r:.60} has a character that cannot be printed; rename it")
         for name, column in self.columns.items():
             low, high = column.ends
             if low > high:

@@ -80,7 +80,7 @@ class _Reader:
                 takes[section](self._split(line))
             else:
                 known = ", ".join(SECTIONS)
-                raise draft.refused(f"{words[0]!r:.40} is no section that can be used; these are {known}")
+                raise draft.refused(f"{words[0]!r:.40} is not a section that can be used; these are {known}")
         for needed in ("ROWS", "COLUMNS", "ENDATA"):
             if needed not in done:
                 raise draft.refused(f"the text ends without a section {needed}; is it complete?")

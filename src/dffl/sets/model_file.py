@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from dffl.files import special
 from dffl.sets import _lp_text, _matching, _mps_text
 from dffl.sets._model_draft import ReadModel
 from dffl.sets._program import SEMI_CONTINUOUS, Program
@@ -162,7 +163,7 @@ def _predicted(owner: str, wanted: str | Sequence[str], columns: tuple[str, ...]
         names = [wanted] if isinstance(wanted, str) else list(wanted)
     for name in names:
         if name not in place:
-            raise ValueError(f"{owner}: predicted names {name!r}, which is no variable of the model")
+            raise ValueError(f"{owner}: predicted names {name!r}, which is not a variable of the model")
     if not names or len(set(names)) < len(names):
         raise ValueError(f"{owner}: predicted must name one or more different variables, found {names!r:.80}")
     return np.array([place[name] for name in names])
@@ -187,6 +188,8 @@ def read_text(path: str | PathLike[str]) -> ModelText:
     ending = "".join(source.suffixes[-2:]).lower() if source.suffix.lower() == ".gz" else source.suffix.lower()
     if ending not in FORMATS:
         raise ValueError(f"{source.name}: a model file must end in {', '.join(FORMATS)}, found {source.suffix!r}")
+    if what := special(source):
+        raise ValueError(f"{source}: {what}, not a regular file")
     try:
         with gzip.open(source) if ending.endswith(".gz") else source.open("rb") as file:
             size = 0

@@ -34,7 +34,9 @@ class AgreedColumns:
         named |= {f"{key}: {name!r}": name for key in ("times", "gaps") for name in getattr(plan, key) or ()}
         for where, name in named.items() if self.tables.features.names or self.tables.forecast else ():
             if name not in self.tables.features.names:
-                problems.add(f"{plan.path}: federation.{where} is no feature (features: {shown(self.tables.features.names)})")
+                problems.add(
+                    f"{plan.path}: federation.{where} is not a feature (features: {shown(self.tables.features.names)})"
+                )
         if not trained:
             return None
         columns = []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dffl.federation import Client, Federation
+from dffl.forecasts import gives_away
 from dffl.splitting import DRAW
 from dffl.tables.agreed_columns import AgreedColumns
 from dffl.tables.columns import TableReader, by_client
@@ -29,7 +30,7 @@ IN_FILES = {
 
 
 class Assembly:
-    """The clients of a plan. What is wrong is added to the problems, and reading goes on."""
+    """The clients of a plan. Errors are added to the problems, and reading continues."""
 
     def __init__(self, plan: Plan, problems: Problems, alone: str | None = None, proposes: bool = False):
         self.plan, self.problems, self.proposes = plan, problems, proposes
@@ -79,6 +80,7 @@ class Assembly:
         train = [client for site in sites for client in self._client(site, site.train, encoding)]
         test = [client for site in sites for client in self._client(site, site.test, encoding, testing=True)]
         self.problems.stop()
+        self.notes += [note for client in train if (note := _known_too_early(client))]
         self.encoding = encoding
         self.units = {site.plan.name: site.unit for site in sites if site.unit is not None}
         self.dates = any(site.train.dates for site in sites if site.train is not None)
@@ -117,7 +119,7 @@ class Assembly:
             if name not in sites and self.alone is not None:
                 continue  # the rows of others, which may or may not be there
             if name not in sites and key == "test":
-                self.notes.append(f"{whole.source.name}: rows of {name!r} are not used: it is no client of training")
+                self.notes.append(f"{whole.source.name}: rows of {name!r} are not used: it is not a client of training")
             elif name not in sites and self.plan.set is None:
                 where, fix = whole.at(int(index[0]), column), "write one, or federation.set for all that have none"
                 self.problems.add(f"{where}: there is no [[client]] with the name {name!r:.60}; {fix}")
@@ -198,3 +200,15 @@ class Assembly:
                 )  # fmt: skip
                 return [made]
         return []
+
+
+def _known_too_early(client: Client) -> str | None:
+    """That a feature, or a column of a forecast, is a cost itself: it cannot be known before the decision."""
+    places = gives_away(client.x, client.c)
+    if places is None:
+        return None
+    feature, cost = (
+        (names or ())[place] for names, place in zip((client.feature_names, client.cost_names), places, strict=True)
+    )
+    what = f"its column {feature!r} equals the cost {cost!r} in every row, but for its unit or rounding"
+    return f"client {client.name!r}: {what}; is it known before the decision? If not, leave it out: no result holds with it"

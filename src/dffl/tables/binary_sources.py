@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,11 @@ def require_plain(path: Path, name: str, kind: Any) -> None:
 
 def cells_of(column: Any, as_text: bool = False) -> pd.Series:
     """The cells of a column; as texts, whole numbers and truth values are written out."""
-    if as_text and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+    kind = column.type
+    if as_text and pa.types.is_decimal(kind):  # long numbers of customers, say: all their digits count
+        with suppress(pa.ArrowInvalid):  # it holds fractions, which floats are enough for
+            column = column.cast(pa.decimal256(76, 0)).cast(pa.string())
+    elif as_text and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         column = column.cast(pa.string())
     return prepared(column).to_pandas()
 
@@ -147,7 +151,7 @@ class SqliteSource:
 def _sqlite_answer(path: Path, query: str) -> pd.DataFrame:
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise ValueError(f"{path}: is no SQLite database")
+            raise ValueError(f"{path}: is not an SQLite database")
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
             base.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY)

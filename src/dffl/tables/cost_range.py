@@ -4,7 +4,7 @@ A row is held out if the model that decided on it was not trained on it: the tes
 training rows out of fold. Two ridges on the features, and on the cost that the model itself expects, say where the cost of a
 decision lies and how far it strays. The ends are quantiles of the held-out errors of these ridges, in units of how far such
 rows stray (conformal prediction with a local scale). The cost that the model expects is only an input here: it is trained for
-decisions, and is no forecast.
+decisions, and is not a forecast.
 
 Where there is an order in time, the test rows are the latest: the ridges learn from the rows before them, and the test rows
 alone give the quantiles. Where the features do not make the range better, by the interval score on held-out rows, the range is
@@ -26,7 +26,7 @@ from dffl.training.ridge import ridges
 LOW, HIGH = 0.1, 0.9
 """The shares of held-out rows below the two ends of a range."""
 FEWEST_TO_LEARN = 30
-"""Ridges of fewer rows, or of fewer than two for each feature, are luck: then the range is that of all held-out rows."""
+"""Ridges of fewer rows, or of fewer than two for each feature, are noise: then the range is that of all held-out rows."""
 FEWEST_LATEST = 20
 """With fewer test rows than this, those before them are used too, also where there is an order."""
 BETTER = 0.95
@@ -55,8 +55,9 @@ class Line:
 
     def __post_init__(self) -> None:
         parts = (self.slopes, self.least, self.most)
-        if any(not isinstance(part, list) or not all(isinstance(x, int | float) for x in part) for part in parts):
+        if any(not isinstance(part, list) or len(part) != len(self.slopes) for part in parts):
             raise ValueError(f"a range must have one number for each feature, found {parts!r:.80}")
+        _require_numbers(self.intercept, *self.slopes, *self.least, *self.most)
 
     def at(self, known: np.ndarray) -> np.ndarray:
         """The number for each row."""
@@ -72,6 +73,9 @@ class Guide:
     low: float
     median: float
     high: float
+
+    def __post_init__(self) -> None:
+        _require_numbers(self.low, self.median, self.high)
 
     def at(self, known: np.ndarray) -> np.ndarray:
         """Low end, median and high end for each row."""
@@ -94,6 +98,11 @@ class CostRange:
     guide: Guide | None = None
     why: str = ""
     """Why the range does not follow the features, where it does not."""
+
+    def __post_init__(self) -> None:
+        _require_numbers(self.rows, self.low, self.median, self.high, self.share)
+        if not isinstance(self.why, str) or not (self.why or "-").isprintable():
+            raise ValueError(f"the reason for one range must be a text that can be printed, found {self.why!r:.80}")
 
     def at(self, known: np.ndarray) -> np.ndarray:
         """Low end, median and high end (n, 3) for new rows."""
@@ -175,6 +184,13 @@ def interval_score(values: np.ndarray, low: Any, high: Any) -> float:
     """How poor ranges are, on average: their width, and a fine for each value outside (Winkler's score)."""
     fine = 2 / (1 - (HIGH - LOW))
     return float(np.mean(high - low + fine * (np.maximum(low - values, 0) + np.maximum(values - high, 0))))
+
+
+def _require_numbers(*values: Any) -> None:
+    """Refuse what is no finite number: a model's file may say anything."""
+    for value in values:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < 1e300:
+            raise ValueError(f"a range must be of finite numbers, found {value!r:.80}")
 
 
 def _line(known: np.ndarray, values: np.ndarray) -> tuple[Line, np.ndarray]:

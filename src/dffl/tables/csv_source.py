@@ -191,7 +191,7 @@ class CsvSource:
                 raise ValueError(f"{self.path}, {self.place(row)}, column {name!r}: {found}; {fix}")
 
     def _refuse_among_commas(self, name: str, column: Any, cells: list[str]) -> None:
-        """Name the first cell that is no number, in a column of numbers with a decimal comma: one is enough to spoil it."""
+        """Name the first cell that is not a number, in a column of numbers with a decimal comma: one is enough to spoil it."""
         plain = (cell for cell in cells if cell not in BLANK and not NUMBER.fullmatch(cell))
         odd = {cell for cell in plain if "." in cell or not DECIMAL_COMMA.fullmatch(cell)}
         for row, cell in enumerate(column.to_pylist()) if odd else ():

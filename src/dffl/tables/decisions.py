@@ -20,6 +20,7 @@ from dffl.sets.program_set import ProgramSet
 from dffl.tables.cost_range import CostRange, known
 from dffl.tables.model import OwnModel
 from dffl.tables.sources import Table, open_source, require_columns
+from dffl.terminal import printable
 
 SHOWN, MOST_COLUMNS, FEWEST_COLUMNS = 10, 12, 4
 """Of a table on the screen; all of it is in the file."""
@@ -28,9 +29,9 @@ FEASIBLE = 1e-6
 
 
 DECISION = "decision_"
-"""What stands before the name of a cost column, where that is all the name that a decision has: it holds no cost."""
+"""The prefix of the name of a cost column, where that is all the name that a decision has: it holds no cost."""
 EXPECTED = ("expected_low", "expected_median", "expected_high")
-"""The columns behind the decisions: what each will cost, or earn."""
+"""The columns after the decisions: what each will cost, or earn."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Decided:
 
     def show(self, console: Console) -> None:
         """Print the first decisions, the ranges, and where all of them are."""
-        console.print(_fitting(self.table.head(SHOWN), console.width), soft_wrap=True)
+        console.print(printable(_fitting(self.table.head(SHOWN), console.width)), soft_wrap=True)  # keys may hold anything
         if len(self.decisions) > SHOWN:
             console.print(f"... {len(self.decisions)} rows in all")
         console.print(f"\n{self.words}")
@@ -73,20 +74,20 @@ class Decided:
     @property
     def words(self) -> str:
         """What to expect, in words."""
-        unit, one = f" {self.unit}" if self.unit else "", self.expected
+        unit, cost = f" {self.unit}" if self.unit else "", self.expected
         verb, past = ("earn", "earned") if self.maximize else ("cost", "cost")
-        if one.guide is not None:
+        if cost.guide is not None:
             what = (
-                f"Expect each decision to {verb} between its expected_low and expected_high: about {100 * one.share:.0f} % do, "
-                f"by {one.rows} held-out rows, whose decisions {past} {one.low:.4g} to {one.high:.4g}{unit}."
+                f"Expect each decision to {verb} between its expected_low and expected_high: about {100 * cost.share:.0f} % "
+                f"do, by {cost.rows} held-out rows, whose decisions {past} {cost.low:.4g} to {cost.high:.4g}{unit}."
             )
         else:
             what = (
-                f"Expect each decision to {verb} {one.low:.4g} to {one.high:.4g}{unit} (median {one.median:.4g}{unit}): about "
-                f"{100 * one.share:.0f} % do, by {one.rows} held-out rows. It is one range for all rows, as {one.why}."
+                f"Expect each decision to {verb} {cost.low:.4g} to {cost.high:.4g}{unit} (median {cost.median:.4g}{unit}): "
+                f"about {100 * cost.share:.0f} % do, by {cost.rows} held-out rows. It is one range for all rows, as {cost.why}."
             )
         drift = " If the level of costs has moved since, fewer do." if self.ordered else ""
-        return f"{what}{drift} Predicted costs are no forecast: they are trained for decisions, so they are not shown."
+        return f"{what}{drift}"
 
     def as_json(self) -> dict[str, Any]:
         one = self.expected

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dffl.federation import Client, Federation
+from dffl.files import read_regular
 from dffl.tables.assembly import Assembly
 from dffl.tables.encoding import Encoding
 from dffl.tables.keys import DescriptionError, Problems
@@ -91,7 +92,7 @@ def _texts(value: Any) -> Iterator[str]:
 def planned(path: Path, problems: Problems, content: dict[str, Any] | None = None) -> Plan:
     """What the keys of a file say, or those of its ``content`` if that is given.
 
-    A file that is no TOML is refused at once; problems of keys are added to the others.
+    A file that is not TOML is refused at once; problems of keys are added to the others.
     """
     if content is None:
         with problems.catching():
@@ -124,7 +125,7 @@ def described(assembly: Assembly) -> Description:
 def parse(path: Path) -> dict[str, Any]:
     """The content of a TOML file; an error names its line."""
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        return tomllib.loads(read_regular(path).decode("utf-8-sig"))
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file; `dffl init DIR` writes an example") from None
     except (OSError, RecursionError) as error:

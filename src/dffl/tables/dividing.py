@@ -58,7 +58,10 @@ def named_keys(table: Table, same: Mapping[str, SameKind], client: str) -> np.nd
             words.append(text_digests(texts_of(cells)))
             continue
         require_kind(table, name, "number" if kind == "number" else "date", empty)
-        words.append(keys_of(numbers_of(cells) if kind == "number" else instants_of(cells)))
+        values = numbers_of(cells) if kind == "number" else instants_of(cells)
+        if kind == "number" and (np.abs(values) >= 2**53).any():  # long numbers of orders, say: all their digits count
+            values = texts_of(table.as_written(name).frame[name])
+        words.append(keys_of(values))
     return chained(np.stack(words, axis=1))
 
 

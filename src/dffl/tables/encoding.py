@@ -287,7 +287,7 @@ def agreed(name: str, summaries: Iterable[Mapping[str, Any]], listed_texts: Sequ
 
 
 def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray) -> None:
-    """Refuse the first filled cell that is no finite number of usual size, or no date; it is named with its line."""
+    """Refuse the first filled cell that is not a finite number of usual size, or not a date; it is named with its line."""
     if kind == "category":
         return
     cells = table.frame[column]

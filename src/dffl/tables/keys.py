@@ -63,7 +63,7 @@ class Keys:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()  # it reaches a terminal
 
 
 def _are_texts(value: Any) -> bool:
@@ -84,7 +84,7 @@ class DescriptionError(ValueError):
 
 
 class Problems:
-    """The problems found so far; a reader adds to them and goes on, so that a user can mend all in one go."""
+    """The problems found so far; a reader adds to them and continues, so that a user can correct all of them at once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -100,7 +100,7 @@ class Problems:
 
     @contextmanager
     def catching(self, where: str = "") -> Iterator[None]:
-        """Add what is refused inside as a problem, with where it stands in front, and go on behind the block."""
+        """Add what is refused inside as a problem, preceded by its place, and continue after the block."""
         try:
             yield
         except DescriptionError as error:
@@ -117,7 +117,7 @@ class Problems:
 
 @contextmanager
 def named_at(where: str, words: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """What is refused inside is refused with where it stands in front, and with some words put in place of others."""
+    """What is refused inside is refused, preceded by its place, and with some words replaced."""
     try:
         yield
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What a model of users' own data carries besides its predictors: how columns become features, units, and cost ranges."""
+"""What a model of users' own data holds in addition to its predictors: how columns become features, units, and cost ranges."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class OwnModel:
         fit = load(path, limits=limits)
         about = fit.about.get(ABOUT)
         if not isinstance(about, dict) or about.get("version") != VERSION:
-            raise ValueError(f"{path}: is no model of `dffl fit` of this version; train it again with dffl fit federation.toml")
+            fix = "train it again with dffl fit federation.toml"
+            raise ValueError(f"{path}: is not a model of `dffl fit` of this version; {fix}")
         try:
-            for plain in about["ranges"].values():
-                CostRange.from_json(plain)
+            _require_sound(fit, about)
             return cls(fit, Encoding.from_json(about["encoding"]).composed(), about)
         except (ValueError, KeyError, TypeError, AttributeError) as error:  # a file may say anything
             raise ValueError(f"{path}: what it says of its columns or ranges is damaged ({in_one_line(error)})") from None
@@ -56,3 +56,23 @@ class OwnModel:
         history = self.fit.history[self.fit.history["client"] == client].reset_index(drop=True)
         fit = replace(self.fit, members={client: member}, shared=None, history=history, about={**self.fit.about, ABOUT: about})
         return OwnModel(fit, self.encoding.only(client), about)
+
+
+def _require_sound(fit: Fit, about: dict[str, Any]) -> None:
+    """Refuse what no `dffl fit` writes: the file may come from a stranger, and its texts reach a terminal."""
+    costs, units, order = about["costs"], about["units"], about["order"]
+    if not isinstance(costs, list) or len(costs) != fit.dim or not all(map(_is_name, costs)):
+        raise ValueError(f"costs must be the names of {fit.dim} columns, found {costs!r:.80}")
+    if not isinstance(units, dict) or not all(map(_is_name, units.values())) or not (order is None or _is_name(order)):
+        raise ValueError(f"units and order must be texts that can be printed, found {units!r:.80} and {order!r:.80}")
+    if not all(isinstance(row, dict) and "client" in row for row in about["evaluation"]):
+        raise ValueError("evaluation must have a row for each client and method")
+    for plain in about["ranges"].values():
+        guide = CostRange.from_json(plain).guide
+        lines = () if guide is None else (guide.middle, guide.log_stray)
+        if any(len(line.slopes) != fit.features + 1 for line in lines):
+            raise ValueError(f"a range must have one number for each of {fit.features} features, and for the expected cost")
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value.isprintable() and bool(value)

@@ -143,11 +143,11 @@ def _read_federation(plan: Plan, keys: Keys) -> None:
     for one, other in (("table", "client_column"), ("client_column", "table"), ("test", "client_column")):
         if getattr(plan, one) is not None and getattr(plan, other) is None:
             fix = (
-                "a table of each client stands under its [[client]]"
+                "a table of each client belongs under its [[client]]"
                 if one in ("table", "test")
                 else "give the table for all clients"
             )
-            keys.refuse(one, f"needs {other} beside it; {fix}")
+            keys.refuse(one, f"requires {other}; {fix}")
     if plan.unit is not None and plan.unit_column is not None:
         keys.refuse("unit", "unit and unit_column cannot both be set; remove one")
 

@@ -18,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from dffl.cells import composed, missing_in, text_of
+from dffl.files import special
 from dffl.named import listed, nearest
 
 T = TypeVar("T")
@@ -117,14 +118,16 @@ def open_source(path: Path) -> Source:
 
 
 def require_file(path: Path) -> None:
-    """Refuse what is no file, and name one beside it that was probably meant."""
+    """Refuse a path that is not a file, and name the file in its folder that was probably meant."""
     try:
         if path.is_file():
             return
-        folder = path.is_dir()
+        folder, other = path.is_dir(), special(path)
         beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
     except (OSError, ValueError):  # a name that no file can have
-        folder, beside = False, []
+        folder, other, beside = False, None, []
+    if other:
+        raise ValueError(f"{path}: {other}, not a regular file")
     raise ValueError(
         f"{path}: a folder, not a file" if folder else f"{path}: there is no such file{nearest(path.name, beside)}"
     )

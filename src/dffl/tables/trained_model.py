@@ -1,4 +1,4 @@
-"""Trains what a federation's file asks for, and judges it beside what a careful person would try first."""
+"""Trains the method of a federation's file, and compares it with the baselines to try first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from dffl.training.methods.crossfit import LOCAL_EPOCHS
 from dffl.training.trainers.tuning import checked_epochs
 
 MORE_STARTS = "--starts 3 judges it"
-"""How a user of `dffl fit` and `dffl compare` tells harm from luck."""
+"""How a user of `dffl fit` and `dffl compare` gets a harm verdict."""
 MORE_RUNS = "runs with three seeds in the plan would tell"
 """How a site does, which cannot train again alone."""
 THREE_RUNS = "Ask the coordinator for runs with three seeds"
@@ -65,7 +65,7 @@ class TrainedModel:
     description: Description
     path: Path | None = None
     more_starts: str = MORE_STARTS
-    """What to do where the starts are too few to tell harm from luck."""
+    """What to do if the starts are too few for a harm verdict."""
 
     def show(self, console: Console) -> None:
         """Print each client's regret under each method, and what to type next."""
@@ -89,7 +89,7 @@ class TrainedModel:
 
 
 def checkpoints(path: str | PathLike[str], starts: int) -> list[Path]:
-    """The files from which an interrupted training of each start goes on."""
+    """The files from which an interrupted training of each start resumes."""
     require_whole("starts", starts, least=1)
     return [Path(path), *(Path(f"{path}-start-{number}") for number in range(2, starts + 1))]
 
@@ -101,10 +101,10 @@ def train(
     starts: int = 1,
     given: GivenFit | None = None,
 ) -> TrainedModel:
-    """Fit the method of a description and those beside it on the training rows, and judge them on the test rows.
+    """Fit the method of a description and its baselines on the training rows, and judge them on the test rows.
 
     The model of the first start is kept. With three seeds or more, harm is distinguished from noise. A ``checkpoint`` is a file
-    from which an interrupted training goes on. A fit of the method that is ``given``, as a deployed site has one, is judged
+    from which an interrupted training resumes. A fit of the method that is ``given``, as a deployed site has one, is judged
     as it is, from one start.
     """
     require_whole("starts", starts, least=1)
@@ -146,7 +146,7 @@ def report_of(description: Description, found: Sequence[Start], fits: Mapping[st
 
 
 def _capped(name: str, description: Description) -> MethodChoice:
-    """A method beside the wanted one; `local-tuned` may train as long as a client does under that one, and no longer."""
+    """A baseline; `local-tuned` may train as long as a client does under that one, and no longer."""
     if name != "local-tuned":
         return name
     usual = Settings.of(**description.settings)
@@ -237,10 +237,11 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
         lines.append(f"{few} not enough to say whether a difference is real: {more_starts}.")
     else:
         harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
-        lines.append(
-            "Significantly harmed, compared with local: " + (", ".join(map(str, harmed)) if harmed else "no client") + "."
-        )
-    if (poor := int((by[method] >= naive).sum())) and not np.isclose(best, 0):
+        unknown = mine.loc[mine["harmed"].isna(), "client"].tolist()
+        told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
+        told += [f"not judged, with fewer than two test rows: {listed(unknown, SHOWN)}"] if unknown else []
+        lines.append(f"Significantly harmed, compared with local: {'; '.join(told)}.")
+    if poor := int(((by[method] >= naive) & (by[method] > TINY)).sum()):
         where, whose = (f"For {poor} of {len(by)} clients the", "their") if several else ("The", "the")
-        lines.append(f"{where} mean of past costs does as well: look at {whose} features.")
+        lines.append(f"{where} mean of past costs does as well or better: look at {whose} features.")
     return "\n".join(lines)

@@ -18,7 +18,7 @@ OF_THE_FEDERATION = {"split": "split", "period": "train_from and test_from"}
 
 
 def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The method, its options and the settings. Options may stand under ``options`` or beside the settings."""
+    """The method, its options and the settings. Options are under ``options`` or next to the settings."""
     name = keys.text("method") or DEFAULT_METHOD
     method: Method | None = None
     try:
