@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -37,6 +37,10 @@ from dffl.training.run import Spent
 from dffl.training.trainers.crossfit import FOLDS
 from dffl.training.trainers.tuning import EPOCHS
 from dffl.training.units import UnitPrior
+
+if TYPE_CHECKING:
+    from dffl.arrays import CostsAt, DecisionsAt, PerSample
+
 
 DEFAULT_METHOD = "crossfit"
 """What the measurements recommend: see docs/leaderboard.md."""
@@ -95,7 +99,7 @@ class Fit:
         """Whether clients bring a forecast of their costs: the last d features."""
         return self.settings.forecast
 
-    def predict(self, client: str | Client, x: Any, forecast: Any = None) -> np.ndarray:
+    def predict(self, client: str | Client, x: Any, forecast: Any = None) -> CostsAt:
         """The costs that a client expects at features x (..., p), in raw units.
 
         A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
@@ -114,7 +118,7 @@ class Fit:
         _require_finite(member.name, costs)
         return costs
 
-    def decide(self, client: str | Client, x: Any, forecast: Any = None) -> np.ndarray:
+    def decide(self, client: str | Client, x: Any, forecast: Any = None) -> DecisionsAt:
         """The decision that a client takes at features x (..., p), and a ``forecast`` as for `predict`, on its set.
 
         If a `Client` is handed in, its own set is used. Where a set has helper variables, they follow the decisions; the set's
@@ -122,8 +126,8 @@ class Fit:
         """
         return self.decide_at(client, self.predict(client, x, forecast))
 
-    def decide_at(self, client: str | Client, costs: np.ndarray) -> np.ndarray:
-        """The decision that a client takes if it expects costs (..., d); as `decide` gives it."""
+    def decide_at(self, client: str | Client, costs: CostsAt) -> DecisionsAt:
+        """The decision that a client takes if it expects these costs; as `decide` gives it."""
         member = self._member(client)
         _require_finite(member.name, costs)
         counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
@@ -134,14 +138,14 @@ class Fit:
             decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
             return decisions.reshape(costs.shape) + 0.0  # no -0.0
 
-    def regrets(self, client: Client) -> np.ndarray:
+    def regrets(self, client: Client) -> PerSample:
         """The regret of each sample of a client.
 
         The model is found by the client's name; set and samples are the given client's.
         """
         return self.regrets_of([client])[0]
 
-    def regrets_of(self, clients: Sequence[Client]) -> list[np.ndarray]:
+    def regrets_of(self, clients: Sequence[Client]) -> list[PerSample]:
         """`regrets` of many clients; those with one kind of set are solved for together."""
         predictors = [self._member(client).predictor for client in clients]
         for client, predictor in zip(clients, predictors, strict=True):
