@@ -93,7 +93,9 @@ def call(*words: object, code: int = 0) -> str:
 
 def test_fit_judges_the_method_beside_simpler_choices(folder: Path) -> None:
     found = json.loads((folder / "fit.json").read_text())
-    assert {row["method"] for row in found["clients"]} == {"mean-cost", "ridge", "local", "local-tuned", "finetune"}
+    assert {row["method"] for row in found["clients"]} == {
+        "mean-cost", "mean-7", "mean-14", "mean-28", "steady", "ridge", "local", "local-tuned", "finetune",
+    }  # fmt: skip
     assert {row["client"] for row in found["clients"]} == {"north", "south"}
     assert all(row["n_test"] == 6 and row["n"] == 24 for row in found["clients"])
     assert all(row["relative_regret"] >= 0 for row in found["clients"])

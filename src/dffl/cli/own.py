@@ -104,7 +104,8 @@ def fit(
 
         from dffl.archive import require_model_target
         from dffl.data.description import inputs_of, read
-        from dffl.own.training import checkpoints, train
+        from dffl.own.tables import checkpoints
+        from dffl.own.training import train
 
         part = out.with_name(out.name + ".part")
         inputs = inputs_of(federation)
@@ -152,8 +153,18 @@ def backtest(
     start: Annotated[
         str | None, typer.Option("--from", metavar="DATE", help="The first row that counts; by default the later half.")
     ] = None,
-    refit: Annotated[int, typer.Option(min=1, help="Train and choose again after this many rows.")] = 28,
-    window: Annotated[int, typer.Option(min=1, help="Choose by the regret in this many rows before.")] = 90,
+    refit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Train and choose again after this many rows. Default: that of the file, or 28.", show_default=False
+        ),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Choose by the regret in this many rows before. Default: that of the file, or 90.", show_default=False
+        ),
+    ] = None,
     method: Annotated[list[str] | None, typer.Option(help="A method to train, instead of fedavg; may be repeated.")] = None,
     json_: Json = False,
     quiet: Quiet = False,
