@@ -41,7 +41,8 @@ def fit_best(
     lost = {name: held_out(name, one, federation, settings) for name, one in fits.items()}
     means = {name: float(np.mean([by[client] for client in by if np.isfinite(by[client])])) for name, by in lost.items()}
     best = min(means, key=lambda name: means[name])
-    found = {"rule": best, "means": sorted(map(list, means.items()), key=lambda pair: pair[1]), "rules": lost}
+    order = sorted(means, key=lambda name: means[name])
+    found = {"rule": best, "means": [[name, means[name]] for name in order], "rules": lost}
     return replace(fits[best], about=fits[best].about | {CHOSEN: found})
 
 

@@ -116,7 +116,7 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
     reader = Reader(own, Settings(), 1, 1, solvers, bounds, len(manifest["kept"]))
     kept = {row["name"]: _client(row, reader) for row in manifest["kept"]}
     parts = {row["name"]: _part(archive, number, row, bounds, solvers) for number, row in enumerate(manifest["parts"])}
-    past = {name: tuple(value) if isinstance(value, list) else value for name, value in manifest["past"].items()}
+    past: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in manifest["past"].items()}
     model = Chosen(
         rules=manifest["rules"],
         base=manifest["base"],

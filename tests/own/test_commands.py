@@ -377,7 +377,7 @@ def test_init_writes_an_example_that_is_read_and_overwrites_nothing(tmp_path: Pa
 
 def test_a_forecast_is_found_by_name_told_and_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a naive method and few baselines: what trains is tested elsewhere."""
-    monkeypatch.setattr("dffl.own.training.BESIDE", ("mean-cost", "forecast", "local"))
+    monkeypatch.setattr("dffl.own.tables.TRAINED_ONCE", ("mean-cost", "forecast", "local"))
     for seed, name in enumerate(("north", "south")):
         frame = table(seed)
         for hour in (3, 1, 2):

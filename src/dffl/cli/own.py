@@ -105,7 +105,7 @@ def fit(
         from dffl.archive import require_model_target
         from dffl.data.description import inputs_of, read
         from dffl.own.tables import checkpoints
-        from dffl.own.training import train
+        from dffl.own.training import train_file
 
         part = out.with_name(out.name + ".part")
         inputs = inputs_of(federation)
@@ -113,7 +113,7 @@ def fit(
         for target in checkpoints(part, starts):
             require_target(target, "--out", inputs)
         try:
-            made = train(read(federation), shown_progress(quiet), part, starts)
+            made = train_file(read(federation), shown_progress(quiet), part, starts)
         except KeyboardInterrupt:
             kept = (
                 f"the last finished round is in {part}; the same command resumes from there"

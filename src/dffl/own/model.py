@@ -13,8 +13,7 @@ from dffl.data.encoding import Encoding
 from dffl.federation import Client
 from dffl.fitting import Fit, Member
 from dffl.limits import Limits
-from dffl.models import OWN_DATA as ABOUT
-from dffl.models import load
+from dffl.models import OWN_DATA, load
 from dffl.own.ranges import CostRange
 from dffl.time.chosen import Chosen
 
@@ -34,7 +33,7 @@ class OwnModel:
     def load(cls, path: str | PathLike[str], limits: Limits | Mapping[str, float] | None = None) -> OwnModel:
         """Read what `dffl fit` wrote; ``limits`` as in `dffl.load`."""
         fit = load(path, limits=limits)
-        about = fit.about.get(ABOUT)
+        about = fit.about.get(OWN_DATA)
         if not isinstance(about, dict) or about.get("version") != VERSION:
             raise ValueError(f"{path}: is no model of `dffl fit` of this version; train it again with dffl fit federation.toml")
         try:
@@ -60,7 +59,7 @@ class OwnModel:
         }
         about = {name: value for name, value in self.about.items() if name != "report"} | own  # the report is of all clients
         if isinstance(self.fit, Chosen):
-            chosen = replace(self.fit.only(client), about={**self.fit.about, ABOUT: about})
+            chosen = replace(self.fit.only(client), about={**self.fit.about, OWN_DATA: about})
             return OwnModel(chosen, self.encoding.only(client), about)
         history = self.fit.history[self.fit.history["client"] == client].reset_index(drop=True)
         fit = replace(
@@ -68,6 +67,6 @@ class OwnModel:
             members={client: self.fit.members[client]},
             shared=None,
             history=history,
-            about={**self.fit.about, ABOUT: about},
+            about={**self.fit.about, OWN_DATA: about},
         )
         return OwnModel(fit, self.encoding.only(client), about)

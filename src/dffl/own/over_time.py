@@ -36,9 +36,7 @@ def whole(description: Description) -> Federation:
 
 
 def _joined(train: Client, test: Client) -> Client:
-    assert train.times is not None, "a file with an order has times"
-    assert test.times is not None, "and so do its test rows"
-    times = np.concatenate([train.times, test.times])
+    times = np.concatenate([_times(train), _times(test)])
     rows = np.argsort(times, kind="stable")
     x, c = (np.concatenate([getattr(train, name), getattr(test, name)])[rows] for name in ("x", "c"))
     forecast = None if train.forecast is None else x[:, -c.shape[1] :]
@@ -48,15 +46,23 @@ def _joined(train: Client, test: Client) -> Client:
     )  # fmt: skip
 
 
+def _times(client: Client) -> np.ndarray:
+    assert client.times is not None, "a file with an order has times"
+    return client.times
+
+
 def begins(description: Description) -> float:
     """The moment of the first test row."""
-    return float(min(client.times[0] for client in description.test if client.times is not None))
+    return float(min(_times(client)[0] for client in description.test))
 
 
 def past_of(description: Description) -> Past:
     """Which features of the past the file asks for."""
-    keys = {name: description.time[name] for name in ("lags", "means", "known_after") if name in description.time}
-    return Past(**{name: tuple(value) if isinstance(value, list) else value for name, value in keys.items()})
+    given: dict[str, Any] = {}
+    for name in ("lags", "means", "known_after"):
+        if (value := description.time.get(name)) is not None:
+            given[name] = tuple(value) if isinstance(value, list) else value
+    return Past(**given)
 
 
 def keywords_of(description: Description) -> dict[str, Any]:
@@ -79,7 +85,7 @@ def method_of(description: Description) -> tuple[str, list[str]]:
     if description.order is None:
         return DEFAULT_METHOD, []
     needed, first = _needed(past_of(description)), begins(description)
-    counts = {client.name: int(np.searchsorted(client.times, first)) for client in whole(description)}
+    counts = {client.name: int(np.searchsorted(_times(client), first)) for client in whole(description)}
     poor = min(counts, key=lambda name: counts[name])
     if counts[poor] >= needed:
         return CHOSEN, []
@@ -97,17 +103,16 @@ def notes_of(description: Description, federation: Federation) -> list[str]:
     if past.longest:
         lost = min(client.n for client in federation)
         lost = min(lost, past.longest)
-        ends = [client.times[lost - 1] for client in federation if client.times is not None]
+        ends = [_times(client)[lost - 1] for client in federation]
         until = f"up to {shown_moment(float(max(ends)), description.dates)}"
         notes.append(
             f"the first {lost} rows of each client ({until}) have too little past for lags and means: no model sees them"
         )
     for client in federation:
-        assert client.times is not None, "a file with an order has times"
-        clock, gaps = Clock.of(client.times, description.dates), np.diff(client.times)
+        clock, gaps = Clock.of(_times(client), description.dates), np.diff(_times(client))
         if (wide := gaps > clock.usual * 1.5).any():
             worst = int(np.argmax(gaps))
-            after = clock.shown(client.times[worst])
+            after = clock.shown(_times(client)[worst])
             what = f"{wide.sum()} unusual {'gap' if wide.sum() == 1 else 'gaps'} in {description.order!r}"
             notes.append(
                 f"client {client.name!r}: {what}, the longest of {clock.long(gaps[worst])} after {after}; lags count rows"
@@ -126,7 +131,7 @@ def leaks(clients: Any) -> list[str]:
 
 def divided(federation: Federation, moment: float) -> tuple[Federation, Federation]:
     """The rows before a moment, and those from it on."""
-    cuts = [int(np.searchsorted(client.times, moment)) for client in federation]
+    cuts = [int(np.searchsorted(_times(client), moment)) for client in federation]
     before = [client.rows(slice(0, cut)) for client, cut in zip(federation, cuts, strict=True)]
     return Federation(before), Federation([one.rows(slice(cut, one.n)) for one, cut in zip(federation, cuts, strict=True)])
 
@@ -139,11 +144,11 @@ def settings_of(description: Description) -> dict[str, Any]:
 def naive_over_time(description: Description) -> dict[str, list[np.ndarray]]:
     """The regret of each test row under the naive rules over time; nothing where rows have no moments of their own."""
     together = [(train, test) for train, test in zip(description.train, description.test, strict=True)]
-    if any(len(np.unique(np.concatenate([a.times, b.times]))) < a.n + b.n for a, b in together):
+    if any(len(np.unique(np.concatenate([_times(a), _times(b)]))) < a.n + b.n for a, b in together):
         return {}
     clients, wait = whole(description).clients, past_of(description).known_after
-    tests = [np.isin(one.times, test.times) for one, (_, test) in zip(clients, together, strict=True)]
-    days = [one.times / DAY if description.dates else None for one in clients if one.times is not None]
+    tests = [np.isin(_times(one), _times(test)) for one, (_, test) in zip(clients, together, strict=True)]
+    days = [_times(one) / DAY if description.dates else None for one in clients]
     known = [int(np.argmax(held)) for held in tests]
     average = SteadyAverage([one.rows(slice(0, end)) for one, end in zip(clients, known, strict=True)], _cut(days, known), wait)
     weight = average.weight(known)

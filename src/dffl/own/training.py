@@ -15,8 +15,9 @@ from dffl.choosing import fit_best
 from dffl.comparing import Start, against, fit_all
 from dffl.data.description import Description
 from dffl.fitting import Fit
+from dffl.models import OWN_DATA
 from dffl.own.chosen import ChosenModel, train_over_time
-from dffl.own.model import ABOUT, VERSION
+from dffl.own.model import VERSION
 from dffl.own.over_time import method_of, naive_over_time, with_rules
 from dffl.own.ranges import cost_range
 from dffl.own.tables import (
@@ -74,11 +75,26 @@ class TrainedModel:
             next_steps(console, self.path, next(iter(self.fit.members)), self.description)
 
     def as_json(self) -> dict[str, Any]:
-        about = self.fit.about[ABOUT]
+        about = self.fit.about[OWN_DATA]
         return {
             "method": self.description.method, "model": None if self.path is None else str(self.path), "starts": self.starts,
             "clients": about["evaluation"], "notes": self.description.notes, "forecast": self.description.forecast or None,
         } | ({CHOSEN: self.fit.about[CHOSEN]} if CHOSEN in self.fit.about else {})  # fmt: skip
+
+
+def train_file(
+    description: Description,
+    progress: bool | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    starts: int = 1,
+) -> TrainedModel | ChosenModel:
+    """Fit what a file asks for: the method that it names, or the default; and judge it beside its baselines."""
+    require_whole("starts", starts, least=1)
+    method, notes = method_of(description)
+    description = replace(description, method=method, notes=[*notes, *description.notes])
+    if method == CHOSEN and description.order is not None:
+        return train_over_time(description, progress, checkpoint, starts)
+    return train(description, progress, checkpoint, starts)
 
 
 def train(
@@ -87,7 +103,7 @@ def train(
     checkpoint: str | PathLike[str] | None = None,
     starts: int = 1,
     given: Given | None = None,
-) -> TrainedModel | ChosenModel:
+) -> TrainedModel:
     """Fit the method of a description and those beside it on the training rows, and judge them on the test rows.
 
     The model of the first start is kept. With three seeds or more, harm is distinguished from noise. A ``checkpoint`` is a file
@@ -95,11 +111,6 @@ def train(
     as it is, from one start.
     """
     require_whole("starts", starts, least=1)
-    if given is None:
-        method, notes = method_of(description)
-        description = replace(description, method=method, notes=[*notes, *description.notes])
-        if method == CHOSEN and description.order is not None:
-            return train_over_time(description, progress, checkpoint, starts)
     wanted: MethodChoice = (description.method, description.options)
     beside = [capped(name, description) for name in trained_baselines(description) if name != description.method]
     over_time = naive_over_time(description) if description.order is not None else {}
@@ -122,7 +133,7 @@ def train(
     report = report_of(description, found, first_fits, command)
     report = replace(report, again=THREE_RUNS) if given else report
     about = _about(description, kept, table, starts) | {"report": report.as_json()}
-    whole = replace(kept, about=kept.about | {ABOUT: about})
+    whole = replace(kept, about=kept.about | {OWN_DATA: about})
     return TrainedModel(whole, table, starts, description, more_starts=MORE_RUNS if given else MORE_STARTS)
 
 

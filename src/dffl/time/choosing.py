@@ -111,10 +111,10 @@ def made_of(
     if STEADY in used:
         average = SteadyAverage(clients, timeline.days, past.known_after)
         weight = average.weight([client.n for client in clients])
-    base = _base(found.base, clients, average, weight, past)
+    bases = _base(found.base, clients, average, weight, past)
     fits = {}
     if used & set(found.trained):
-        prepared = Prepared(clients, timeline.days, base, past)
+        prepared = Prepared(clients, timeline.days, bases, past)
         wanted = [one for one in map(Candidate.of, candidates_of(candidates)) if one.label in used]
         fits = {one.label: prepared.trained(one, [client.n for client in clients], settings) for one in wanted}
     held = max(KEPT, 2 * past.longest)

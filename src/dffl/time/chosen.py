@@ -203,7 +203,7 @@ class Chosen:
         known = {name: value for name, value in self.evidence.items() if name not in OF_ALL}
         known["inside"] = {client: known["inside"][client]}
         known["rules"] = {rule: {client: by[client]} for rule, by in known["rules"].items()}
-        one = {name: {client: getattr(self, name)[client]} for name in ("rules", "kept", "ranges")}
+        one: dict[str, Any] = {name: {client: getattr(self, name)[client]} for name in ("rules", "kept", "ranges")}
         needed = parts_of(self.rules[client], self.trained, self.base)
         return replace(self, parts={name: fit for name, fit in parts.items() if name in needed}, evidence=known, **one)
 
@@ -248,10 +248,10 @@ class Chosen:
         unknown = ~whole.filled
         costs = np.where(unknown[:, None], 0.0, whole.c)  # nobody looks at them: features of a row are of rows before it
         forecast = None if member.forecast is None else whole.x[:, -costs.shape[1] :]
-        names = {"feature_names": member.feature_names, "cost_names": member.cost_names}
         everything = Client(
-            member.name, whole.x, costs, member.set, member.maximize, times=whole.times, forecast=forecast, **names
-        )
+            member.name, whole.x, costs, member.set, member.maximize, times=whole.times, forecast=forecast,
+            feature_names=member.feature_names, cost_names=member.cost_names,
+        )  # fmt: skip
         some = slice(member.n, len(whole))
         tables = self._expected(everything, some)
         rule = np.mean([tables[name] for name in parts_of(self.rules[client], self.trained, self.base)], axis=0)
