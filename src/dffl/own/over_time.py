@@ -14,7 +14,7 @@ from dffl.federation import Client, Federation
 from dffl.fitting import DEFAULT_METHOD
 from dffl.judging import judged, regrets_at_each
 from dffl.time.ahead import Clock
-from dffl.time.bases import MEANS, STEADY, SteadyAverage, plain_mean, steady
+from dffl.time.bases import MEANS, STEADY, USUAL_WEIGHT, plain_mean, steady
 from dffl.time.outcome import CHOSEN
 from dffl.time.past import Past
 from dffl.time.timeline import DAY, FEWEST, NUMBERS, SECONDS
@@ -142,27 +142,23 @@ def settings_of(description: Description) -> dict[str, Any]:
 
 
 def naive_over_time(description: Description) -> dict[str, list[np.ndarray]]:
-    """The regret of each test row under the naive rules over time; nothing where rows have no moments of their own."""
+    """The regret of each test row under the naive rules over time; nothing where rows have no moments of their own.
+
+    The steady average has its usual weight: to choose one takes more solves than all the rest, which is much with integers.
+    """
     together = [(train, test) for train, test in zip(description.train, description.test, strict=True)]
     if any(len(np.unique(np.concatenate([_times(a), _times(b)]))) < a.n + b.n for a, b in together):
         return {}
     clients, wait = whole(description).clients, past_of(description).known_after
     tests = [np.isin(_times(one), _times(test)) for one, (_, test) in zip(clients, together, strict=True)]
     days = [_times(one) / DAY if description.dates else None for one in clients]
-    known = [int(np.argmax(held)) for held in tests]
-    average = SteadyAverage([one.rows(slice(0, end)) for one, end in zip(clients, known, strict=True)], _cut(days, known), wait)
-    weight = average.weight(known)
     tables = {rule: [plain_mean(rule, one.c, wait) for one in clients] for rule in MEANS}
-    tables[STEADY] = [steady(one.c, weight, when, wait) for one, when in zip(clients, days, strict=True)]
+    tables[STEADY] = [steady(one.c, USUAL_WEIGHT, when, wait) for one, when in zip(clients, days, strict=True)]
     held = list(description.test)
     return {
         rule: regrets_at_each(held, [table[some] for table, some in zip(found, tests, strict=True)])
         for rule, found in tables.items()
     }
-
-
-def _cut(days: list[np.ndarray | None], known: list[int]) -> list[np.ndarray | None]:
-    return [None if when is None else when[:end] for when, end in zip(days, known, strict=True)]
 
 
 def with_rules(start: Start, lost: Mapping[str, list[np.ndarray]], before: Federation, test: Federation) -> Start:
