@@ -90,6 +90,8 @@ class Fit:
     effort: dict[str, float] = field(default_factory=dict)
     """What the fit took: ``passes`` over all samples, and mean bytes ``sent`` to and ``answered`` by a client. Trainings that
     other methods share are counted too. Not a number where an interrupted fit was continued; not saved."""
+    reads: Callable[[Any, str], np.ndarray] | None = None
+    """How features are read from a user's own data frame, for a client; `dffl.load` sets it for models of `dffl fit FILE`."""
 
     def __repr__(self) -> str:
         return f"Fit({self.method!r}, {len(self.members)} clients, {self.features} features, {self.dim} decisions)"
@@ -106,11 +108,14 @@ class Fit:
         their names, if training knew them. Features that are far outside the range of training are refused, and so are
         predictions that are not finite: no decision follows from them.
 
+        A model of `dffl fit FILE` that `dffl.load` has read takes a data frame with the columns of the file's tables.
+
         Where the clients of training brought a forecast, new rows bring one too: as a table ``forecast`` (..., d) in the order
         of the costs, as columns of a data frame x that have the names of training, or as the last columns of an array x, as
         `Client.x` has them.
         """
-        member, features = self._member(client), self._features(x, forecast)
+        member = self._member(client)
+        features = self._features(self._read(member.name, x), forecast)
         if not features.size:
             return np.empty((*features.shape[:-1], self.dim))
         require_within_reach(member.name, member.predictor, features, self.feature_names)
@@ -303,6 +308,12 @@ class Fit:
             [Normaliser.middle(normalisers(member.predictor)) for member in self.members.values()],
             [member.n for member in self.members.values()],
         )
+
+    def _read(self, client: str, x: Any) -> Any:
+        """A data frame with a user's own columns as features; anything else as it is."""
+        if self.reads is None or not hasattr(x, "columns") or set(self.feature_names or ()) <= set(x.columns):
+            return x
+        return self.reads(x, client)
 
     def _features(self, x: Any, forecast: Any = None) -> np.ndarray:
         if forecast is not None and not self.has_forecast:

@@ -54,3 +54,7 @@ class ItemFactory:
 
     def __call__(self, key: Array, features: int, costs: int) -> eqx.Module:
         return ItemNetwork(key, costs, self.width, features - costs * self.width, self.hidden)
+
+
+FACTORIES = {one.__name__: one for one in (ItemFactory,)}
+"""What a saved model of a time series may name as the factory of its networks."""

@@ -76,7 +76,10 @@ def load(path: Path) -> Fit:
     days = np.arange(2.0)[:, None] * np.ones(2)
     client = Client("width", days, days, dffl.TopK(2, 1))
     width = Prepared([client], [None], [days], Past(season=False)).width
-    return dffl.load(path, network=ItemFactory(width))
+    model = dffl.load(path, network=ItemFactory(width))
+    if not isinstance(model, Fit):
+        raise ValueError(f"{path}: is not a model of `dffl energy train`")
+    return model
 
 
 def _averaged(fits: Sequence[Fit], rule: Rule) -> Fit:

@@ -44,7 +44,9 @@ class Newcomers:
         """Print the mean over zones by the number of days, and until when sharing pays."""
         means = self.rows.groupby(["days", "rule"], sort=False, as_index=False)["regret"].mean()
         cells = [
-            cell for row in means.to_dict("records") for cell in plain_cells((str(row["days"]),), {row["rule"]: row["regret"]})
+            cell
+            for row in means.itertuples(index=False)
+            for cell in plain_cells((str(row.days),), {str(row.rule): float(row.regret)})
         ]
         note = f"Regret of a day in {self.money}, mean over zones, in the {HORIZON} days after the first ones."
         console.print(to_rich(Table("newcomers", "What a newcomer loses", ("days of its own",), cells, note)))
