@@ -17,6 +17,7 @@ from dffl.time.chosen import Chosen, parts_of
 from dffl.time.outcome import CHOSEN
 from dffl.time.past import Past
 from dffl.time.refits import Prepared
+from dffl.time.words import said
 from tests.time.made import federation, series
 
 ROWS, MORE = 120, 270
@@ -209,3 +210,39 @@ def test_it_refuses_in_one_line() -> None:
         fitted(privacy={"level": "client", "clip": 1.0, "noise": 2.0})
     with pytest.raises(ValueError, match="start must be 2021-05-02 or later"):
         fitted(past=Past(lags=(1, 90)), start="2021-04-20")
+
+
+def evidence(**changes: Any) -> dict[str, Any]:
+    means = [["forecast", 0.015], ["steady", 0.02], ["mix", 0.0144], [CHOSEN, 0.0145]]
+    usual = {"why": "recent", "reference": "forecast", "means": means, "from": "2024-09-01", "rows": 84, "share": 0.8}
+    return {**usual, "gain": [0.0333, 0.01, 0.06], "inside": {"a": 0.79, "b": 0.81}, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule", "others", "first"),
+    [
+        ({}, "mix", {}, "Use mix: it lost least in the last rows"),
+        ({"why": "simple"}, "forecast", {"ridge": 0.0155}, "Keep your forecast: it loses 1.50 % on the test rows"),
+        ({"why": "simple"}, "mean-14", {}, "Keep to the moving average of 14 rows (mean-14): it loses"),
+        (
+            {},
+            "mix",
+            {"ridge": 0.01, "local": 0.02},
+            "ridge loses least on the test rows (1.00 %), fitted once on the rows before",
+        ),
+    ],
+)
+def test_the_first_sentence_names_the_winner(changes: dict, rule: str, others: dict, first: str) -> None:
+    told = evidence(**changes)
+    told["means"] = [*told["means"], ["mean-14", 0.0143]]
+    assert said(told, {"a": rule, "b": rule}, others).startswith(first)
+
+
+def test_what_to_expect_has_a_range_or_says_that_too_little_is_known() -> None:
+    rules = {"a": "mix", "b": "mix"}
+    sure = said(evidence(), rules)
+    assert "3.3% less than your forecast (1.50 %) (90% range: 1.0 % to 6.0 % less)." in sure
+    assert sure.endswith("Ranges of 80% held 80% of the costs.")
+    assert "it may be noise" in said(evidence(gain=[0.0333, -0.01, 0.06]), rules)
+    assert "That is too few rows to say how sure this is." in said(evidence(gain=[0.0333, None, None]), rules)
+    assert "about as much as your forecast" in said(evidence(gain=[0.001, -0.01, 0.01]), rules)

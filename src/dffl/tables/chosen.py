@@ -17,11 +17,9 @@ from dffl.choosing import fit_best
 from dffl.comparing import Start, against, fit_all
 from dffl.federation import Federation
 from dffl.fitting import Fit
-from dffl.jsonable import jsonable
 from dffl.models import OWN_DATA, with_columns
 from dffl.randomness import start_seeds
 from dffl.tables.description import Description
-from dffl.tables.model import VERSION
 from dffl.tables.over_time import (
     begins,
     divided,
@@ -33,7 +31,7 @@ from dffl.tables.over_time import (
     whole,
     with_rules,
 )
-from dffl.tables.reading import capped, checkpoints, evaluation, next_steps, report_of, trained_baselines
+from dffl.tables.reading import about_of, capped, checkpoints, next_steps, report_of, trained_baselines
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.choosing import backtested, made_of, reported
 from dffl.time.chosen import Chosen
@@ -96,18 +94,9 @@ def train_over_time(
     words = words_of(model, table)
     command = f"dffl fit {description.path.name} -o MODEL --starts {starts}"
     report = report_of(made.description, made.found, made.fits, command)
-    about = {
-        "version": VERSION,
-        "encoding": description.encoding.as_json(),
-        "units": dict(description.units),
-        "costs": list(description.costs),
-        "order": description.order,
-        "starts": starts,
-        "evaluation": evaluation(table),
-        "ranges": {},  # the model has its own, which follow what happens
-        "report": replace(report, notes=(words, *report.notes)).as_json(),
-    }
-    whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: jsonable(about)}))
+    report = replace(report, notes=(words, *report.notes))
+    about = about_of(description, table, starts, report, {})  # the model has ranges of its own, which follow what happens
+    whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
     assert isinstance(whole_model, Chosen), "it stays what it is"
     return ChosenModel(whole_model, table, starts, description, made.description.notes)
 

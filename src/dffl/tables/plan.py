@@ -73,7 +73,7 @@ class Plan:
     named: bool = False
     """Whether the file names a method; else there is a default."""
     time: dict[str, Any] = field(default_factory=dict)
-    """The keys under [time] that are given, see `dffl.data.time_keys`."""
+    """The keys under [time] that are given, see `dffl.tables.time_keys`."""
 
     @property
     def folder(self) -> Path:

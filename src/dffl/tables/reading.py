@@ -21,8 +21,10 @@ from dffl.named import listed
 from dffl.report.comparison import from_starts
 from dffl.report.data import ReportData
 from dffl.tables.description import Description
+from dffl.tables.model import VERSION
 from dffl.terminal import command_name
 from dffl.time.bases import NAIVE
+from dffl.time.outcome import CHOSEN
 from dffl.time.words import keep_or_use
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice
@@ -93,6 +95,23 @@ def evaluation(table: pd.DataFrame) -> list[dict[str, Any]]:
     return list(jsonable(plain))
 
 
+def about_of(
+    description: Description, table: pd.DataFrame, starts: int, report: ReportData, ranges: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a model of a user's own data carries besides its predictors, as plain values."""
+    return {
+        "version": VERSION,
+        "encoding": description.encoding.as_json(),
+        "units": dict(description.units),
+        "costs": list(description.costs),
+        "order": description.order,
+        "starts": starts,
+        "evaluation": evaluation(table),
+        "ranges": dict(ranges),
+        "report": report.as_json(),
+    }
+
+
 def next_steps(console: Console, path: Path, client: str, description: Description) -> None:
     """What to type next."""
     dffl = command_name()
@@ -132,8 +151,8 @@ def _by_client(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return by.loc[finite].clip(lower=0), by.index[~finite].tolist()  # below zero there is only rounding
 
 
-def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS) -> str:
-    """What the table says, in words."""
+def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS, first: str | None = None) -> str:
+    """What the table says, in words; the ``first`` sentence names the winner of the table, unless another is given."""
     by, left_out = _by_client(table)
     if not len(by):
         return "The best possible objective of all clients is zero: no relative regret can be given."
@@ -142,7 +161,7 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
     better, best, several = int((by[method] < tuned - TINY).sum()), by[method].mean(), len(by) > 1
     average, own = (" on average", "each client's") if several else ("", "the client's")
     lines = [
-        _winner(by, method, average),
+        first or _winner(by, method, average),
         f"{method} loses {100 * best:.2f} %{average}, {own} own tuned model (local-tuned) "
         f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %.",
     ]
@@ -176,4 +195,5 @@ def _winner(by: pd.DataFrame, method: str, average: str) -> str:
     where = (
         f", and less than {method} at {int((by[name] < by[method] - TINY).sum())} of {len(by)} clients" if len(by) > 1 else ""
     )
-    return f"{keep_or_use(name)}: it loses least{average} ({100 * simpler[name]:.2f} %){where}. Do not use {method} here yet."
+    warned = "" if method == CHOSEN else f" Do not use {method} here yet."  # the choice rests on more than this table
+    return f"{keep_or_use(name)}: it loses least{average} ({100 * simpler[name]:.2f} %){where}.{warned}"

@@ -19,13 +19,12 @@ from dffl.randomness import start_seeds
 from dffl.tables.chosen import ChosenModel, train_over_time
 from dffl.tables.cost_range import cost_range
 from dffl.tables.description import Description
-from dffl.tables.model import VERSION
 from dffl.tables.over_time import method_of, naive_over_time, with_rules
 from dffl.tables.reading import (
     MORE_STARTS,
+    about_of,
     capped,
     checkpoints,
-    evaluation,
     next_steps,
     reading,
     regrets_by_client,
@@ -65,9 +64,8 @@ class TrainedModel:
     def show(self, console: Console) -> None:
         """Print each client's regret under each method, and what to type next."""
         method = self.description.method
-        if CHOSEN in self.fit.about:
-            console.print(words_of(self.fit.about[CHOSEN]))
-        console.print(reading(self.table, method, self.starts, self.more_starts))
+        first = words_of(self.fit.about[CHOSEN]) if CHOSEN in self.fit.about else None
+        console.print(reading(self.table, method, self.starts, self.more_starts, first))
         console.print(regrets_by_client(self.table, method))
         for line in self.description.notes:
             console.print(line, style="yellow")
@@ -132,23 +130,10 @@ def train(
     command = given.command if given else f"dffl fit {description.path.name} -o MODEL --starts {starts}"
     report = report_of(description, found, first_fits, command)
     report = replace(report, again=THREE_RUNS) if given else report
-    about = _about(description, kept, table, starts) | {"report": report.as_json()}
-    whole = replace(kept, about=kept.about | {OWN_DATA: about})
-    return TrainedModel(whole, table, starts, description, more_starts=MORE_RUNS if given else MORE_STARTS)
-
-
-def _about(description: Description, fit: Fit, table: pd.DataFrame, starts: int) -> dict[str, Any]:
     ranges = {
-        client.name: cost_range(fit, client, description.train[client.name], description.order is not None).as_json()
+        client.name: cost_range(kept, client, description.train[client.name], description.order is not None).as_json()
         for client in description.test
     }
-    return {
-        "version": VERSION,
-        "encoding": description.encoding.as_json(),
-        "units": dict(description.units),
-        "costs": list(description.costs),
-        "order": description.order,
-        "starts": starts,
-        "evaluation": evaluation(table),
-        "ranges": ranges,
-    }
+    about = about_of(description, table, starts, report, ranges)
+    whole = replace(kept, about=kept.about | {OWN_DATA: about})
+    return TrainedModel(whole, table, starts, description, more_starts=MORE_RUNS if given else MORE_STARTS)

@@ -38,7 +38,8 @@ def said(evidence: Mapping[str, Any], rules: Mapping[str, str], others: Mapping[
     """
     means = {rule: np.nan if value is None else float(value) for rule, value in evidence["means"]}
     parts = [_winner(evidence, rules, means), *([] if evidence["why"] == "simple" else [_expected(evidence, means)])]
-    return " ".join([*_better(others or {}, means[CHOSEN]), *parts, _ranges(evidence)]).strip()
+    kept = next(iter(rules.values())) if evidence["why"] == "simple" else CHOSEN
+    return " ".join([*_better(others or {}, means[kept]), *parts, _ranges(evidence)]).strip()
 
 
 def _better(others: Mapping[str, float], chosen: float) -> list[str]:
