@@ -44,8 +44,8 @@ class Newcomers:
         """Print the mean over zones by the number of days, and until when sharing pays."""
         means = self.rows.pivot_table(index="days", columns="rule", values="regret", sort=False)
         cells = [
-            Cell((f"{days}",), str(rule), Value(float(means.loc[days, rule])))
-            for days in means.index for rule in means if np.isfinite(means.loc[days, rule])
+            Cell((str(days),), str(rule), Value(float(lost)))
+            for rule, column in means.items() for days, lost in column.dropna().items()
         ]  # fmt: skip
         note = f"Regret of a day in {self.money}, mean over zones, in the {HORIZON} days after the first ones."
         console.print(to_rich(Table("newcomers", "What a newcomer loses", ("days of its own",), cells, note)))
