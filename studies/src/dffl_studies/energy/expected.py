@@ -10,7 +10,9 @@ WEEK = 7
 SHARE = 1.2816
 """The quantile of a normal distribution beyond which one case in ten lies: two such ends hold 80 %."""
 DRIFT = 0.5
-"""The standard deviation of the logarithm by which the mean regret of half a year differs from that of the months before it."""
+"""The standard deviation of the logarithm of what drift multiplies a mean regret by, from one quarter to the next half-year.
+
+It is a round number between calm markets (.2) and those whose prices multiply within a year (1.1)."""
 FEW = 14
 """Days below which nothing is expected."""
 

@@ -23,7 +23,7 @@ from dffl.time.refits import Candidate, Prepared
 from dffl_studies.energy.model import day_numbers, table
 from dffl_studies.energy.preset import Market, Preset
 from dffl_studies.running.render import to_rich
-from dffl_studies.running.tables import Table, plain_cells
+from dffl_studies.running.tables import Cell, Table, Value
 
 DAYS = (3, 7, 14, 30, 60)
 HORIZON = 56
@@ -42,12 +42,11 @@ class Newcomers:
 
     def show(self, console: Console) -> None:
         """Print the mean over zones by the number of days, and until when sharing pays."""
-        means = self.rows.groupby(["days", "rule"], sort=False, as_index=False)["regret"].mean()
+        means = self.rows.pivot_table(index="days", columns="rule", values="regret", sort=False)
         cells = [
-            cell
-            for row in means.itertuples(index=False)
-            for cell in plain_cells((str(row.days),), {str(row.rule): float(row.regret)})
-        ]
+            Cell((str(days),), str(rule), Value(float(lost)))
+            for rule, column in means.items() for days, lost in column.dropna().items()
+        ]  # fmt: skip
         note = f"Regret of a day in {self.money}, mean over zones, in the {HORIZON} days after the first ones."
         console.print(to_rich(Table("newcomers", "What a newcomer loses", ("days of its own",), cells, note)))
         console.print(self.in_words())
