@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from dffl.judging import regrets_at_each
 from dffl.progress import Progress
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean
 from dffl.time.choice import FLEET, choose, day_scaled
+from dffl.time.kept import Kept
+from dffl.time.mixtures import MIX, mixed, mixtures
+from dffl.time.network import VECTOR
 from dffl.time.outcome import Backtest, Choice
 from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE
@@ -22,10 +27,8 @@ from dffl.time.spans import ranges_of
 from dffl.time.timeline import Timeline
 from dffl.training.keywords import MethodChoice
 
-CANDIDATES: tuple[MethodChoice, ...] = ("fedavg", ("fedavg", {"loss": "mse"}))
-"""The methods that a backtest trains by default."""
-MIX = "mix"
-"""The mean of all trained methods and of the base."""
+CANDIDATES: tuple[MethodChoice, ...] = ("fedavg", ("fedavg", {"network": VECTOR}))
+"""The methods that a backtest trains by default: a network of single items and one of the whole row."""
 REFIT, WINDOW = 28, 90
 
 Forecasts = dict[str, list[list[np.ndarray]]]
@@ -44,6 +47,7 @@ def backtest(
     past: Past | None = None,
     share: float = SHARE,
     clock: str | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     progress: bool | None = None,
     **settings: Any,
 ) -> Backtest:
@@ -51,7 +55,7 @@ def backtest(
 
     - ``federation``: its clients need ``times`` that differ from row to row.
     - ``candidates``: methods to train, by name or as (name, {option: value}). The naive rules and the forecast that clients
-      bring are always there, and so is the average of each method with the base.
+      bring are always there, and so are averages of methods and of the base (see `dffl.time.mixtures`).
     - ``refit``: models are trained again, and rules chosen again, after this many moments.
     - ``window``: rules are chosen by their day-scaled regret in this many moments before.
     - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
@@ -60,6 +64,7 @@ def backtest(
     - ``past``: lags, means and ``known_after``, the delay in rows until costs are known.
     - ``share``: the share of costs that ranges are to hold.
     - ``clock``: ``seconds``, ``nanoseconds`` (since 1970) or ``numbers``, what the times are; guessed by default.
+    - ``checkpoint``: a file that keeps what is trained until the backtest is complete, so that the same call resumes there.
     - ``settings``: settings of all trainings, such as ``seed`` or ``rounds``.
     """
     if not isinstance(federation, Federation):
@@ -75,15 +80,19 @@ def backtest(
     if past.season is None:
         past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
     optima(federation.clients)
-    with Progress(progress) as bar:
+    recipe = (trained, base, past, refit, timeline.origins, sorted(settings.items()))
+    kept = None if checkpoint is None else Kept.of(checkpoint, federation, recipe)
+    with Progress(progress) as bar, kept or nullcontext():
         bar.expect(len(timeline.origins) * max(len(trained), 1))
-        forecasts = _forecasts(federation, trained, base, past, timeline, settings, bar)
+        forecasts = _forecasts(federation, trained, base, past, timeline, settings, bar, kept)
     order = [base, *(rule for rule in forecasts if rule != base)]
     expected = {rule: [np.concatenate(blocks) for blocks in forecasts[rule]] for rule in order}
     clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
     lost = {rule: regrets_at_each(clients, expected[rule]) for rule in order}
     chosen = _choices(clients, lost, timeline, window, choice)
     ranges = ranges_of(federation.clients, clients, expected, base, chosen, share, past.known_after)
+    if kept is not None:
+        kept.remove()
     return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, tuple(one.label for one in trained))
 
 
@@ -98,7 +107,7 @@ def _candidates(choices: Sequence[MethodChoice]) -> list[Candidate]:
 
 def _forecasts(
     federation: Federation, trained: Sequence[Candidate], base: str, past: Past, timeline: Timeline,
-    settings: Mapping[str, Any], bar: Progress,
+    settings: Mapping[str, Any], bar: Progress, kept: Kept | None = None,
 ) -> Forecasts:  # fmt: skip
     """What each rule expects of each row from the first origin on."""
     clients = federation.clients
@@ -111,28 +120,22 @@ def _forecasts(
         if federation.has_forecast:
             whole[FORECAST] = [client.forecast for client in clients]
         block = {rule: [table[some] for table, some in zip(tables, rows, strict=True)] for rule, tables in whole.items()}
-        start = block[base]
-        if trained:
-            prepared = Prepared(clients, timeline.days, whole[base], past)
-        models = {}
+        prepared = Prepared(clients, timeline.days, whole[base], past) if trained else None
         for candidate in trained:
-            model = prepared.trained(candidate, known, settings)
-            models[candidate.label] = prepared.predictions(model, rows)
+            assert prepared is not None, "there are methods to train"
+            tables = None if kept is None else kept.found(origin, candidate.label, len(clients))
+            if tables is None:
+                tables = prepared.predictions(prepared.trained(candidate, known, settings), rows)
+                if kept is not None:
+                    kept.keep(origin, candidate.label, tables)
+            block[candidate.label] = tables
             bar.advance(1, f"{candidate.label} at {timeline.shown(origin)}")
-        block |= models
-        block |= {f"{label}+{base}": _mean([tables, start]) for label, tables in models.items()}
-        if len(models) > 1:
-            block[MIX] = _mean([*models.values(), start])
+        block |= {rule: mixed(parts, block) for rule, parts in mixtures([one.label for one in trained], base).items()}
         for rule, tables in block.items():
             places = found.setdefault(rule, [[] for _ in clients])
             for place, table in enumerate(tables):
                 places[place].append(table)
     return found
-
-
-def _mean(tables: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """The mean of what several rules expect, for each client."""
-    return [np.mean(np.stack(each), axis=0) for each in zip(*tables, strict=True)]
 
 
 def _judged(client: Client, timeline: Timeline, place: int) -> Client:
