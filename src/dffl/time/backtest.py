@@ -15,7 +15,7 @@ from dffl.federation import Client, Federation, optima
 from dffl.judging import regrets_at_each
 from dffl.progress import Progress
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean
-from dffl.time.choice import FLEET, choose, day_scaled
+from dffl.time.choice import FLEET, choose_rules, day_scaled
 from dffl.time.kept import Kept
 from dffl.time.mixtures import MIX, mixed, mixtures
 from dffl.time.network import VECTOR
@@ -57,7 +57,7 @@ def backtest(
     - ``candidates``: methods to train, by name or as (name, {option: value}). The naive rules and the forecast that clients
       bring are always there, and so are averages of methods and of the base (see `dffl.time.mixtures`).
     - ``refit``: models are trained again, and rules chosen again, after this many moments.
-    - ``window``: rules are chosen by their day-scaled regret in this many moments before.
+    - ``window``: rules are compared by their day-scaled regret in this many moments before, see `choose_rules`.
     - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
     - ``base``: where predictions start: ``forecast`` (the default where clients bring one) or ``steady``.
     - ``choice``: ``fleet`` (one rule for all clients) or ``shrunk`` (each client's own record, shrunk towards all).
@@ -89,11 +89,12 @@ def backtest(
     expected = {rule: [np.concatenate(blocks) for blocks in forecasts[rule]] for rule in order}
     clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
     lost = {rule: regrets_at_each(clients, expected[rule]) for rule in order}
-    chosen = _choices(clients, lost, timeline, window, choice)
+    labels = tuple(one.label for one in trained)
+    chosen = _choices(clients, lost, timeline, window, choice, base, labels)
     ranges = ranges_of(federation.clients, clients, expected, base, chosen, share, past.known_after)
     if kept is not None:
         kept.remove()
-    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, tuple(one.label for one in trained))
+    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels)
 
 
 def _candidates(choices: Sequence[MethodChoice]) -> list[Candidate]:
@@ -144,22 +145,24 @@ def _judged(client: Client, timeline: Timeline, place: int) -> Client:
 
 
 def _choices(
-    clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline, window: int, how: str
-) -> list[Choice]:
-    """The rule of each client at each origin: by the day-scaled regret of the last known rows; before any, the base."""
-    rules = list(lost)
-    offsets = [block.start for block in timeline.block(timeline.origins[0])]
-    scaled = [
-        np.stack([day_scaled(lost[rule][place], client.c) for rule in rules]) for place, client in enumerate(clients)
-    ]  # (rules, rows) of each client
+    clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline, window: int, how: str,
+    base: str, trained: Sequence[str],
+) -> list[Choice]:  # fmt: skip
+    """The rule of each client at each origin, by the day-scaled regret of the known rows before; before any, the base."""
+    rules, first = list(lost), timeline.origins[0]
+    offsets = [block.start for block in timeline.block(first)]
+    record = np.full((len(rules), len(clients), len(timeline.moments) - first), np.nan)
+    places = []  # of each client's rows among the moments
+    for place, (client, offset) in enumerate(zip(clients, offsets, strict=True)):
+        places.append(np.searchsorted(timeline.moments, timeline.times[place][offset:]) - first)
+        record[:, place, places[-1]] = np.stack([day_scaled(lost[rule][place], client.c) for rule in rules])
     made = []
     for origin in timeline.origins:
-        recent = np.full((len(rules), len(clients), window), np.nan)
+        until = record[:, :, : origin - first].copy()
         for place, (known, offset) in enumerate(zip(timeline.known(origin), offsets, strict=True)):
-            since = np.searchsorted(timeline.times[place], timeline.moments[max(origin - window, 0)])
-            some = scaled[place][:, max(int(since) - offset, 0) : max(known - offset, 0)]
-            recent[:, place, : some.shape[1]] = some
-        picked = [rules[number] for number in choose(recent, how)]
+            late = places[place][max(known - offset, 0) :]
+            until[:, place, late[late < until.shape[2]]] = np.nan  # not known yet
+        picked = choose_rules(rules, until, trained, base, window, how, leaves=base != FORECAST)
         made.append(Choice(origin, tuple(picked), tuple(timeline.block(origin))))
     return [_shifted(one, offsets) for one in made]
 

@@ -23,7 +23,7 @@ SETTINGS: dict[str, Any] = {
     "rounds": 20, "local_epochs": 2, "batch_size": 32, "learning_rate": 3e-3, "schedule": "cosine", "scale_features": False,
 }  # fmt: skip
 """Settings of a refit: short, as it starts at a base. A candidate's own settings replace them."""
-OF_NETWORK: dict[str, dict[str, Any]] = {VECTOR: {"rounds": 10, "learning_rate": 2e-3}}
+OF_NETWORK: dict[str, dict[str, Any]] = {VECTOR: {"rounds": 10}}
 """Other settings of a network that has more numbers to learn, and learns them sooner than is good for it."""
 
 
