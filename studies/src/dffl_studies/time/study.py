@@ -31,6 +31,7 @@ def judge_one(*, fleet: str, refit: int, window: int, seed: int, **folders: str)
     """For each rule, client and week what was lost; for the chosen rules also which range held, and how long all took."""
     import dffl
     from dffl.time.outcome import CHOSEN
+    from dffl.time.ranges import misses
 
     kind, read = FLEETS[fleet]
     federation = read(Path(folders[kind]))
@@ -43,7 +44,8 @@ def judge_one(*, fleet: str, refit: int, window: int, seed: int, **folders: str)
         week = np.arange(client.n)[later] // WEEK
         spans = found.spans[place]
         ranged = np.isfinite(spans.ends).all(axis=1)[later]
-        held = ((spans.ends[:, 0] <= spans.cost) & (spans.cost <= spans.ends[:, 1]))[later] & ranged
+        below, above = misses(spans.cost, spans.ends)
+        held = ~(below | above)[later] & ranged
         for rule in (*found.lost, CHOSEN):
             day = pd.DataFrame({"week": week, "regret": found.regrets(rule, place)[later], "best": client.z_star_size[later]})
             day = day.assign(days=1, ranged=ranged if rule == CHOSEN else False, held=held if rule == CHOSEN else False)
