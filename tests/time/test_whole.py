@@ -146,7 +146,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[60] ^= 1
     path.write_bytes(bytes(content))
-    with pytest.raises(ValueError, match="cannot be read .*; name another file, or delete it to start again") as refused:
+    with pytest.raises(ValueError, match=r"cannot be read .*; name another file, or delete it to start again") as refused:
         Kept.of(path, federation(), "recipe")
     assert "\n" not in str(refused.value)
 

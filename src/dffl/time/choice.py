@@ -88,7 +88,13 @@ def choose(scaled: np.ndarray, how: str = SHRUNK, strength: float = STRENGTH) ->
 
 
 def choose_rules(
-    rules: Sequence[str], scaled: np.ndarray, trained: Sequence[str], base: str, window: int, how: str = FLEET, leaves: bool = True
+    rules: Sequence[str],
+    scaled: np.ndarray,
+    trained: Sequence[str],
+    base: str,
+    window: int,
+    how: str = FLEET,
+    leaves: bool = True,
 ) -> list[str]:
     """The rule of each client.
 

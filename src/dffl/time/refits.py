@@ -98,7 +98,9 @@ class Prepared:
         if self._clients[0].times is not None:
             usual = usual | {"split": "time"}
         made = NETWORKS[network](self.width, self._past.own_width) if isinstance(network, str) else network
-        return fit(self.federation(known), candidate.method, progress=False, **(usual | {"network": made} | dict(settings) | own))
+        return fit(
+            self.federation(known), candidate.method, progress=False, **(usual | {"network": made} | dict(settings) | own)
+        )
 
     def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:
         """What a model expects of some rows of each client, as raw costs."""

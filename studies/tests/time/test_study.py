@@ -102,6 +102,7 @@ def test_prices_alone_bring_no_forecast(tmp_path: Path) -> None:
 def test_the_command_needs_some_data(tmp_path: Path) -> None:
     app = typer.Typer()
     app.command()(time_study)
-    found = CliRunner().invoke(app, ["--epf", str(tmp_path / "none"), "--out", str(tmp_path / "out")], env={"DFFL_ENERGY_DATA": ""})
+    words = ["--epf", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(app, words, env={"DFFL_ENERGY_DATA": None})
     assert found.exit_code != 0
     assert "there are no data: give at least one of --energy, --pjm and --epf" in found.output

@@ -37,7 +37,6 @@ from dffl.training.settings import Settings
 from dffl.training.units import client_units, own_smoothing, sample_table
 from dffl.training.update import BLOCK, ClientSide, places_for
 
-
 SMALL = 1 << 23
 """The numbers in a table below which its idle rows may be as many as the others."""
 

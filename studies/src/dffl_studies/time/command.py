@@ -33,7 +33,7 @@ def time_study(
 ) -> None:
     """Backtest markets with prices alone, with weather, and with published forecasts; a folder that is not given is skipped.
 
-    It takes about ten minutes on two cores; stop it at any time, and the same command continues.
+    It takes about four minutes on one core; stop it at any time, and the same command continues.
 
     Example: dffl time-study --energy data/energy --epf data/epf
     """
@@ -52,7 +52,9 @@ def judge(options: RunOptions, given: dict[str, Path | None]) -> StudyResult:
     from dffl_studies.time.tables import all_tables
 
     there = {name: folder for name, folder in given.items() if folder is not None and folder.is_dir()}
-    absent = [name if folder is None else f"{name} ({folder} is no folder)" for name, folder in given.items() if name not in there]
+    absent = [
+        name if folder is None else f"{name} ({folder} is no folder)" for name, folder in given.items() if name not in there
+    ]
     found = finished_rows(study(there), options)
     made = all_tables(found.rows)
     write_tables(made, found.folder / "tables", found.remark)

@@ -57,15 +57,13 @@ def _chosen(rows: pd.DataFrame) -> Table:
             means = losses[list(MEANS)]
             for words, other in (("steady", STEADY), ("best mean", str(means.idxmin())), ("forecast", FORECAST)):
                 found = change(some, CHOSEN, other) if other in losses else (np.nan,) * 3
-                numbers |= dict(zip((f"against {words}", "from", "to"), found, strict=True)) if words == "steady" else {
-                    f"against {words}": found[0], f"{words} from": found[1], f"{words} to": found[2]
-                }  # fmt: skip
+                numbers |= dict(zip((f"against {words}", f"{words} from", f"{words} to"), found, strict=True))
             numbers |= _held(some[some["rule"] == CHOSEN]) | {"seconds": float(whole["seconds"].iloc[0])}
             cells += plain_cells((str(fleet), part), numbers)
     note = (
-        "Relative regret of the chosen rules, and by how many % they lose more (-: less) than the steady average, than the best "
-        "plain mean of 7, 14 and 28 days in hindsight, and than deciding by the forecast that is brought; 95 % intervals over "
-        "blocks of four weeks. Held: share of decisions whose cost was inside the range of 80 %."
+        "Relative regret of the chosen rules, and by how many % they lose more (-: less) than the steady average, than the "
+        "best plain mean of 7, 14 and 28 days in hindsight, and than deciding by the forecast that is brought; 95 % intervals "
+        "over blocks of four weeks. Held: share of decisions whose cost was inside the range of 80 %."
     )
     return Table("chosen", "The chosen rules over time", ("fleet", "part"), cells, note)
 
@@ -80,9 +78,7 @@ def _every_rule(rows: pd.DataFrame) -> Table:
     cells: list[Cell] = []
     for fleet, some in rows.groupby("fleet", sort=False):
         losses = relative(some)
-        cells += [
-            Cell((rule,), str(fleet), Value(100 * (losses[rule] / losses[STEADY] - 1))) for rule in _order(losses.index)
-        ]
+        cells += [Cell((rule,), str(fleet), Value(100 * (losses[rule] / losses[STEADY] - 1))) for rule in _order(losses.index)]
         cells.append(Cell(("regret of the steady average",), str(fleet), Value(100 * losses[STEADY])))
     cells.sort(key=lambda cell: cell.row[0] != "regret of the steady average")
     return Table("rules", "Every rule against the steady average, %", ("rule",), cells, "Test: the second half of the days.")
