@@ -16,7 +16,7 @@ MIX = "mix"
 
 def mixtures(trained: Sequence[str], base: str) -> dict[str, tuple[str, ...]]:
     """Each rule, and the methods (and base) that it is the mean of: methods first, then their averages."""
-    rules = {label: (label,) for label in trained}
+    rules: dict[str, tuple[str, ...]] = {label: (label,) for label in trained}
     rules |= {f"{label}+{base}": (label, base) for label in trained}
     if len(trained) > 1:
         rules |= {"+".join(trained): tuple(trained), MIX: (*trained, base)}
