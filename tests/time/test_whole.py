@@ -14,6 +14,7 @@ from dffl.time import spans
 from dffl.time.kept import Kept
 from dffl.time.past import Past
 from dffl.time.refits import Prepared
+from dffl.time.timeline import Timeline
 from tests.time.made import federation
 
 ROWS, START, REFIT = 150, 110, 10
@@ -155,3 +156,20 @@ def test_the_candidates_by_default_are_two_networks() -> None:
     assert [one.label for one in module._candidates(module.CANDIDATES)] == ["fedavg", "fedavg-vector"]
     with pytest.raises(ValueError, match="candidates: network must be one of item, vector, found 'deep'"):
         dffl.backtest(federation(), [("fedavg", {"network": "deep"})])
+
+
+@pytest.mark.parametrize("known_after", [0, 1, 3])
+def test_no_choice_knows_a_row_that_is_not_known_yet(known_after: int) -> None:
+    """The mix loses terribly in one row: the choice changes at the first refit at which the row is known, and not before."""
+    made, start = clients(forecast=False), str(np.datetime64("2022-01-01") + START)
+    timeline = Timeline.of(made.clients, REFIT, 20, start, Past(known_after=known_after))
+    first, refit = timeline.origins[0], timeline.origins[-1]
+    judged = [client.rows(slice(first, client.n)) for client in made]
+    for row, changes in ((refit - known_after - 1, True), (refit - known_after, False)):
+        lost = {rule: [np.ones(client.n) for client in judged] for rule in ("steady", "a", "a+steady")}
+        for place in range(2):
+            lost["steady"][place] += 0.1
+            lost["a+steady"][place][row - first] = 1e6
+        picked = module._choices(judged, lost, timeline, 20, "fleet", "steady", ("a",))
+        assert [one.rules[0] for one in picked[1:-1]] == ["a+steady"] * (len(picked) - 2)
+        assert (picked[-1].rules[0] != "a+steady") is changes

@@ -78,7 +78,9 @@ def _every_rule(rows: pd.DataFrame) -> Table:
     cells: list[Cell] = []
     for fleet, some in rows.groupby("fleet", sort=False):
         losses = relative(some)
-        cells += [Cell((rule,), str(fleet), Value(100 * (losses[rule] / losses[STEADY] - 1))) for rule in _order(losses.index)]
+        cells += [
+            Cell((rule,), str(fleet), Value(100 * (losses[rule] / losses[STEADY] - 1))) for rule in _order(list(losses.index))
+        ]
         cells.append(Cell(("regret of the steady average",), str(fleet), Value(100 * losses[STEADY])))
     cells.sort(key=lambda cell: cell.row[0] != "regret of the steady average")
     return Table("rules", "Every rule against the steady average, %", ("rule",), cells, "Test: the second half of the days.")
