@@ -46,7 +46,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = federation(where, error=1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choosing, "CANDIDATES", ("ridge",))
-        patch.setattr(choosing, "ALONE", "ridge")
         patch.setattr(choosing, "final_rules", lambda found, *_: (["ridge+forecast"] * len(found.clients), "recent"))
         (where / "said.json").write_text(call("fit", path, "-o", where / "m.dffl", "-q", "--json"))
     new = pd.read_csv(where / "north.csv").tail(1).assign(day=NEXT).drop(columns=COSTS)
