@@ -113,14 +113,13 @@ def _decide_zone(model: Chosen, about: dict[str, Any], zone: str, rows: InputTab
             raise ValueError(f"{rows.at(row)}: prices are known up to {until} only, {ahead} days before; {fix}")
         day = Rows(_times(np.array([date])), x[row : row + 1], np.full((1, about["periods"]), np.nan))
         found = model.ahead(zone, Rows.joined([newer, day]))
-        low, cost, high = found.ranges[0]
-        ends = (float(cost), float(low), float(high)) if np.isfinite([low, high]).all() else (None, None, None)
+        known_range = bool(np.isfinite(found.ranges[0]).all())
+        low, cost, high = (float(end) if known_range else None for end in found.ranges[0])
         notes = _unseen(x[row], about["covariates"], *known["seen"])
-        bought = found.decisions[0][: about["periods"]].tolist()
         made.append(
             Decision(
-                zone, str(date), known["demand"], about["demand_from"], bought, *ends, about["currency"], about["unit"],
-                str(until), about["rule"], notes,
+                zone, str(date), known["demand"], about["demand_from"], found.decisions[0][: about["periods"]].tolist(),
+                cost, low, high, about["currency"], about["unit"], str(until), about["rule"], notes,
             )
         )  # fmt: skip
     return made
