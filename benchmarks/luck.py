@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dffl import synthetic
 from dffl.comparing import judge_starts
-from dffl.data import synthetic
 from dffl.harm import ENOUGH_STARTS, judge_harm
 from dffl_studies.paper.study import AUTHORS, in_fraction, study
 

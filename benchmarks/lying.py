@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import dffl
-from dffl.data import synthetic
+from dffl import synthetic
 from dffl.fitting import perform
 from dffl.training import Run, Settings, change_limit
-from dffl.training.change_limit import Change, Limits
+from dffl.training.change_limit import Change, ChangeLimits
 from dffl.training.engines.base import ClientAnswers, Engine
 from dffl.training.history import DivergenceError
 from dffl.training.methods import request
@@ -75,7 +75,7 @@ def longest_changes() -> None:
     seen: list[tuple[float, float]] = []
     rule = change_limit.limits
 
-    def watched(settings: Settings, rate: float, changes: Sequence[Change]) -> Limits:
+    def watched(settings: Settings, rate: float, changes: Sequence[Change]) -> ChangeLimits:
         lengths, medians, allowed = made = rule(settings, rate, changes)
         with np.errstate(divide="ignore", invalid="ignore"):
             seen.append((float(np.nanmax(lengths / medians)), float(np.max(lengths / allowed))))

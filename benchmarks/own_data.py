@@ -110,7 +110,7 @@ def measured(found: dict[str, Any], what: str) -> Iterator[None]:
 def clients_by(method: str, folder: Path) -> dict[str, Any]:
     """Read the tables of 100 clients, train one method, and judge it on the test rows."""
     import dffl
-    from dffl.data.description import read
+    from dffl.tables.description import read
 
     found: dict[str, Any] = {}
     with measured(found, f"{method}, reading"):
@@ -125,8 +125,8 @@ def clients_by(method: str, folder: Path) -> dict[str, Any]:
 
 def command_of(method: str, folder: Path) -> dict[str, Any]:
     """All that `dffl fit` does after reading: the method, what stands beside it, the judgement and the report."""
-    from dffl.data.description import read
-    from dffl.own.training import train
+    from dffl.tables.description import read
+    from dffl.tables.trained_model import train
 
     found: dict[str, Any] = {}
     description = read(folder / f"{method}.toml")
@@ -137,7 +137,7 @@ def command_of(method: str, folder: Path) -> dict[str, Any]:
 
 def rows_of(kind: str, folder: Path) -> dict[str, Any]:
     """Read many rows as a table."""
-    from dffl.data.sources import load, open_source
+    from dffl.tables.sources import load, open_source
 
     found: dict[str, Any] = {}
     with measured(found, f"rows of {kind}, read"):
@@ -149,7 +149,7 @@ def rows_of(kind: str, folder: Path) -> dict[str, Any]:
 
 def federation_of(kind: str, folder: Path) -> dict[str, Any]:
     """Many rows as a federation of one client: read, checked, divided and made arrays."""
-    from dffl.data.description import read
+    from dffl.tables.description import read
 
     found: dict[str, Any] = {}
     with measured(found, f"rows of {kind}, read, checked and divided"):

@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 
 import dffl
-from dffl.data import synthetic
+from dffl import synthetic
 from dffl.federation import Client, Federation
-from dffl.own.ranges import HIGH, LOW, cost_range, interval_score, known
+from dffl.tables.cost_range import HIGH, LOW, cost_range, interval_score, known
 
 SETTINGS = {"rounds": 15, "local_epochs": 3}
 ORIGINS = (0.0, 0.1, 0.2, 0.3, 0.4)

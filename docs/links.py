@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-OUTSIDE = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>(?:examples|README|CHANGELOG|studies/\S*tables)[^)#]*)[^)]*\)")
+PLACES = r"examples|README|CHANGELOG|(?:studies/)?src|studies/\S*(?:tables|\.md)"
+OUTSIDE = re.compile(rf"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>(?:{PLACES})[^)#]*)[^)]*\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -11,10 +11,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "docs" / "paper_items.toml"
-NUMBERED = (
-    "Theorem", "Lemma", "Corollary", "Proposition", "Definition", "Assumption", "Example", "Remark", "Algorithm", "Equation",
-    "Table", "Figure",
-)  # fmt: skip
 COMMENT = re.compile(r"\s+# (?P<words>.*)$")
 
 
@@ -59,21 +55,13 @@ def slug(heading: str) -> str:
 
 
 def _index(listed: dict[str, Any]) -> str:
-    """The contents: by section, by number, by verdict."""
-    sections = [f"- [{_heading(section)}](#{slug(_heading(section))})" for section in listed["section"]]
-    names = [item["name"] for item in items(listed)]
-    numbers = ["| | |", "|---|---|"]
-    for kind in NUMBERED:
-        count = sum(bool(re.fullmatch(rf"{kind} \d+", name)) for name in names)
-        numbers.append(f"| {kind} | {' '.join(f'[{n}](#{slug(kind)}-{n})' for n in range(1, count + 1))} |")
+    """The contents by verdict; pages show their sections themselves."""
     verdicts = ["| verdict | means | items |", "|---|---|---|"]
     for kind, meaning in listed["kinds"].items():
         judged = [item["name"] for item in items(listed) if item["verdict"] == kind]
         links = ", ".join(f"[{name}](#{slug(name)})" for name in judged)
         verdicts.append(f"| **{kind}** ({len(judged)}) | {meaning} | {links} |")
-    return "\n\n".join([
-        "## By section", "\n".join(sections), "## By number", "\n".join(numbers), "## By verdict", "\n".join(verdicts),
-    ])  # fmt: skip
+    return "\n\n".join(["## By verdict", "\n".join(verdicts)])
 
 
 def _heading(section: dict[str, Any]) -> str:
@@ -87,26 +75,24 @@ def _block(item: dict[str, Any], measured: Callable[[str], str]) -> str:
         lines.append("```python\n" + "\n".join(_shown(call, value) for call, value in calls) + "\n```")
     if command := item.get("command"):
         lines.append(f"```bash\n{command}\n```")
-    verdict = f"**{_sentence(item['verdict'])}** {_plain(item['note'])}"
+    verdict = f"**[{_sentence(item['verdict'])}]({item['more']})** {_plain(item['note'])}"
     if what := item.get("measured"):
         verdict += f" {measured(what)}"
-    lines.append(f"{verdict} [More]({item['more']}).")
-    lines.append(f"{_where(item)}.")
+    lines.append(verdict)
+    lines.append(_where(item))
     return "\n\n".join(lines)
 
 
 def _where(item: dict[str, Any]) -> str:
-    """The files of an item's code, and of its result."""
+    """Links to an item's code, and to its result."""
     if item.get("pending"):
         return f"Not yet in this version: {', '.join(f'`{name}`' for name in item['code'])}"
-    homes: dict[str, list[str]] = {}
-    for file, name in map(place, item["code"]):
-        homes.setdefault(file, []).append(name)
-    where = "; ".join(f"`{file}`" + "".join(f" `{name}`" for name in names if name) for file, names in homes.items())
+    places = [(file, inside or Path(file).stem) for file, inside in map(place, item["code"])]
+    where = ", ".join(f"[`{name}`](../{file})" for file, name in places)
     result = item.get("file", "")
     if result.endswith(".png"):  # the site has the figures, and no tables as pages
-        return f"In {where}; result: [`{result}`](../{result})"
-    return f"In {where}" + (f"; result: `{result}`" if result else "")
+        return f"{where}; result: [`{result}`](../{result})"
+    return where + (f"; result: `{result}`" if result else "")
 
 
 def _shown(call: str, value: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dffl
-from dffl.data.description import read
+from dffl.tables.description import read
 
 work = pytest.importorskip("benchmarks.integer.work", reason="benchmarks/ is not here")
 

@@ -197,6 +197,22 @@ def test_the_summary_is_over_clients(parts: tuple) -> None:
     assert summary.loc["fedavg", "clients"] == 4
 
 
+def test_samples_with_times_are_judged_by_stretches_of_time(parts: tuple) -> None:
+    _, test, fits, _ = parts
+    dated = dffl.Federation([replace(client, times=np.arange(client.n)) for client in test])
+    two = {name: fits[name] for name in ("local", "fedavg")}
+    row = tabulate([two] * 3, dated).set_index(["method", "client"]).loc[("fedavg", test[1].name)]
+    lost = [np.tile(fits[name].regrets(test[1]), (3, 1)) for name in ("fedavg", "local")]
+    by_stretch, by_day = (
+        np.array(interval(lost[0] - lost[1], ordered=ordered)) / test[1].z_star_size.mean() for ordered in (True, False)
+    )
+    assert row[["change", "change_low", "change_high"]].tolist() == pytest.approx(by_stretch.tolist())
+    assert by_stretch.tolist() != pytest.approx(by_day.tolist())
+    _, low, high = np.array(interval(lost[0], ordered=True)) / test[1].z_star_size.mean()
+    ends = [max(low, 0.0), high]
+    assert row[["relative_regret_low", "relative_regret_high"]].tolist() == pytest.approx(ends)
+
+
 def test_a_single_test_sample_has_no_finite_interval(parts: tuple) -> None:
     _, test, fits, _ = parts
     one = dffl.Federation([client.rows(np.array([0])) for client in test])

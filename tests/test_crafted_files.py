@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -25,9 +26,9 @@ import pytest
 
 import dffl
 from dffl import archive
-from dffl.own.model import OwnModel
 from dffl.parquet_pages import extent, text_bytes
 from dffl.sets import battery
+from dffl.tables.model import OwnModel
 from tests.federations import client
 
 FILES = Path(__file__).with_name("files-0.2.0")
@@ -530,8 +531,38 @@ def test_a_model_of_own_data_is_refused_in_one_line(tmp_path: Path) -> None:
         guide = {"middle": line, "log_stray": line, "low": 0.0, "median": 0.0, "high": 0.0}
         about["ranges"]["north"]["guide"] = guide
 
+    steering = "\x1b]0;renamed\x07"
     for change in (
         wide,
+        *(
+            lambda about, wrong=wrong: about["ranges"]["north"].update(wrong)
+            for wrong in (
+                {"why": steering},
+                {"why": {}},
+                {"rows": steering},
+                {"low": None},
+                {"low": 10**400},
+                {"share": "1"},
+                {"high": math.nan},
+            )
+        ),
+        lambda about: about["ranges"]["north"]["guide"].update(low="a"),
+        lambda about: [about["ranges"]["north"]["guide"]["middle"][part].pop() for part in ("slopes", "least", "most")],
+        *(
+            lambda about, wrong=wrong: about.update(wrong)
+            for wrong in (
+                {"units": None},
+                {"units": {"north": steering}},
+                {"order": 5},
+                {"order": steering},
+                {"evaluation": "x"},
+                {"costs": None},
+                {"costs": ["a"]},
+                {"costs": [steering, "b", "c", "d"]},
+                {"costs": [["a"], "b", "c", "d"]},
+            )
+        ),
+        lambda about: about.pop("order"),
         lambda about: about.update(encoding=None),
         lambda about: about.pop("encoding"),
         lambda about: about.update(ranges=[1]),

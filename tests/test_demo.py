@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dffl import demo
-from dffl.data import synthetic
+from dffl import demo, synthetic
 from dffl.federation import Federation
 
 QUICK = {"rounds": 1, "local_epochs": 1, "progress": False}

@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 import dffl
-from dffl.data.description import read
-from dffl.data.sets_by_name import required
+from dffl.tables.description import read
+from dffl.tables.sets_by_name import required
 from dffl.terminal import Exit
 
 ROOT = Path(__file__).parent.parent

@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 import dffl
 from dffl import plugins
 from dffl.cli import app
-from dffl.data.description import read
-from dffl.report.kinds import known
+from dffl.report.styles import known
+from dffl.tables.description import read
 from dffl.training import METHODS
 
 ROOT = Path(__file__).parent.parent
@@ -56,7 +56,7 @@ import numpy as np
 from typer.testing import CliRunner
 import dffl, dffl.losses, dffl.sets, dffl.training
 from dffl.cli import app
-from dffl.data.description import read
+from dffl.tables.description import read
 
 brought = lambda: sorted(name for name in sys.modules if name.startswith("dffl_example."))
 before = brought()

@@ -23,6 +23,8 @@ GOOD = np.ones((4, 2))
             r"client 'a': c must be at most 1e\+100 in size, found -1e\+308 in row 1, column 1",
         ),
         ({"x": [["x", "y"]] * 4}, "client 'a': x must be numbers"),
+        ({"x": np.ones((4, 2)) * 1j}, "client 'a': x must be numbers, found complex128"),
+        ({"x": np.full((4, 2), np.datetime64("2024-01-01"))}, r"client 'a': x must be numbers, found datetime64\[D\]"),
         ({"x": np.ones(4)}, "client 'a': x must be a table with one row per sample, found 1 axes"),
         ({"x": np.ones((3, 2))}, "client 'a': x and c must have one row per sample, found 3 and 4 rows"),
         ({"x": np.ones((0, 2)), "c": np.ones((0, 2))}, "client 'a': x must have at least one row"),

@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import dffl
 from dffl.cli import app
+from dffl.deploy.credentials import read_request
 from dffl.files import naming, require_target, write_text, write_whole
-from tests.data.made import files, write
+from dffl.tables.sources import require_file
+from tests.tables.made import files, write
 
 READS = "must not be a file that this command reads"
 
@@ -216,6 +219,38 @@ def test_no_command_replaces_a_pipe(place: Path, words: list[str], monkeypatch: 
     assert Path(name).is_fifo()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "pipe", "-o", "out"],
+        ["compare", "pipe"],
+        ["init", "pipe", "--client", "north"],
+        ["decide", "pipe", "new.csv", "-c", "north"],
+        ["federation", "create", "pipe"],
+        ["site", "check", "pipe", "--client", "site.toml"],
+    ],
+    ids=" ".join,
+)
+def test_no_command_waits_for_a_pipe_that_it_should_read(
+    place: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    os.mkfifo("pipe")  # to open it would wait for ever
+    line = refused(*words)
+    assert "pipe: " in line
+    assert "a named pipe, not a" in line
+
+
+def test_other_readers_refuse_what_may_never_end() -> None:
+    zero = Path("/dev/zero")
+    with pytest.raises(ValueError, match=r"^/dev/zero: a device, not a regular file$"):
+        require_file(zero)
+    with pytest.raises(ValueError, match=r"^/dev/zero: cannot be read \(it is a device, not a regular file\)$"):
+        read_request(zero)
+    with pytest.raises(ValueError, match=r"^/dev/zero: a device, not a saved fit$"):
+        dffl.load(zero)
+
+
 def test_the_checkpoints_of_a_fit_are_looked_at_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     os.mkfifo("m.part-start-2")  # to open it would wait for ever
@@ -223,11 +258,14 @@ def test_the_checkpoints_of_a_fit_are_looked_at_too(place: Path, monkeypatch: py
 
 
 def test_examples_replace_no_dangling_link(tmp_path: Path) -> None:
-    for words, name in ((["init"], "plant.mps"), (["federation", "init"], "plan.toml")):
+    for words, name in (
+        (["init"], "plant.mps"),
+        (["federation", "init"], "plan.toml"),
+    ):
         folder = tmp_path / words[0]
         folder.mkdir()
         (folder / name).symlink_to("nothing")
-        assert f"{name}: is there already, and is not overwritten" in refused(*words, folder)
+        assert f"{name}: already exists and is not overwritten" in refused(*words, folder)
         assert [path.name for path in folder.iterdir()] == [name]
 
 

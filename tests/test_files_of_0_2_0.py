@@ -22,8 +22,8 @@ from dffl.deploy.ledger import read_ledger
 from dffl.deploy.participant import Participant
 from dffl.deploy.run_state import RunState
 from dffl.deploy.site_state import SiteState
-from dffl.own.decisions import decide
-from dffl.own.model import OwnModel
+from dffl.tables.decisions import decide
+from dffl.tables.model import OwnModel
 from dffl.training import Settings
 from dffl.training.engines.site import Site
 from tests.deploy.in_memory import Wires

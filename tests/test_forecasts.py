@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dffl
+from dffl.forecasts import gives_away
 from dffl.training import Run, Settings
 
 HOURS = (1, 2, 10)
@@ -165,3 +166,17 @@ def test_rows_without_the_forecast_are_refused_by_name(fit: dffl.Fit) -> None:
         naive.decide("new", DAY, DAY[FORECAST])
     with pytest.raises(ValueError, match="must bring no forecast: training had none"):
         naive.evaluate(dffl.Federation([client("new")]))
+
+
+def test_a_column_that_is_a_cost_itself_is_found() -> None:
+    rng = np.random.default_rng(0)
+    c, x = 5 + rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
+    for copy in (c[:, 1], -2.5 * c[:, 1] + 7, 1e9 * c[:, 1], c[:, 1].astype(np.float32), np.round(c[:, 1], 3)):
+        assert gives_away(np.column_stack([x, copy]), c) == (2, 1)
+    close = c[:, 1] + rng.normal(0, 0.02, 40)  # far better than any forecast, and none of the costs
+    constant = np.full(40, 3.0)
+    before = np.roll(c[:, 1], 1)  # the row before: known
+    for honest in (close, constant, before):
+        assert gives_away(np.column_stack([x, honest]), c) is None
+    assert gives_away(np.column_stack([x, constant]), np.column_stack([c[:, :2], constant])) is None
+    assert gives_away(c[:9], c[:9]) is None

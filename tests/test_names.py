@@ -69,11 +69,17 @@ def test_a_name_that_is_not_there_is_refused() -> None:
     assert not hasattr(dffl, "nothing")
 
 
+STUDIES = ", in the package dffl-studies"
+
+
 @pytest.mark.parametrize(
-    ("name", "home"), [("studies", "dffl_studies.running"), ("cases", "dffl_studies"), ("bench", "dffl_studies.bench")]
-)
+    ("name", "home"),
+    [("studies", f"dffl_studies.running{STUDIES}"), ("cases", f"dffl_studies{STUDIES}"),
+     ("bench", f"dffl_studies.bench{STUDIES}"), ("own", "dffl.tables"),
+     ("data", "dffl.tables; synthetic federations are in dffl.synthetic")],
+)  # fmt: skip
 def test_what_moved_says_where_it_is(name: str, home: str) -> None:
-    with pytest.raises(AttributeError, match=f"dffl.{name} is now {home}, in the package dffl-studies"):
+    with pytest.raises(AttributeError, match=f"dffl.{name} is now {home}"):
         resolved(f"dffl.{name}")
 
 

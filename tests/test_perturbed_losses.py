@@ -198,11 +198,10 @@ def test_bad_parameters_are_one_clear_line(made: Any, message: str) -> None:
         made()
 
 
-@pytest.mark.parametrize(("loss", "engines"), [(FenchelYoung(4, 0.5), ("loop", "processes")), (DPO(4, 0.5), ("loop",))])
-def test_engines_draw_the_same_numbers_and_a_fit_is_saved_with_its_loss(loss: Loss, engines: Any, tmp_path: Any) -> None:
-    fits = [dffl.fit(FEDERATION, "fedavg", loss=loss, engine=engine, **SMALL) for engine in ("vector", *engines)]
-    for other in fits[1:]:
-        np.testing.assert_array_equal(vector(fits[0]), vector(other))
+@pytest.mark.parametrize("loss", [FenchelYoung(4, 0.5), DPO(4, 0.5)])
+def test_engines_draw_the_same_numbers_and_a_fit_is_saved_with_its_loss(loss: Loss, tmp_path: Any) -> None:
+    fits = [dffl.fit(FEDERATION, "fedavg", loss=loss, engine=engine, **SMALL) for engine in ("vector", "loop")]
+    np.testing.assert_array_equal(vector(fits[0]), vector(fits[1]))
     assert np.abs(vector(fits[0]) - vector(dffl.fit(FEDERATION, "fedavg", loss=loss, seed=1, **SMALL))).max() > 1e-5
     fits[0].save(tmp_path / "fit.dffl")
     assert dffl.load(tmp_path / "fit.dffl").settings.loss == loss

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import dffl
 from dffl import plugins
 from dffl.cli import app
-from dffl.data.sets_by_name import make_set
 from dffl.named import find
+from dffl.tables.sets_by_name import make_set
 from dffl.training import METHODS
 
 ROOT = Path(__file__).parent.parent

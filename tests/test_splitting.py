@@ -179,6 +179,9 @@ def test_one_cell_changes_no_other_key() -> None:
     ).tolist() == [1]
     assert np.array_equal(keys_of(["1.5", "2", "x"])[:2], keys_of([1.5, 2.0]))
     assert np.array_equal(keys_of([1, "2", 3.0]), keys_of([1, 2, 3]))
+    long = [2**60, 2**60 + 1]
+    assert np.array_equal(keys_of([*map(str, long), "x"])[:2], keys_of(long))
+    assert len(set(keys_of([str(10**30 + number) for number in range(5)]))) == 5
 
 
 def test_a_day_is_one_day_however_it_is_written() -> None:

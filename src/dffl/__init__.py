@@ -14,13 +14,13 @@ __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from dffl import sets as sets
+    from dffl import synthetic as synthetic
     from dffl.advice import Advice as Advice
     from dffl.advice import advise as advise
     from dffl.comparing import compare as compare
     from dffl.comparing import fit_all as fit_all
     from dffl.comparing import summarise as summarise
     from dffl.comparing import tabulate as tabulate
-    from dffl.data import synthetic as synthetic
     from dffl.federation import Client as Client
     from dffl.federation import Federation as Federation
     from dffl.fitting import Fit as Fit
@@ -83,7 +83,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "advice": ("Advice", "advise"),
     "comparing": ("compare", "fit_all", "summarise", "tabulate"),
-    "data": ("synthetic",),
     "federation": ("Client", "Federation"),
     "fitting": ("Fit",),
     "limits": ("Limits",),
@@ -106,20 +105,27 @@ _HOMES = {
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME, "__version__"])
+__all__ = sorted([*_HOME, "synthetic", "__version__"])
 
 
-_MOVED = {"studies": "dffl_studies.running", "cases": "dffl_studies", "bench": "dffl_studies.bench"}
-"""What earlier versions had here, and where it is now, in the package dffl-studies."""
+_STUDIES = "in the package dffl-studies (pip install dffl-studies)"
+_MOVED = {
+    "studies": f"dffl_studies.running, {_STUDIES}",
+    "cases": f"dffl_studies, {_STUDIES}",
+    "bench": f"dffl_studies.bench, {_STUDIES}",
+    "data": "dffl.tables; synthetic federations are in dffl.synthetic",
+    "own": "dffl.tables",
+}
+"""What earlier versions had here, and where it is now."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _MOVED:
-        raise AttributeError(f"dffl.{name} is now {_MOVED[name]}, in the package dffl-studies (pip install dffl-studies)")
+        raise AttributeError(f"dffl.{name} is now {_MOVED[name]}")
     if name not in _HOME:
         return submodules(__name__)(name)
     home = import_module(f"dffl.{_HOME[name]}")
-    value = import_module("dffl.data.synthetic") if name == "synthetic" else getattr(home, name)
+    value = getattr(home, name)
     globals()[name] = value
     return value
 

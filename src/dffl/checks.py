@@ -24,3 +24,9 @@ def require_number(name: str, value: Any, low: float, high: float, allowed: str,
         fits = False
     if not fits or isinstance(value, bool):
         raise ValueError(f"{name} must be {allowed}, found {value!r}")
+
+
+def first_true(mask: Any) -> int | None:
+    """The position of the first that is true, if any is."""
+    found = np.flatnonzero(np.asarray(mask, bool))
+    return int(found[0]) if len(found) else None

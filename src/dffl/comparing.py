@@ -12,7 +12,7 @@ import pandas as pd
 
 from dffl.checks import require_whole
 from dffl.federation import Federation
-from dffl.fitting import Fit, Plan, perform, require_federation, running, same_shape
+from dffl.fitting import Fit, SharedRun, perform, require_federation, running, same_shape
 from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE, interval, judge_harm
 from dffl.progress import Progress
 from dffl.randomness import start_seeds
@@ -46,7 +46,7 @@ def compare(
     the others draw everything that is random in training anew. The columns of `Fit.evaluate`, and what methods chose
     (``lambda``, ``epochs``), are means over the starts; ``spread`` is the standard deviation of ``relative_regret`` over
     them. ``relative_regret_low`` and ``relative_regret_high`` are the ends of its ``confidence`` interval, over other test
-    samples and other starts.
+    samples and other starts. Test samples with `times` are judged by stretches of time (see `dffl.harm.interval`).
 
     ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
     ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
@@ -133,11 +133,11 @@ def _fit_all(
         return {title: perform(of[one.settings], one.request) for title, one in asked.items()}
 
 
-def _plans(asked: Sequence[Asked]) -> list[Plan]:
+def _plans(asked: Sequence[Asked]) -> list[SharedRun]:
     """Methods with the same settings train in one run, and share what they have in common."""
-    made: dict[Settings, Plan] = {}
+    made: dict[Settings, SharedRun] = {}
     for request, settings in asked:
-        made.setdefault(settings, Plan(settings, [])).asked.append(request)
+        made.setdefault(settings, SharedRun(settings, [])).asked.append(request)
     return list(made.values())
 
 
@@ -207,7 +207,7 @@ def tabulate(
 ) -> pd.DataFrame:
     """The table of `compare` for fits that are already there: those of one start, or a list with those of each start.
 
-    One start cannot tell harm from luck: ``harmed`` is then missing.
+    One start cannot distinguish harm from noise: ``harmed`` is then missing.
     """
     _check(harm_tolerance, confidence)
     found = [Start.of(one, test) for one in ([fits] if isinstance(fits, dict) else fits)]
@@ -245,11 +245,12 @@ def _row(
         spread = float(np.std([one["relative_regret"] for one in rows], ddof=1)) if len(rows) > 1 else np.nan
     lost, own = (np.stack([one.lost[title][place] for one in found]) for title in (name, reference))
     size = float(test[place].z_star_size.mean())
-    judgement = judge_harm(lost, own, tolerance, confidence, margin=1e-12 * size)  # where the own model loses nothing
+    ordered, margin = test[place].times is not None, 1e-12 * size  # where the own model loses nothing
+    judgement = judge_harm(lost, own, tolerance, confidence, margin, ordered)
     if name == reference:
         judgement = judgement._replace(low=0.0, high=0.0, verdict="reference", harmed=False)
     unit = size if size > 0 else 1.0
-    _, low, high = interval(lost, confidence)
+    _, low, high = interval(lost, confidence, ordered)
     return row | {
         "method": name,
         "spread": spread,

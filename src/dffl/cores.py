@@ -1,8 +1,16 @@
-"""How many cores this process may use."""
+"""How many cores this process may use, and work that runs on them side by side.
+
+XLA runs a small program on one core, so different programs run side by side in threads.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import lru_cache
+from typing import TypeVar
 
 
 def core_count() -> int:
@@ -12,3 +20,45 @@ def core_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+S = TypeVar("S")
+T = TypeVar("T")
+TICK = 0.2
+"""Seconds between two checks of what is running."""
+
+
+@lru_cache(maxsize=1)
+def _helpers(cores: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(cores - 1, thread_name_prefix="dffl")
+
+
+def side_by_side(
+    function: Callable[[S], T], items: Sequence[S], cores: int, meanwhile: Callable[[], None], stop: Callable[[], None]
+) -> Iterator[T]:
+    """``function`` of each item, in order, on ``cores`` cores, of which this thread is one.
+
+    While it waits, it calls ``meanwhile`` every `TICK` seconds. If it is interrupted or an item fails, it calls ``stop``, which
+    must make the others end soon, and starts no further item.
+    """
+    if cores == 1 or len(items) < 2:
+        yield from map(function, items)
+        return
+    begun: deque[Future[T]] = deque(_helpers(cores).submit(function, item) for item in items[1:])
+    try:
+        yield function(items[0])
+        for item in items[1:]:
+            one = begun[0]
+            if one.cancel():  # no helper has come to it yet
+                begun.popleft()
+                yield function(item)
+                continue
+            while not one.done():
+                wait([one], timeout=TICK)
+                meanwhile()
+            yield begun.popleft().result()  # an answer that was passed on is not kept
+    finally:
+        stop()
+        for one in begun:
+            one.cancel()
+        wait(begun)

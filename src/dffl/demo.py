@@ -12,9 +12,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from dffl import synthetic
 from dffl.advice import advise
 from dffl.comparing import DEFAULT_METHODS, Start, against, judge_starts, summarise
-from dffl.data import synthetic
 from dffl.federation import Federation
 from dffl.files import write_whole
 from dffl.fitting import Fit
@@ -35,7 +35,7 @@ NEXT_STUDIES = {
 }
 """The same, where a package brings these commands."""
 NAIVE = ("ridge", "nearest")
-"""What a page shows beside the demo's methods: plain models that a client has without any network."""
+"""What a page shows next to the demo's methods: plain models without a network."""
 COUNTED = {
     "harmed": "harmed",
     "above_tolerance": "over 1 %\nabove local,\nsingle run",
@@ -124,7 +124,7 @@ def run(
     found = judge_starts(federation, methods, test=test, seed=seed, progress=progress, keep=keep, **settings)
     if report is not None:
         write(page_data(found, federation, test, fits), report)
-    # The demo's own tables have its eight methods, whatever the page shows besides.
+    # The demo's own tables have its eight methods, whatever else the page shows.
     kept = [Start({m: one.rows[m] for m in DEFAULT_METHODS}, {m: one.lost[m] for m in DEFAULT_METHODS}) for one in found]
     table, against_tuned = against(kept, test), against(kept, test, "local-tuned")
     seconds = time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""Files that are complete or not there: written beside their place, then moved into it. Inputs are never overwritten.
+"""Files that are complete or not there: written next to their place, then moved into it. Inputs are never overwritten.
 
 `require_target` is what every command asks of the file that it is told to write, before it does any work. `write_whole` asks it
 again at the end.
@@ -6,6 +6,7 @@ again at the end.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -56,6 +57,22 @@ def require_regular(path: Path, name: str = "the file to write") -> None:
         raise ValueError(f"{name} must be a regular file or a new one, found {str(path)!r}, which is {kind}")
 
 
+def special(path: Path) -> str | None:
+    """What is at a path, in words, if it is there and neither a regular file nor a folder: to read it may never end."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # nothing, or a name that no file can have
+        return None
+    return next((words for fits, words in KINDS.items() if fits(mode)), None)
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a regular file; anything else is refused with an error of the system, as a missing file is."""
+    if what := special(path):
+        raise OSError(errno.EINVAL, f"it is {what}, not a regular file", str(path))
+    return path.read_bytes()
+
+
 def require_makeable(folder: Path) -> None:
     """Refuse a folder that is not there and cannot be made: it, or one above it, is a file or a link to nothing."""
     there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
@@ -65,7 +82,7 @@ def require_makeable(folder: Path) -> None:
 
 
 def write_whole(path: Path, write: Callable[[Path], Any], mode: int | None = None) -> None:
-    """Write beside ``path``, then move into place: the file is complete or it is not there.
+    """Write next to ``path``, then move into place: the file is complete or it is not there.
 
     It may be read by whom ``mode`` says. Without one, a file that is replaced keeps its mode, and a new one gets the usual.
     """

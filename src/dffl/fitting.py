@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,7 +25,7 @@ from dffl.losses import Loss
 from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet
-from dffl.sets._calls import Limits
+from dffl.sets._calls import CallLimits
 from dffl.sets._errors import host_errors
 from dffl.training import ALL, Outcome, Run, Settings
 from dffl.training.checkpoint import Checkpoint, run_fingerprint
@@ -36,7 +36,11 @@ from dffl.training.privacy import Spending
 from dffl.training.run import Spent
 from dffl.training.trainers.crossfit import FOLDS
 from dffl.training.trainers.tuning import EPOCHS
-from dffl.training.unit_prior import UnitPrior
+from dffl.training.units import UnitPrior
+
+if TYPE_CHECKING:
+    from dffl.arrays import CostsAt, DecisionsAt, PerSample
+
 
 DEFAULT_METHOD = "crossfit"
 """What the measurements recommend: see docs/leaderboard.md."""
@@ -97,7 +101,7 @@ class Fit:
         """Whether clients bring a forecast of their costs: the last d features."""
         return self.settings.forecast
 
-    def predict(self, client: str | Client, x: Any, forecast: Any = None) -> np.ndarray:
+    def predict(self, client: str | Client, x: Any, forecast: Any = None) -> CostsAt:
         """The costs that a client expects at features x (..., p), in raw units.
 
         A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
@@ -119,7 +123,7 @@ class Fit:
         _require_finite(member.name, costs)
         return costs
 
-    def decide(self, client: str | Client, x: Any, forecast: Any = None) -> np.ndarray:
+    def decide(self, client: str | Client, x: Any, forecast: Any = None) -> DecisionsAt:
         """The decision that a client takes at features x (..., p), and a ``forecast`` as for `predict`, on its set.
 
         If a `Client` is handed in, its own set is used. Where a set has helper variables, they follow the decisions; the set's
@@ -127,26 +131,26 @@ class Fit:
         """
         return self.decide_at(client, self.predict(client, x, forecast))
 
-    def decide_at(self, client: str | Client, costs: np.ndarray) -> np.ndarray:
-        """The decision that a client takes if it expects costs (..., d); as `decide` gives it."""
+    def decide_at(self, client: str | Client, costs: CostsAt) -> DecisionsAt:
+        """The decision that a client takes if it expects these costs; as `decide` gives it."""
         member = self._member(client)
         _require_finite(member.name, costs)
         counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
-        with Limits(counted, "decisions"), host_errors([(member.name, member.set)]):
+        with CallLimits(counted, "decisions"), host_errors([(member.name, member.set)]):
             if member.set.variables is not None:
                 return _named(member.name, lambda: member.set.decide(costs, member.maximize))
             signed = (-costs if member.maximize else costs).reshape(-1, self.dim)
             decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
             return decisions.reshape(costs.shape) + 0.0  # no -0.0
 
-    def regrets(self, client: Client) -> np.ndarray:
+    def regrets(self, client: Client) -> PerSample:
         """The regret of each sample of a client.
 
         The model is found by the client's name; set and samples are the given client's.
         """
         return self.regrets_of([client])[0]
 
-    def regrets_of(self, clients: Sequence[Client]) -> list[np.ndarray]:
+    def regrets_of(self, clients: Sequence[Client]) -> list[PerSample]:
         """`regrets` of many clients; those with one kind of set are solved for together."""
         predictors = [self._member(client).predictor for client in clients]
         for client, predictor in zip(clients, predictors, strict=True):
@@ -219,7 +223,7 @@ class Fit:
         # The units of a newcomer follow from its own samples and those of the shared model.
         # Its days may all be later than those of training: its stretches are of its own time.
         settings = replace(self.settings, seed=self.settings.seed if seed is None else seed, pooled_units=False, period=None)
-        with running(federation, [Plan(settings, [asked])], progress=progress) as [run]:
+        with running(federation, [SharedRun(settings, [asked])], progress=progress) as [run]:
             alone = perform(run, asked)
         if client.n == 1:
             warnings.warn(f"{who}: one sample cannot be held out, so nothing is tuned: it has the shared model", stacklevel=2)
@@ -423,11 +427,11 @@ def fit(
     of `crossfit-turned`; a keyword takes their place.
     """
     asked, settings = request(method, keywords)
-    with running(federation, [Plan(Settings.of(**settings), [asked])], validation, progress, checkpoint) as [run]:
+    with running(federation, [SharedRun(Settings.of(**settings), [asked])], validation, progress, checkpoint) as [run]:
         return perform(run, asked)
 
 
-class Plan(NamedTuple):
+class SharedRun(NamedTuple):
     """Methods that share a run: they have the same settings."""
 
     settings: Settings
@@ -437,7 +441,7 @@ class Plan(NamedTuple):
 @contextmanager
 def running(
     federation: Federation,
-    plans: Sequence[Plan],
+    plans: Sequence[SharedRun],
     validation: Federation | None = None,
     progress: bool | Progress | None = None,
     checkpoint: str | PathLike[str] | None = None,

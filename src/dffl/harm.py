@@ -15,6 +15,9 @@ HARM_TOLERANCE = 0.01
 """What a client may lose above its own model, as a share of it, before anything is called harm."""
 ENOUGH_STARTS = 3
 """With fewer seeds their spread is unknown, and nothing is judged."""
+STRETCHES = 5
+"""Samples that follow each other in time are judged by the means of this many stretches. Days resemble their neighbours, so
+that 60 days are far fewer than 60 independent samples. More stretches are shorter, and resemble each other more."""
 
 
 class Judgement(NamedTuple):
@@ -28,18 +31,23 @@ class Judgement(NamedTuple):
     harmed: bool | None
     """Above the tolerance, and ``low`` above 0. None: not judged."""
     above_tolerance: bool
-    """Above the tolerance in the first start. This may be luck."""
+    """Above the tolerance in the first start. A single run is noisy."""
 
 
 def judge_harm(
-    lost: np.ndarray, own: np.ndarray, tolerance: float = HARM_TOLERANCE, confidence: float = 0.95, margin: float = 0.0
+    lost: np.ndarray,
+    own: np.ndarray,
+    tolerance: float = HARM_TOLERANCE,
+    confidence: float = 0.95,
+    margin: float = 0.0,
+    ordered: bool = False,
 ) -> Judgement:
     """Compare two methods for one client: the regrets (starts, samples) of one, and those of the reference.
 
-    Row s of both is one start, column i of both is one test sample. Samples that depend on their neighbours, such as days,
-    are averaged over longer stretches first. Excesses up to ``margin``, in the units of regret, are rounding.
+    Row s of both is one start, column i of both is one test sample. ``ordered`` samples follow each other in time. Excesses
+    up to ``margin``, in the units of regret, are rounding.
     """
-    mean, low, high = interval(lost - own, confidence)
+    mean, low, high = interval(lost - own, confidence, ordered)
     excessive = above_tolerance(lost.mean(axis=1), own.mean(axis=1), tolerance, margin)
     if math.isinf(high):
         return Judgement(mean, low, high, "not judged", None, bool(excessive[0]))
@@ -53,13 +61,16 @@ def above_tolerance(regret: Any, local: Any, tolerance: float = HARM_TOLERANCE, 
     return regret > (1 + tolerance) * local + margin
 
 
-def interval(differences: np.ndarray, confidence: float = 0.95) -> tuple[float, float, float]:
+def interval(differences: np.ndarray, confidence: float = 0.95, ordered: bool = False) -> tuple[float, float, float]:
     """The mean of differences (starts, samples), and the ends of its interval over other samples and other starts.
 
-    Unbounded with fewer than three starts or two samples: the spread of what was drawn once is unknown.
+    ``ordered`` samples follow each other in time: means of stretches take their place. Unbounded with fewer than three starts
+    or two samples: the spread of what was drawn once is unknown.
     """
-    starts, samples = differences.shape
     mean = float(differences.mean())
+    if ordered and differences.shape[1] > STRETCHES:
+        differences = np.stack([part.mean(axis=1) for part in np.array_split(differences, STRETCHES, axis=1)], axis=1)
+    starts, samples = differences.shape
     if starts < ENOUGH_STARTS or samples < 2:
         return mean, -math.inf, math.inf
     # A difference is a mean, an effect of the start, one of the sample, and one of the two together. The variance of the

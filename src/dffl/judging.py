@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,11 @@ import numpy as np
 from dffl.batched import in_parts, predict_each, regret_each
 from dffl.federation import Client, optima
 from dffl.predictor import NetworkPredictor, Predictor
+from dffl.sets import Solver
 from dffl.sets._errors import host_errors
+
+POOR = 1e-6
+"""A regret this far below zero, as a share of the largest costs, is no rounding error."""
 
 
 def predicted(predictor: Predictor, x: np.ndarray, dim: int | None = None) -> np.ndarray:
@@ -70,8 +75,22 @@ def regrets_under(predictors: Sequence[Predictor], clients: Sequence[Client]) ->
 def judged(lost: np.ndarray, client: Client) -> dict[str, float]:
     """What a client's regrets come to: ``regret`` (mean), ``relative_regret`` (of the sum of |z*|), ``mean_ratio``."""
     best = client.z_star_size
+    _warn_of_a_poor_solver(lost, best, client)
     numbers = {"regret": lost.mean(), "relative_regret": share(lost.sum(), best.sum()), "mean_ratio": share(lost, best).mean()}
     return {name: float(number) for name, number in numbers.items()}
+
+
+def _warn_of_a_poor_solver(lost: np.ndarray, best: np.ndarray, client: Client) -> None:
+    """Say so where a user's function is refuted: one of its answers costs less than the one that it called the best."""
+    if not isinstance(client.set, Solver):
+        return
+    below = lost < -POOR * max(float(best.max(initial=0.0)), float(np.abs(client.c).max(initial=0.0)))
+    if below.any():
+        what = (
+            f"at {below.sum()} of {len(lost)} samples another of its answers costs less than the one that it gives as the best"
+        )
+        fix = "set the gap of its solver to 0, or correct it; regrets are too small"
+        warnings.warn(f"client {client.name!r}: solver {client.set.name!r}: {what}; {fix}", stacklevel=3)
 
 
 def share(lost: Any, best: Any) -> np.ndarray:

@@ -12,7 +12,6 @@ from typing import Any
 
 from dffl import chosen_files
 from dffl.choosing import fit_best
-from dffl.data.encoding import Encoding
 from dffl.federation import Federation
 from dffl.fitting import DEFAULT_METHOD, Fit, require_federation
 from dffl.fitting import fit as fit_once
@@ -20,7 +19,6 @@ from dffl.limits import Limits
 from dffl.predictor import NetworkFactory
 from dffl.time.choosing import enough_past, fit_chosen
 from dffl.time.chosen import Chosen
-from dffl.time.columns import Columns
 from dffl.time.outcome import CHOSEN
 from dffl.training.keywords import MethodChoice
 
@@ -68,6 +66,9 @@ def load(
 
 def with_columns(model: Fit | Chosen) -> Fit | Chosen:
     """A model that reads data frames with the columns of the tables that it was made of, where it knows them."""
+    from dffl.tables.encoding import Encoding
+    from dffl.tables.frames import Columns  # the reader of tables is above this room, and slow to import
+
     about = model.about.get(OWN_DATA)
     try:
         encoding = Encoding.from_json(about["encoding"]).composed()  # type: ignore[index]

@@ -171,7 +171,7 @@ def register(known: dict[str, T], name: str, value: T, what: str, origin: Callab
 
 
 def _place(value: Any) -> tuple[str, str]:
-    # A cell of a notebook that is run again defines the same thing again: that is no clash.
+    # A cell of a notebook that is run again defines the same thing again: that is not a clash.
     kind = type(value)
     return getattr(value, "__module__", kind.__module__), getattr(value, "__qualname__", kind.__qualname__)
 
@@ -190,3 +190,9 @@ def nearest(name: Any, known: Iterable[str]) -> str:
     """The hint of a message: the known name that was probably meant."""
     near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def listed(names: Iterable[str], most: int = 20) -> str:
+    """Names for a message, of which the first ``most`` are written out."""
+    names = list(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

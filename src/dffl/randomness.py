@@ -124,7 +124,7 @@ class NoiseSource:
 
     @property
     def secret(self) -> bytes:
-        """For keeping it until an interrupted training goes on, in a file that only its owner can read."""
+        """For keeping it until an interrupted training resumes, in a file that only its owner can read."""
         return self._secret
 
     def __repr__(self) -> str:

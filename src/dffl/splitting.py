@@ -140,7 +140,7 @@ class Keyed(NamedTuple):
 NUMBERS, DATES, ZONED, TEXTS = "numbers", "dates", "dates with a time zone", "texts"
 DAY = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)(?!\d)")
 """How a text begins that is a date."""
-WHOLE = re.compile(r"[+-]?\d{1,18}")
+WHOLE = re.compile(r"[+-]?\d+")
 
 
 def keys_of(values: Any, who: str = "") -> np.ndarray:
@@ -199,12 +199,15 @@ def _keyed_texts(texts: np.ndarray) -> Keyed:
         for kind, some in ((DATES, ~zoned if apart.any() else np.ones_like(zoned)), (ZONED, zoned & apart.any())):
             if some.any():
                 kinds[kind] = str(unique[dated][some][0])
-    whole = {number: int(text) for number, text in enumerate(unique) if not dated[number] and WHOLE.fullmatch(text)}
+    digits = [number for number, text in enumerate(unique) if not dated[number] and WHOLE.fullmatch(text)]
+    whole = {number: int(unique[number]) for number in digits if len(unique[number]) <= 20}
+    whole = {number: value for number, value in whole.items() if -(2**63) <= value < 2**63}
     keys[list(whole)] = np.array(list(whole.values()), np.int64).view(np.uint64)
     rest = np.array([number for number in range(len(unique)) if not dated[number] and number not in whole], int)
     numbers = pd.to_numeric(pd.Series(unique[rest].astype(object)), errors="coerce").to_numpy(np.float64)
     known = ~np.isnan(numbers)
-    keys[rest[known]] = _number_keys(numbers[known])
+    short = known & ~np.isin(rest, digits)  # as a float, a longer whole number would lose its last digits: it stays a text
+    keys[rest[short]] = _number_keys(numbers[short])
     for kind, found in ((NUMBERS, [*whole, *rest[known]]), (TEXTS, [*rest[~known]])):
         if found:
             kinds[kind] = str(unique[found[0]])

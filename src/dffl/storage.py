@@ -30,7 +30,7 @@ import dffl
 from dffl.archive import Archive, in_one_line, packed, read, unpacked, write
 from dffl.checks import require_whole
 from dffl.feature_range import normalisers
-from dffl.files import require_target, write_whole
+from dffl.files import require_target, special, write_whole
 from dffl.fitting import Fit, Member
 from dffl.limits import Limits
 from dffl.named import plain, rebuilt
@@ -65,7 +65,7 @@ ASKED = {
 
 
 def save(fit: Fit, path: str | PathLike[str]) -> None:
-    """Write a fit to ``path``: first beside it, then moved into place, so that no half-written file is left."""
+    """Write a fit to ``path``: first next to it, then moved into place, so that no half-written file is left."""
     target = Path(path)
     require_target(target, "the path of a fit")
     members = members_of(fit)
@@ -112,7 +112,8 @@ def load(
     """
     source, bounds = Path(path), Limits.of(limits)
     if not source.is_file():
-        raise ValueError(f"{source}: {'a folder, not a saved fit' if source.is_dir() else 'no such file'}")
+        what = "a folder" if source.is_dir() else special(source)
+        raise ValueError(f"{source}: {f'{what}, not a saved fit' if what else 'no such file'}")
     try:
         fit = fit_from(read(source, "manifest.json", "a dffl fit", bounds), bounds, network, solvers)
     except ValueError as error:

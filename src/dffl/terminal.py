@@ -101,7 +101,7 @@ def console() -> Console:
 
 
 def shown_progress(quiet: bool) -> bool | None:
-    """No bar, or one where a person is watching a terminal."""
+    """No bar, or one on an interactive terminal."""
     return False if quiet else None
 
 

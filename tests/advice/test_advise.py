@@ -82,7 +82,7 @@ def test_where_all_decisions_are_equal_nobody_can_tell():
     )
     found = dffl.advise(federation, quick=True)
     assert found["a"]["recommendation"] == "cannot tell"
-    assert found["a"]["reason"] == "all decisions cost the same on your samples, so nothing tells one model from another"
+    assert found["a"]["reason"] == "all decisions cost the same on your samples, so models cannot be compared"
     assert found["a"]["deploy"] not in JOINT
     assert found["b"]["recommendation"] == "stay local"  # one decision is the best on all days: it has nothing to gain
     assert "loses nothing" in found["b"]["reason"]
@@ -362,7 +362,7 @@ def test_prices_that_cost_little_are_not_the_reason_of_a_site_with_another_const
 
 def test_refusals():
     lone = dffl.Federation([client("a", dffl.TopK(5, 2))])
-    with pytest.raises(ValueError, match="advise: a federation of one client has nobody to federate with"):
+    with pytest.raises(ValueError, match="advise: a federation of one client has no other client to federate with"):
         dffl.advise(lone)
     two = dffl.Federation([client("a", dffl.TopK(5, 2)), client("b", dffl.TopK(5, 2))])
     with pytest.raises(ValueError, match=r"confidence must be in \(0, 1\), found 1"):

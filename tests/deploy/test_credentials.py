@@ -194,3 +194,12 @@ def test_a_site_cannot_sign_others(tmp_path: Path) -> None:
     assert not signed.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
     assert len(fingerprint.replace("-", "")) == 32
     assert Kit.read(path).name == name
+
+
+@pytest.mark.parametrize("name", ["../x", "/tmp/x", "\x1b[2J"])
+def test_a_kit_cannot_name_a_folder_elsewhere_or_steer_a_terminal(name: str, tmp_path: Path) -> None:
+    folder, own, path = provisioned(tmp_path)
+    _, asked, _ = read_request(own / "north.request")
+    signed = sign(folder / "secrets", asked, name).decode()  # by a coordinator that lies
+    with pytest.raises(ValueError, match=r"changed\.kit: is not a kit of .*its name: a site's name has letters, digits"):
+        Kit.read(changed(path, name=name, certificate=signed))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dffl.deploy.participant import LostStateError
+import dffl
+from dffl.deploy.participant import LostStateError, Participant
+from dffl.deploy.site_state import SiteState
 from tests.deploy.made import a_plan
-from tests.deploy.test_hostile_coordinator import HIDDEN, Asked
+from tests.deploy.simulated import LOG
+from tests.deploy.test_hostile_coordinator import HIDDEN, RUN, Asked
 
 KEEPS, KEEPS_NOTHING = {"method": "ditto"}, {"method": "fedavg"}
 HIDES = ({"training": {**KEEPS_NOTHING, "privacy": HIDDEN}, "wire": {"scalars": []}}, {"training": KEEPS})
@@ -58,3 +63,35 @@ def test_no_model_is_made_without_the_state_of_the_rounds(training: dict[str, An
         elsewhere.site._finish(elsewhere.finish(**last))
     never = taking_part(tmp_path / "never", training=training)
     assert never.site._finish(never.finish()).members.keys() == {"north"}  # it took part in no round
+
+
+CHANGED = {
+    "a row": lambda own: replace(own, c=np.where(np.arange(own.n)[:, None] == 3, own.c + 1, own.c)),
+    "its set": lambda own: replace(own, set=dffl.TopK(own.c.shape[1], 1)),
+    "its sense": lambda own: replace(own, maximize=not own.maximize),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_run_is_not_resumed_with_other_data(what: str, tmp_path: Path) -> None:
+    """A table that is changed between two rounds: rows change their folds, and the sense turns all decisions round."""
+    own = taking_part(tmp_path, training=KEEPS_NOTHING)
+    assert own.answered() == "answer"
+    changed = CHANGED[what](own.site.client)
+    site = Participant(own.site.plan, changed, own.link, SiteState(tmp_path / "state"), LOG)
+    with pytest.raises(
+        ValueError, match=f"{RUN}: the site's rows, set or sense are not those with which it began this run; bring"
+    ):
+        site._open(RUN)
+    assert own.site._finish(own.finish()).members.keys() == {"north"}
+    assert site.unfinished() is None
+    assert own.site.unfinished() is not None
+    site._open("another")  # a new run begins with them
+    assert (tmp_path / "state" / "another" / "data.txt").exists()
+
+
+def test_a_folder_without_a_digest_of_the_data_resumes(tmp_path: Path) -> None:
+    """Those of version 0.2.0 have none."""
+    taking_part(tmp_path, training=KEEPS_NOTHING)
+    (tmp_path / "state" / RUN / "data.txt").unlink()
+    assert taking_part(tmp_path, training=KEEPS_NOTHING).answered() == "answer"

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.data.agreement import Agreement
-from dffl.data.problems import DescriptionError
 from dffl.deploy.federation_plan import read_plan
 from dffl.deploy.joining import SiteCheck, columns_of, require_columns, site_description
 from dffl.deploy.provisioning import create, init
+from dffl.tables.description import Agreement
+from dffl.tables.keys import DescriptionError
 from tests.deploy.made import a_plan, plan_text
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -40,7 +40,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown method": ({"training": {"method": "fedavgg"}}, "fedavg"),
     "an unknown setting": ({"training": {"round": 3}}, "training"),
     "no rounds": ({"training": {"rounds": 0}}, "rounds must be"),
-    "clients as processes": ({"training": {"engine": "processes"}}, "engine must be vector or loop"),
+    "clients as processes": ({"training": {"engine": "processes"}}, "engine 'processes' was removed"),
     "pooled units without pooled statistics": ({"training": {"pooled_units": True}}, 'needs statistics = "pooled"'),
     "a forecast by position": ({"training": {"forecast": True}}, "training.forecast: forecast is not a setting, as it took"),
     "a forecast that has no room": ({"federation": {"forecast": "f*"}}, "federation.inputs: must be at least dimension (5)"),

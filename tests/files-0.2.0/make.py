@@ -23,8 +23,8 @@ from dffl.cli import app
 from dffl.deploy.credentials import make_request
 from dffl.deploy.federation_plan import read_plan
 from dffl.deploy.provisioning import create, sign_request
-from dffl.own.decisions import decide
-from dffl.own.model import OwnModel
+from dffl.tables.decisions import decide
+from dffl.tables.model import OwnModel
 from dffl.training import Settings
 
 P, D = 3, 4

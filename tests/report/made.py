@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dffl.report.data import Advice, Change, Client, Curve, Differences, Method, ReportData, Result
-from dffl.report.kinds import known
+from dffl.report.styles import known
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from dffl.report import ReportData, from_comparison, render, require_page, write
-from dffl.report.colours import luminance, on_both
 from dffl.report.numbers import amount, listed, percent, shortened
+from dffl.report.styles import luminance, on_both
 from dffl.training.methods import METHODS
 from tests.report.made import HOSTILE, made
 

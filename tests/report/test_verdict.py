@@ -8,7 +8,7 @@ import pytest
 
 from dffl.report import ReportData
 from dffl.report.data import Change, Client, Result
-from dffl.report.kinds import known
+from dffl.report.styles import known
 from dffl.report.verdict import verdict
 
 STANDINGS = {
@@ -44,7 +44,8 @@ def said(*kinds: str, **more: object) -> list[str]:
 def test_all_gain() -> None:
     gain, harm, todo = said("gain", "gain")
     assert gain == (
-        "Training together (crossfit) makes significantly better decisions than the own model (local-tuned) at all 2 clients; "
+        "Training together (crossfit) makes significantly better decisions "
+        "than the client's own model (local-tuned) at all 2 clients; "
         "on average over clients, decisions lose 3.00 % of the best possible result instead of 4.00 %."
     )
     assert harm == "No client is significantly harmed."
@@ -53,7 +54,7 @@ def test_all_gain() -> None:
 
 def test_some_gain_and_some_are_harmed() -> None:
     gain, harm, todo = said("gain", "gain", "harm", "luck", "luck")
-    assert "makes significantly better decisions than the own model (local-tuned) at 2 of 5 clients" in gain
+    assert "makes significantly better decisions than the client's own model (local-tuned) at 2 of 5 clients" in gain
     assert harm == (
         "1 client is significantly harmed, by 2.00 % of the best possible result (c); for 2 clients the interval allows both a "
         "gain and a loss."
@@ -71,7 +72,7 @@ def test_where_intervals_allow_both_nothing_is_claimed() -> None:
 def test_one_start_judges_nobody() -> None:
     gain, harm, todo = said("unknown", "unknown")
     assert gain.startswith(
-        "In this one test, training together (crossfit) loses less than the own model (local-tuned) at all 2"
+        "In this one test, training together (crossfit) loses less than the client's own model (local-tuned) at all 2"
     )
     assert harm.startswith("Whether any client is harmed was not judged")
     assert todo.startswith("Train again with three or more random seeds")

@@ -205,7 +205,7 @@ def test_bad_files_are_one_clear_line(message: str, text: str | None, name: str,
     ("message", "given"),
     [
         ("predicted='y_\\*' matches no variable; it has 'x_1', 'x_10'", {"predicted": "y_*"}),
-        ("predicted names 'z', which is no variable", {"predicted": ["x_1", "z"]}),
+        ("predicted names 'z', which is not a variable", {"predicted": ["x_1", "z"]}),
         ("predicted must have one star", {"predicted": "x*_*"}),
         ("predicted must name one or more different variables", {"predicted": ["x_1", "x_1"]}),
         ("sense must be 'min' or 'max', found 'up'", {"predicted": "x_*", "sense": "up"}),

@@ -12,9 +12,9 @@ import highspy
 import numpy as np
 import pytest
 
-from dffl.sets import _model_text
+from dffl.sets import model_file
 from dffl.sets._model_draft import ReadModel
-from dffl.sets._model_text import ModelText, parse, read_text
+from dffl.sets.model_file import ModelText, parse, read_text
 
 MPS = """NAME depot
 OBJSENSE
@@ -205,12 +205,12 @@ def test_what_highs_writes_is_read_as_it_was(tmp_path: Path) -> None:
         ("room 3.25", "room 1e400", "line 14: .* must be below 1e\\+20"),
         ("room 3.25", "room 1e-10", "line 14: .* must be 0 or between 1e-09 and 1e\\+15"),
         ("demand 3.5", "demand 3,5", "line 20: the number of row 'demand' in RHS must be a number, found '3,5'"),
-        ("UP BND       x_1 2", "UP BND       x_l 2", "line 26: 'x_l' is no variable of the objective or of a row"),
+        ("UP BND       x_1 2", "UP BND       x_l 2", "line 26: 'x_l' is not a variable of the objective or of a row"),
         ("RNG       level -3", "RNG       levle -3", "line 24: row 'levle' is not in ROWS"),
         ("RHS       cost -2", "RHS       cots -2", "line 21: row 'cots' is not in ROWS"),
         ("OBJSENSE\n    MAX\n", "OBJSENSE FOO\n", "line 2: OBJSENSE must be MIN, MINIMIZE, MAX, MAXIMIZE, found 'FOO'"),
         ("    MAX\n", "", "line 3: OBJSENSE must be .*, found nothing"),
-        ("BOUNDS\n", "BUONDS\n", "line 25: 'BUONDS' is no section that can be used"),
+        ("BOUNDS\n", "BUONDS\n", "line 25: 'BUONDS' is not a section that can be used"),
         ("UP BND       x_1 2", "UP OTHER     x_1 2\n UP BND       x_2 2", "line 27: BOUNDS has two sets, 'OTHER' and 'BND'"),
         (" UP BND       x_1 2\n", " UP BND       x_1 2\n FX BND       x_1 1\n", "line 27: variable 'x_1' has two upper bounds"),
         (" UP BND       x_1 2\n", " UP BND       x_1 -2\n", "line 26: variable 'x_1' has the bounds 0 and -2"),
@@ -231,10 +231,10 @@ def test_mistakes_in_mps_are_refused_with_their_line(before: str, after: str, me
         ("room: 2 x_1 + 3.25 x_10", "room: 2 x(1 + 3 x_10)", "line 5: 'x\\(1' has a bracket without its other half"),
         ("3.25 x_10", "3,25 x_10", "line 5: ',25 x_10' is neither a number nor a name nor a sign"),
         ("3.25 x_10", "abc x_10", "line 5: \\+ or - must stand here, found 'x_10'"),
-        ("3.25 x_10", "nan x_10", "line 5: 'nan' is no name of a variable"),
-        ("2 x_1 + 3.25", "2 x_1 + inf", "line 5: 'inf' is no name of a variable"),
+        ("3.25 x_10", "nan x_10", "line 5: 'nan' is not the name of a variable"),
+        ("2 x_1 + 3.25", "2 x_1 + inf", "line 5: 'inf' is not the name of a variable"),
         ("- x_2 <= 4", "- x_2 <= 4 + x_1", "line 6: a new line must stand here"),
-        ("-3 <= x_10", "-3 <= x_l0", "line 11: 'x_l0' is no variable of the objective or of a row"),
+        ("-3 <= x_10", "-3 <= x_l0", "line 11: 'x_l0' is not a variable of the objective or of a row"),
         ("Bounds\n", "Buonds\n", "line 10: .* must stand here"),
         ("End\n", "", "line 18: the text ends without End"),
         (" x_1 x_10\n", " x_1 x_10 9\n", "line 16: a variable must stand here, found '9'"),
@@ -289,6 +289,13 @@ def test_a_set_of_right_sides_may_be_called_name() -> None:
         parse(ModelText("NAME a\nNAME b\n" + text, "mps", "a.mps"))
 
 
+@pytest.mark.parametrize("name", ["x_1", "cap"])
+def test_a_name_that_steers_a_terminal_is_refused(name: str) -> None:
+    text = "ROWS\n N cost\n L cap\nCOLUMNS\n x_1 cap 1\nRHS\n RHS cap 4\nENDATA\n"
+    with pytest.raises(ValueError, match=r"a\.mps: the name '\\x1b\[2J' has a character that cannot be printed; rename it"):
+        parse(ModelText(text.replace(name, "\x1b[2J"), "mps", "a.mps"))
+
+
 @pytest.mark.parametrize("name", ["bin", "int", "gen", "semi", "end", "General"])
 def test_a_heading_that_is_also_a_variable_is_refused(name: str) -> None:
     text = f"Minimize\n x_1 + 2 {name}\nSubject To\n c1: x_1 + {name} >= 2.5\nIntegers\n {name}\n x_1\nEnd\n"
@@ -313,7 +320,7 @@ def test_rows_may_begin_with_a_number() -> None:
 
 
 def test_a_small_file_with_a_large_text_is_refused_before_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_model_text, "MOST_BYTES", 30_000_000)
+    monkeypatch.setattr(model_file, "MOST_BYTES", 30_000_000)
     path = tmp_path / "large.mps.gz"
     path.write_bytes(gzip.compress(b"* nothing\n" * 4_000_000, compresslevel=1))
     tracemalloc.start()

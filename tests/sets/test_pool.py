@@ -224,6 +224,9 @@ def test_no_worker_is_left_when_the_parent_ends() -> None:
 
 
 SELF = """
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
 import numpy as np
 import dffl
 from dffl.sets import _pool
@@ -233,24 +236,29 @@ def mine(c):
     return -np.sign(c) * OWN
 
 
+def fitted(s):
+    x, c = np.ones((4, 2)), np.ones((4, 3))
+    federation = dffl.Federation([dffl.Client(name, x, c, s) for name in "ab"])
+    return sorted(dffl.fit(federation, "fedavg", rounds=1).members)
+
+
 OWN = 1.0
 if __name__ == "__main__":
     s = dffl.Solver(mine, 3, processes=1)
     print(s.solve([1.0, -1.0, 2.0]))
-    x, c = np.ones((4, 2)), np.ones((4, 3))
-    federation = dffl.Federation([dffl.Client(name, x, c, s) for name in "ab"])
-    print(sorted(dffl.fit(federation, "fedavg", rounds=1, engine="processes").members))
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        print(pool.submit(fitted, s).result())
 """
 
 
 @pytest.mark.slow
-def test_functions_of_the_script_itself_are_found_also_from_clients_processes(tmp_path: Path) -> None:
+def test_functions_of_the_script_itself_are_found_also_from_its_processes(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SELF)
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=env)
     assert done.stdout == "[-1.  1. -1.]\n['a', 'b']\n", done.stderr
-    end = time.monotonic() + 15  # those of the clients' processes end by themselves, a moment later
+    end = time.monotonic() + 15  # those of other processes end by themselves, a moment later
     while left := subprocess.run(["pgrep", "-f", f"dffl.solving.worker.*{tmp_path}"], capture_output=True, text=True).stdout:
         assert time.monotonic() < end, left
         time.sleep(0.1)

@@ -148,7 +148,7 @@ def test_an_instance_of_or_tools_in_this_process_is_built_again_with_its_cuts() 
         print(error)
     """
     found = run(BEGIN + code)
-    assert found.startswith("HiGHS cannot be loaded beside OR-Tools, which brings a HiGHS of its own; import highspy before")
+    assert found.startswith("HiGHS cannot be loaded together with OR-Tools, which brings its own HiGHS; import highspy before")
 
 
 @OR_TOOLS

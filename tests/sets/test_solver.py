@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -205,14 +206,14 @@ def federation(*sets: FeasibleSet) -> dffl.Federation:
     return dffl.Federation([client(f"c{k}", s, 9 + k, maximize=k == 1) for k, s in enumerate(sets)])
 
 
-@pytest.mark.parametrize("engine", ["vector", "loop", "processes"])
+@pytest.mark.parametrize("engine", ["vector", "loop"])
 def test_an_error_in_training_is_one_line_that_names_client_and_solver(engine: str, capfd: pytest.CaptureFixture[str]) -> None:
     # 1 call when it is built, 10 for the best decisions: the next ones are of the training.
     good, bad = dffl.Solver(cheapest, D), dffl.Solver(solvers.FailsAfter(35), D, name="mine")
     with pytest.raises(ValueError, match=r"^client 'c1': solver 'mine': row \d+: RuntimeError: licence lost$") as caught:
         dffl.fit(federation(good, bad), "fedavg", rounds=50, engine=engine)
     assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__ or engine == "processes"
+    assert caught.value.__suppress_context__
     assert capfd.readouterr().err == ""
 
 
@@ -279,10 +280,10 @@ def test_it_trains_as_a_polytope_of_the_same_answers(processes: int) -> None:
         np.testing.assert_array_equal(found.decide(name, x), wanted.decide(name, x))
 
 
-def test_a_lambda_is_refused_by_the_processes_engine_in_one_line() -> None:
+def test_a_lambda_is_not_sent_to_another_process() -> None:
     s = dffl.Solver(lambda c: cheapest(c), D, name="mine")
     with pytest.raises(ValueError, match="solver 'mine': it cannot be sent to another process; define it at the top"):
-        dffl.fit(federation(s), "fedavg", rounds=1, engine="processes")
+        pickle.dumps(s)
 
 
 def test_losses_that_smooth_are_refused_before_anything_trains() -> None:
@@ -387,3 +388,17 @@ def test_an_error_beside_a_knapsack_that_is_asked_on_the_host() -> None:
     federation = dffl.Federation([dffl.Client("a", x, c, odd), dffl.Client("b", x, c, dffl.Solver(failing, 3))])
     with pytest.raises(ValueError, match=r"^client 'b'.*: solver 'failing': .*RuntimeError: no more$"):
         dffl.fit(federation, "fedavg", rounds=2)
+
+
+def test_a_solver_that_its_own_answers_refute_is_named(recwarn: pytest.WarningsRecorder) -> None:
+    rng = np.random.default_rng(0)
+    x, c = rng.normal(size=(20, 2)), rng.uniform(1, 9, size=(20, 3))
+    for name, choose in (("dearest", np.argmax), ("cheapest", np.argmin)):
+        s = dffl.Solver(lambda costs, choose=choose: np.eye(3)[choose(costs)], 3, name=name)
+        federation = dffl.Federation([dffl.Client("a", x, c, s)])
+        dffl.fit(federation, "mean-cost").evaluate(federation)
+    said = [str(warning.message) for warning in recwarn]
+    assert len(said) == 1
+    assert re.match(
+        r"client 'a': solver 'dearest': at \d+ of 20 samples another of its answers costs less than the one", said[0]
+    )

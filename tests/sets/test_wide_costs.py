@@ -10,7 +10,7 @@ import pytest
 
 import dffl
 from dffl.sets import MixedInteger, Polytope, _proof
-from dffl.sets._calls import Calls, Limits
+from dffl.sets._calls import CallLimits, Calls
 from tests.sets import exact, wide
 
 
@@ -193,7 +193,7 @@ def test_answers_without_a_proof_are_counted_and_said(monkeypatch: pytest.Monkey
     assert p is not None
     client = dffl.Client("south", np.zeros((1, 2)), p.predicted, p.set)
     line = r"decisions are not proven to be the best \(client 'south': 1 of 1, largest cost"
-    with pytest.warns(UserWarning, match=line) as said, Limits({"client 'south'": p.set.calls}, "decisions"):
+    with pytest.warns(UserWarning, match=line) as said, CallLimits({"client 'south'": p.set.calls}, "decisions"):
         p.set.decide(p.predicted)
     assert len(said) == 1
     assert client.set.calls is not None
@@ -201,5 +201,5 @@ def test_answers_without_a_proof_are_counted_and_said(monkeypatch: pytest.Monkey
     assert client.set.calls.widest > 1e7
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with Limits({"client 'south'": Calls(unproven=3)}, "decisions"):
+        with CallLimits({"client 'south'": Calls(unproven=3)}, "decisions"):
             pass

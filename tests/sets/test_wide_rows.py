@@ -10,7 +10,7 @@ import pytest
 
 import dffl
 from dffl.sets import MixedInteger, Polytope, _solving, _wide_rows
-from dffl.sets._calls import Limits
+from dffl.sets._calls import CallLimits
 from tests.sets import exact
 
 MPS = """NAME plant
@@ -99,7 +99,7 @@ def test_an_answer_that_breaks_a_row_counts_as_not_proven(monkeypatch: pytest.Mo
     sets = [Polytope(**given), Polytope(**given, helpers=1), MixedInteger(**given, integer=[0])]
     monkeypatch.setattr(_solving.ProgramModel, "_breaks", lambda *_: True)
     for s in sets:
-        with pytest.warns(UserWarning, match="not proven to be the best") as said, Limits({"south": s.calls}, "decisions"):
+        with pytest.warns(UserWarning, match="not proven to be the best") as said, CallLimits({"south": s.calls}, "decisions"):
             s.decide(np.full(s.dim, -1.0))
         assert len(said) == 1
         assert s.calls.unproven == 1
@@ -109,7 +109,7 @@ def test_nothing_changes_where_coefficients_range_over_less(monkeypatch: pytest.
     def never(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(_solving, "Rows", never)
+    monkeypatch.setattr(_solving, "RowCheck", never)
     monkeypatch.setattr(_wide_rows.Program, "in_units", never)
     for smallest, wide in ((1.1e-6, False), (0.9e-6, True)):
         given: dict[str, Any] = {"A_ub": [[1.0, smallest]], "b_ub": [1.0], "lower": 0, "upper": [1, 1]}

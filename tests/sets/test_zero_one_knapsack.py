@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 import dffl
 from dffl.sets import ZeroOneKnapsack, stack
-from dffl.sets._blocks import MOST
+from dffl.sets._numerics import MOST
 
 from .instances import TOLERANCE, costs, solve
 from .integers import Rows, check, longest
@@ -118,7 +117,7 @@ def test_large_tables_are_answered_in_smaller_blocks(monkeypatch: pytest.MonkeyP
     rng = np.random.default_rng(5)
     s, c = ZeroOneKnapsack(rng.integers(1, 9, 7), 15), rng.normal(size=(30, 7)).astype(np.float32)
     wanted = np.asarray(s.solve(c))
-    monkeypatch.setattr("dffl.sets._blocks.CELLS", 4 * 7 * 64)
+    monkeypatch.setattr("dffl.sets._numerics.CELLS", 4 * 7 * 64)
     np.testing.assert_array_equal(jax.jit(lambda c: s._minimise(c))(c), wanted)
 
 
@@ -144,21 +143,6 @@ def test_clients_with_other_budgets_share_one_size() -> None:
     sets = [ZeroOneKnapsack(np.ones(40), b) for b in (1, 20, 40, 1e30)]
     assert stack(sets).batch_shape == (4,)
     assert np.asarray(stack(sets).solve(-np.ones((4, 40)))).sum(axis=1).tolist() == [1, 20, 40, 40]
-
-
-def test_it_is_saved_with_a_fit(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    sets = [ZeroOneKnapsack([1, 2, 3, 4], 5), ZeroOneKnapsack([0.5, 0.2, 0.3, 0.4], 0.9)]
-    x = rng.normal(size=(20, 3))
-    fed = dffl.Federation(
-        [dffl.Client(f"c{k}", x, 5 + x @ rng.normal(size=(3, 4)), s, maximize=True) for k, s in enumerate(sets)]
-    )
-    fit = dffl.fit(fed, "interp-spo", rounds=2)
-    fit.save(tmp_path / "fit.dffl")
-    again = dffl.load(tmp_path / "fit.dffl")
-    for before, after in zip(fit.members.values(), again.members.values(), strict=True):
-        assert after.set == before.set
-    assert again.evaluate(fed).equals(fit.evaluate(fed))
 
 
 @pytest.mark.parametrize(

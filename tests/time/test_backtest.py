@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -14,10 +15,11 @@ from dffl.judging import regrets_at
 from dffl.progress import Progress
 from dffl.time.backtest import _forecasts
 from dffl.time.bases import plain_mean
-from dffl.time.network import ItemFactory
+from dffl.time.mixtures import mixed, mixtures
+from dffl.time.network import ItemFactory, VectorFactory
 from dffl.time.past import Past
 from dffl.time.refits import Candidate, Prepared
-from tests.time.made import ROWS, federation, series
+from tests.time.made import ITEMS, ROWS, federation, series
 
 QUICK = {"rounds": 1, "local_epochs": 1}
 
@@ -123,6 +125,36 @@ def test_a_good_forecast_wins_and_is_named_first() -> None:
     assert "Keep using your forecast" in found.verdict()
 
 
+def test_a_forecast_that_is_the_costs_is_not_recommended() -> None:
+    """Rounded, and in another currency: `array_equal` would not see it."""
+    honest = federation(forecast_error=1.0)
+    clients = [replace(client, forecast=np.round(1.1 * client.c, 2), x=client.x[:, :1]) for client in honest]
+    said = dffl.backtest(dffl.Federation(clients), [], refit=28, window=28, start="2021-05-01").verdict()
+    assert said.endswith("But at 'a', 'b' it equals the costs themselves: is it known before the decision?")
+    assert "Keep using" not in said
+
+
+@pytest.mark.parametrize(("signal", "told"), [(0.0, False), (3.0, True)])
+def test_what_may_be_noise_is_called_so(signal: float, told: bool) -> None:
+    """On pure noise the choice among rules is better than the base by chance; where rules differ, it is better."""
+    claims = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        level = signal * np.sin(np.arange(ITEMS) + np.arange(ROWS)[:, None] / 3)
+        costs = 30 + level + rng.normal(size=(ROWS, ITEMS))
+        bad = 30 + rng.normal(0, 10 if told else 1, costs.shape)
+        one = dffl.Client("a", np.zeros((ROWS, 1)), costs, dffl.TopK(ITEMS, 2), times=np.arange(ROWS), forecast=bad)
+        found = dffl.backtest(dffl.Federation([one]), [], refit=20, window=40, start=80, clock="numbers")
+        said = found.verdict()
+        mean, low, high = found.difference("chosen", "forecast")
+        assert mean == pytest.approx(found.means["chosen"] - found.means["forecast"])
+        assert low <= mean <= high
+        better = "better than your own forecast" in said
+        claims.append(better and "do not distinguish from noise" not in said)
+        assert ("Keep using your forecast." in said) is not claims[-1]
+    assert sum(claims) >= 5 if told else sum(claims) <= 1
+
+
 def test_a_bad_forecast_is_left() -> None:
     found = dffl.backtest(federation(forecast_error=50), [], refit=28, window=28, start="2021-05-01")
     assert found.winner != "forecast"
@@ -178,3 +210,27 @@ def test_bad_orders_are_one_line() -> None:
             dffl.backtest(dffl.Federation([client]), [])
     with pytest.raises(ValueError, match="client 'a': a backtest needs more than 56 rows, found 40"):
         dffl.backtest(dffl.Federation([series("a", 1, rows=40)]), [])
+
+
+def test_a_network_of_the_row_sees_the_first_features_of_all_items() -> None:
+    factory = VectorFactory(3, 2)
+    network = factory(jax.random.key(0), 4 * 3 + 2, 4)
+    x = np.random.default_rng(0).normal(size=14)
+    assert not np.asarray(network(x)).any()
+    moved = eqx.tree_at(lambda net: net.last, network, np.ones((network.inner.shape[1], 4)))
+    last = x.copy()
+    last[2:12:3] += 1  # the third feature of each item is not used
+    np.testing.assert_allclose(moved(last), moved(x))
+    for place in (0, 1, 13):
+        other = x.copy()
+        other[place] += 1
+        assert not np.allclose(moved(other), moved(x))
+
+
+def test_mixtures() -> None:
+    assert mixtures(["a"], "steady") == {"a": ("a",), "a+steady": ("a", "steady")}
+    assert list(mixtures(["a", "b"], "steady")) == ["a", "b", "a+steady", "b+steady", "a+b", "mix"]
+    tables = {"a": [np.ones((1, 2))], "b": [np.full((1, 2), 3.0)], "steady": [np.full((1, 2), 8.0)]}
+    found = {rule: mixed(parts, tables)[0][0, 0] for rule, parts in mixtures(["a", "b"], "steady").items()}
+    assert found == {"a": 1, "b": 3, "a+steady": 4.5, "b+steady": 5.5, "a+b": 2, "mix": 4}
+    assert mixtures([], "steady") == {}

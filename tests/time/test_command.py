@@ -73,9 +73,12 @@ def test_an_order_of_numbers(tmp_path: Path) -> None:
     assert found["from"] == "100"
 
 
-def test_a_forecast_that_is_the_costs_is_noted(tmp_path: Path) -> None:
-    found = json.loads(call(write(tmp_path, error=0.0), "--method", "ridge", "--json"))
-    assert any("'north': its forecast equals the costs in every row" in note for note in found["notes"])
+@pytest.mark.parametrize("error", [0.0, 1e-4])
+def test_a_forecast_that_is_the_costs_is_noted(tmp_path: Path, error: float) -> None:
+    """Also rounded, or in another unit: it decides perfectly, until it is used."""
+    found = json.loads(call(write(tmp_path, error=error), "--method", "ridge", "--json"))
+    [note] = [note for note in found["notes"] if "client 'north'" in note]
+    assert "its column 'mine_0' equals the cost 'price_0' in every row, but for its unit or rounding; is it known" in note
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,13 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 import pytest
 
 import dffl
 from dffl import archive
 from dffl.training import Settings
-from dffl.training.checkpoint import Checkpoint, run_fingerprint
+from dffl.training.checkpoint import Checkpoint, data_fingerprint, run_fingerprint
 from tests.training.test_seam import SMALL, _interrupt_after, federation, same
 
 REFUSED = (
@@ -90,3 +91,13 @@ def test_another_network_of_the_same_name_is_another_run() -> None:
     found = [run_fingerprint(small, None, Settings(network=factory(one))) for one in (jax.nn.relu, jax.nn.tanh, jax.nn.relu)]
     assert found[0] == found[2] != found[1]
     assert run_fingerprint(small, None, Settings()) not in found
+
+
+def test_a_set_with_a_field_that_is_no_number_has_one_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As bytes, an object is its address: in another process the same run would be refused as one of other data."""
+    own = dffl.Client("a", np.zeros((3, 1)), np.ones((3, 4)), dffl.TopK(4, 1))
+    monkeypatch.setattr(dffl.TopK, "spec", lambda self: {"dim": 4, "k": 1, "notes": {"by": [None]}})
+    assert data_fingerprint(own) == data_fingerprint(own)
+    before = data_fingerprint(own)
+    monkeypatch.setattr(dffl.TopK, "spec", lambda self: {"dim": 4, "k": 1, "notes": {"by": ["me"]}})
+    assert data_fingerprint(own) != before

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from dffl.training.engines.cores import side_by_side
+from dffl.cores import side_by_side
 
 
 def nothing() -> None:

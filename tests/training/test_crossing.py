@@ -7,7 +7,7 @@ import pytest
 
 import dffl
 from dffl.splitting import Splitting
-from dffl.training.crossing import FEWEST_MATCHED, Crossing, Part, crossing, crossing_of, sides_of, varying_features
+from dffl.training.crossing import FEWEST_MATCHED, Crossing, SidedSamples, crossing, crossing_of, sides_of, varying_features
 from dffl.training.crossing_words import fix
 from dffl.training.settings import Settings
 from dffl.training.sharing import seen_in_training, settled, sharing
@@ -81,7 +81,7 @@ def test_costs_of_a_few_digits_are_not_equal_up_to_a_fee():
     rng = np.random.default_rng(4)
     costs = [rng.integers(0, 8, size=(N, 4)).astype(float) for _ in range(4)]
     sites = [dffl.Client(str(place), rng.normal(size=(N, 3)), c, dffl.TopK(4, 2)) for place, c in enumerate(costs)]
-    parts = [Part(site, np.zeros(N), np.ones(3, bool)) for site in sites]
+    parts = [SidedSamples(site, np.zeros(N), np.ones(3, bool)) for site in sites]
     assert min(len(np.intersect1d(parts[3].fees, other.fees)) for other in parts[:3]) >= FEWEST_MATCHED  # by chance
     assert [one for one in crossing_of(dffl.Federation(sites), Splitting(0)) if one.way == "fees"] == []
 

@@ -19,7 +19,7 @@ from dffl.predictor import ConstantPredictor, MeanPredictor, NetworkPredictor, N
 from dffl.training.parts import FoldSamples
 from dffl.training.trainers import Stops
 from dffl.training.trainers.crossfit import OutOfFold, cross_fitted
-from dffl.training.unit_prior import UnitPrior
+from dffl.training.units import UnitPrior
 from tests.federations import D, P, client, feasible_sets
 
 SETS = feasible_sets()
@@ -82,7 +82,7 @@ def test_it_is_the_same_from_a_saved_fit_and_can_be_saved_again(fit: dffl.Fit, t
         np.testing.assert_array_equal(other.out_of_fold("new")["regret"], joined.out_of_fold("new")["regret"])
 
 
-@pytest.mark.parametrize("engine", ["loop", "processes"])
+@pytest.mark.parametrize("engine", ["loop"])
 @pytest.mark.parametrize("pooled", [False, True])
 def test_engines_agree_bit_for_bit(fit: dffl.Fit, engine: str, pooled: bool) -> None:
     one = newcomer(8)

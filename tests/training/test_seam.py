@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,8 +18,9 @@ import dffl
 from dffl.fitting import Fit
 from dffl.randomness import Purpose, stream
 from dffl.training import Run, Settings
-from dffl.training.engines.processes import Processes
+from dffl.training.engines.base import ClientAnswers
 from dffl.training.engines.site import Site
+from dffl.training.engines.vector import VectorEngine
 from dffl.training.trainers import Chosen, FedAvg, Local, Refit, Stops
 from dffl.training.trainers.federated import sampled
 from tests.federations import client, feasible_sets
@@ -68,7 +70,7 @@ def test_a_client_has_the_same_bits_alone_and_among_many(rows: int) -> None:
 
 
 @pytest.mark.slow
-def test_clients_in_processes_of_their_own_give_the_same_bits() -> None:
+def test_clients_one_by_one_give_the_same_bits_with_every_kind_of_method() -> None:
     fed = federation()
     for method, options in (
         ("finetune", {"epochs": (0, 3), "client_fraction": 0.6}),
@@ -82,40 +84,30 @@ def test_clients_in_processes_of_their_own_give_the_same_bits() -> None:
         ("clustered", {"clusters": 2, "epochs": (0, 2), "client_fraction": 0.6, "loss": "fenchel-young"}),
         ("fedrspo", {"warm_rounds": 2, "personal_rounds": 6, "freeze_at": 0.1}),
     ):
-        fits = [dffl.fit(fed, method, engine=engine, **options, **SMALL) for engine in ("vector", "processes")]
-        same(*fits)
+        same(*(dffl.fit(fed, method, engine=engine, **options, **SMALL) for engine in ("vector", "loop")))
 
 
-MESSAGES = {
-    "to client: begin": {"settings", "name", "x", "c", "set", "maximize"},
-    "to client: open": {"part"},
-    "to client: order": {
-        "part", "visitor", "scope", "sent.round", "sent.shared", "sent.rate", "sent.control", "sent.start", "sent.epochs",
-        "sent.inverses", "sent.coefficients",
-    },
-    "to server: opened": {"count", "judges", "x_mean", "x_scale", "c_scale"},
-    "to server: note": {"label", "number", "epochs", "loss", "clipped", "norm"},
-    "to server: answer": {
-        "fields.vector", "fields.change", "fields.epochs", "fields.loss", "fields.weight", "fields.gram", "fields.cross",
-        "fields.errors", "fields.alpha", "fields.cluster",
-    },
-}  # fmt: skip
-"""Every field of every message, as docs/concepts.md lists them."""
+EXCHANGED = {
+    "order": {"round", "shared", "rate", "control", "start", "epochs", "inverses", "coefficients"},
+    "answer": {"vector", "change", "epochs", "loss", "weight", "gram", "cross", "errors", "alpha", "cluster"},
+}
+"""Every field of the orders and answers of all trainers, as docs/concepts.md lists them."""
 
 
 def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[Processes] = []
-    init = Processes.__init__
+    seen: dict[str, set[str]] = {"order": set(), "answer": set()}
+    ask = VectorEngine.ask
 
-    def watched(self: Processes, *args: Any) -> None:
-        init(self, *args)
-        opened.append(self)
+    def watched(self: VectorEngine, *args: Any, scope: str = "", note: Any = None, **sent: Any) -> Iterator[ClientAnswers]:
+        seen["order"].update(sent)
+        for answer in ask(self, *args, scope=scope, note=note, **sent):
+            seen["answer"].update(answer.fields)
+            yield answer
 
-    monkeypatch.setattr(Processes, "__init__", watched)
+    monkeypatch.setattr(VectorEngine, "ask", watched)
     five = federation()
-    fed = dffl.Federation([five["d"], five["b"]])  # each client is a process that compiles all methods
     dffl.fit_all(
-        fed,
+        dffl.Federation([five["d"], five["b"]]),
         [
             "fedavg",
             "interp-spo",
@@ -130,79 +122,18 @@ def test_nothing_but_the_listed_fields_crosses_the_line(monkeypatch: pytest.Monk
             ("crossfit-turned", {"epochs": (0, 2), "folds": 2}),
             ("fedrspo", {"warm_rounds": 1, "personal_rounds": 2}),
         ],
-        engine="processes",
         **SMALL,
         **{"learning_rate": 1e-3, "schedule": "constant", "aggregate": "mean"},  # crossfit-turned has settings of its own
     )
-    assert len(opened) == 1, "one set of processes serves all parts and methods of the same settings"
-    assert opened[0].traffic.seen == MESSAGES
-    dffl.fit(fed, "fedavg", engine="processes", pooled_units=True, **SMALL)
-    assert opened[1].traffic.seen["to client: units"] == {"part", "x_mean", "x_scale", "c_scale"}
-    with open("docs/concepts.md") as file:
-        documented = file.read()
-    for fields in MESSAGES.values():
-        for name in fields:
-            assert f"`{name.split('.')[-1]}`" in documented, name
+    assert seen == EXCHANGED
+    documented = Path("docs/concepts.md").read_text(encoding="utf-8")
+    for name in set.union(*EXCHANGED.values()):
+        assert f"`{name}`" in documented, name
 
 
-def test_a_process_is_spawned_and_holds_no_rows_of_others() -> None:
-    @dataclass(frozen=True)
-    class Look:
-        """Counts the clients and rows that a site holds."""
-
-        def visit(self, site: Any, sent: Mapping[str, Any]) -> dict[str, np.ndarray]:
-            return {"rows": np.array([len(site._layout.table)]), "clients": np.array([len(site._layout.batches)])}
-
-    # A class that a spawned process can import: it knows nothing of this function's scope.
-    fed = federation()
-    with (
-        Run(fed, Settings(engine="processes", hidden=8)) as run,
-        pytest.raises((AttributeError, TypeError, ValueError, RuntimeError), match=r"pickle|Look"),
-    ):
-        list(run.engine().ask(Look()))
-    with Run(fed, Settings(engine="processes", hidden=8)) as run:
-        answers = list(run.engine().ask(Census()))
-    assert [int(one.fields["rows"][0]) for one in sorted(answers, key=lambda one: one.members[0])] == fed.counts
-    assert {int(one.fields["clients"][0]) for one in answers} == {1}
-
-
-@dataclass(frozen=True)
-class Census:
-    """Counts the clients and rows that a site holds."""
-
-    def visit(self, site: Any, sent: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        return {"rows": np.array([len(site._layout.table)]), "clients": np.array([len(site._layout.batches)])}
-
-
-@dataclass(frozen=True)
-class Crash:
-    """Ends the process that it visits, or raises there."""
-
-    how: str
-
-    def visit(self, site: Any, sent: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        import os
-
-        if self.how == "exit":
-            os._exit(7)
-        raise ValueError("client 'b': something is wrong")
-
-
-def test_a_process_that_dies_or_refuses_is_named_and_none_is_left() -> None:
-    run = Run(federation(), Settings(engine="processes", hidden=8))
-    with pytest.raises(ValueError, match="client 'b': something is wrong"):
-        list(run.engine().ask(Crash("raise"), np.array([1])))
-    with pytest.raises(RuntimeError, match=r"client 'e': its process ended early \(exit code 7\)"):
-        list(run.engine().ask(Crash("exit"), np.array([2])))
-    assert run._processes is not None
-    workers = list(run._processes._workers)
-    run.close()
-    assert not any(worker.process.is_alive() for worker in workers)
-
-
-def test_a_network_that_cannot_be_sent_is_refused() -> None:
-    with pytest.raises(ValueError, match="engine 'processes' sends the settings to other processes: define"):
-        dffl.fit(federation(), "local", engine="processes", network=lambda key, p, d: dffl.Network(key, p, d, (4,)), **SMALL)
+def test_a_fit_of_the_former_engine_of_processes_loads_with_the_same_numbers(tmp_path: Path) -> None:
+    described = Settings(engine="loop").described() | {"engine": "processes"}
+    assert Settings.read(described, None) == Settings(engine="loop")
 
 
 # Order and sampling

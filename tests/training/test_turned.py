@@ -84,7 +84,7 @@ def test_matrices_stay_with_their_clients_and_change_what_they_predict(federatio
     assert not np.allclose(np.asarray(first.models[0].network.weights[0]), weights[0])
 
 
-@pytest.mark.parametrize("engine", ["loop", "processes"])
+@pytest.mark.parametrize("engine", ["loop"])
 @pytest.mark.parametrize(("method", "options"), [("crossfit-turned", {}), ("crossfit", {"pooled_units": True})])
 def test_engines_agree_bit_for_bit(federation: dffl.Federation, engine: str, method: str, options: dict[str, Any]) -> None:
     one, other = (dffl.fit(federation, method, engine=name, **SMALL, **options) for name in ("vector", engine))

@@ -19,7 +19,7 @@ from dffl.advice.folds import folds as held_out
 from dffl.advice.gains import CROSSFIT, FEDERATED, LOCAL, LOCAL_TUNED, Gains, estimate
 from dffl.advice.quick import regressed
 from dffl.advice.signals import Signals, signals
-from dffl.advice.trained import Plan, trained
+from dffl.advice.trained import TrainingPlan, trained
 from dffl.advice.untrained import RULES, Untrained, untrained
 from dffl.advice.words import METHODS, reason, shared_model
 from dffl.checks import require_whole
@@ -35,7 +35,7 @@ from dffl.training.keywords import SettingsKeywords
 from dffl.training.sharing import Sharing, settled, sharing_of
 
 LIKELY, UNLIKELY = 0.8, 0.2
-"""A gain is counted on from the first probability on, and ruled out up to the second: odds of 4 to 1."""
+"""A gain counts as likely from the first probability on, and as unlikely up to the second: odds of 4 to 1."""
 RECOMMENDATIONS = ("federate", "personalise", "stay local", "cannot tell")
 REGRETS = {
     "mean_cost": "mean-cost",
@@ -54,7 +54,7 @@ TOGETHER = [column for column, method in REGRETS.items() if method in JOINT]
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What `dffl.advise` found: ``table`` has one row per client.
+    """The result of `dffl.advise`: ``table`` has one row per client.
 
     ``deploy`` is the answer: the method to use, with the lowest expected regret (if ``quick``, `fedavg` or `local`, as the
     recommendation says). ``recommendation`` is the verdict on joining the others. Its reference is `local-tuned`, the best that
@@ -120,7 +120,7 @@ class Advice:
         return {**how, "sharing": self.sharing, "crossing": self.crossing, "clients": jsonable(self.rows())}
 
 
-class Found(NamedTuple):
+class AllEvidence(NamedTuple):
     """The evidence of all clients, and what it says of the shared model and of `crossfit`, where it knows them."""
 
     evidence: list[Evidence]
@@ -171,7 +171,7 @@ def advise(
     """
     require_federation("federation", federation)
     if len(federation) < 2:
-        raise ValueError("advise: a federation of one client has nobody to federate with; at least 2 clients are needed")
+        raise ValueError("advise: a federation of one client has no other client to federate with; at least 2 are needed")
     require_whole("folds", folds, least=3)  # the learning curve compares the folds with halves, which are two folds
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
@@ -180,7 +180,7 @@ def advise(
     # Held-out samples are divided alike in everything that is compared here.
     rule = settled(federation, Settings.of(split=settings.get("split"), period=settings.get("period")))
     blocks = blocks or rule.validation_blocks
-    plan = Plan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
+    plan = TrainingPlan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     alike = sharing_of(federation)
     how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds, "keys": alike.keys(federation.clients)}
     crossed = {one.client: one for one in crossing_of(federation, plan.settings.splitting, min(folds, max(federation.counts)))}
@@ -200,7 +200,8 @@ def advise(
     why = causes(federation, evidence, "local" if quick else "local_tuned", blocks, plan.settings.seed)
     ruled = str(rule.split)
     equal = _equal(federation, evidence, plan.settings.seed)
-    found = Found(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled), equal, untrained(federation))
+    rows = untrained(federation)
+    found = AllEvidence(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled), equal, rows)
     table = _table(found, signals(federation, plan.settings, blocks), alike, confidence, folds, blocks)
     crosses = warning(many, ruled) if many else ""
     return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)), crosses)
@@ -222,7 +223,7 @@ def recommend(shared: float, personal: float, nothing: bool) -> str:
     return "personalise" if personal >= LIKELY else "cannot tell"
 
 
-def _table(found: Found, why: Signals, alike: Sharing, confidence: float, folds: int, blocks: bool) -> pd.DataFrame:
+def _table(found: AllEvidence, why: Signals, alike: Sharing, confidence: float, folds: int, blocks: bool) -> pd.DataFrame:
     context = {
         "median": float(np.median([one.n for one in found.evidence])),
         "distance": float(np.median(why.decision_distance)),
@@ -286,7 +287,7 @@ def settle(verdict: str, expected: dict[str, float]) -> tuple[str, str]:
     return verdict, min((name for name in expected if name in allowed), key=lambda name: expected[name])
 
 
-def _expected(row: dict[str, Any], verdict: str, found: Found, place: int, folds: int, blocks: bool) -> dict[str, float]:
+def _expected(row: dict[str, Any], verdict: str, found: AllEvidence, place: int, folds: int, blocks: bool) -> dict[str, float]:
     """The regret that each method is expected to have, in units of what `local-tuned` is expected to lose."""
     free = {FORECAST: row["forecast"], row["naive_rule"]: row["naive"]}
     free = {name: value for name, value in free.items() if not math.isnan(value)}

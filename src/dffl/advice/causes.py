@@ -1,4 +1,4 @@
-"""Why a shared model loses more than the own one at a client: its constraint, its prices, or both.
+"""Why a shared model loses more than a client's own one: its constraint, its prices, or both.
 
 On held-out samples one of the two is exchanged for the others'. That makes four cells: the client's constraint and prices; its
 prices with the others' constraints; its constraint with the others' prices; the others as they are. In each cell the shared
@@ -31,21 +31,21 @@ OTHERS = 4
 SURE = 0.9
 """A cause is named if this share of the draws of samples agrees."""
 MOST = 0.75
-"""One of the two is the cause if so much of the difference goes with it; with less, and more than the rest, both are."""
+"""One of the two is the cause if this share of the difference is due to it; with less, and more than the rest, both are."""
 EXCESS = 1.645
-"""There is something to explain if the shared model loses more than the own one by this many standard errors (95 %)."""
+"""A cause is sought if the shared model loses more than the own one by this many standard errors (95 %)."""
 DRAWS = 200
 NOT_EXAMINED, NONE = "not examined", "none"
 CAUSES = ("constraint", "prices", "both", "neither", "unclear", NONE, NOT_EXAMINED)
 
 
 class Cause(NamedTuple):
-    """What makes the shared model lose more than the own one at a client."""
+    """Why the shared model loses more than the client's own one."""
 
     cause: str
     """One of `CAUSES`: neither, if it does no better at the others; unclear, if samples disagree; none, if it does not."""
     share: float = float("nan")
-    """How much of the difference between the client and the others goes with its constraint, in [0, 1]."""
+    """The share of the difference between the client and the others that is due to its constraint, in [0, 1]."""
 
 
 class Cell(NamedTuple):
@@ -140,7 +140,7 @@ def _draw(n: int, length: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _parts(cells: list[list[Cell]], rows: list[np.ndarray]) -> tuple[float, float]:
-    """What goes with the constraint and what with the prices."""
+    """The parts of the difference due to the constraint and due to the prices."""
     others = range(1, len(cells))
 
     def level(pairs: Sequence[tuple[int, int]]) -> float:

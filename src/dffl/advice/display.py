@@ -18,14 +18,14 @@ STYLES = {"federate": "green", "personalise": "cyan", "stay local": "yellow", "c
 
 
 class AdviceShown(NamedTuple):
-    """Advice, what the federation is called, and what to know of its data."""
+    """Advice, the title of the federation, and notes on its data."""
 
     advice: Advice
     title: str
     notes: Sequence[str] = ()
 
     def show(self, console: Console) -> None:
-        """Print who should federate, what each choice is expected to lose, and why."""
+        """Print which clients should federate, the expected regret of each choice, and the reason."""
         for note in self.notes:
             console.print(note, style="yellow")
         console.print(_table(self.advice, self.title))
@@ -35,7 +35,8 @@ class AdviceShown(NamedTuple):
         console.print("\nDeploy: " + ", ".join(f"{name} {count}" for name, count in used.items() if count))
         console.print("Joining: " + ", ".join(f"{name} {count}" for name, count in counts.items() if count))
         if worse := [row["client"] for row in rows if loses_more(row)]:
-            console.print(f"The shared model as it is loses over 1 % more than the own one, trained once: {', '.join(worse)}.")
+            clients = ", ".join(worse)
+            console.print(f"The unchanged shared model loses over 1 % more than the client's own one, trained once: {clients}.")
         for warning in warnings(self.advice):
             console.print(warning, style="yellow")
         console.print("\nWhy", style="bold")
@@ -61,11 +62,11 @@ def loses_more(row: dict[str, Any]) -> bool:
 
 
 def warnings(advice: Advice) -> list[str]:
-    """What to know before acting on the advice."""
+    """Warnings to read before acting on the advice."""
     lines = []
     if advice.sharing:
         lines.append(
-            f"{advice.sharing[0].upper()}{advice.sharing[1:]}. Shared rows teach little that is new and are no independent "
+            f"{advice.sharing[0].upper()}{advice.sharing[1:]}. Shared rows teach little that is new and are not independent "
             "evidence, so expected gains are small and intervals are wide."
         )
     if advice.crossing:
@@ -76,8 +77,8 @@ def warnings(advice: Advice) -> list[str]:
     poor = int((table["local_tuned"].fillna(table["local"]) >= table["mean_cost"]).sum())
     if 3 * poor >= max(len(table), 1):
         lines.append(
-            f"For {poor} of {len(table)} clients the own model loses no less than the mean of past costs. Either the features "
-            "predict little, or models are not trained enough (raise the rounds), and tuning then looks better than it is."
+            f"For {poor} of {len(table)} clients their own model loses at least as much as the mean of past costs. Either "
+            "the features predict little or models are not trained enough (raise the rounds); tuning then looks too good."
         )
     return lines
 
@@ -104,7 +105,7 @@ def _table(advice: Advice, title: str) -> Table:
 
 def _caption(advice: Advice) -> str:
     what = (
-        "gain: the share of the own model's regret that the shared model saves."
+        "gain: the share of the regret of the client's own model that the shared model saves."
         if advice.quick
         else "gain: the share of the regret of local-tuned, the best that a client does alone, that crossfit saves."
     )

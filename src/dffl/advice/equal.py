@@ -1,4 +1,4 @@
-"""Clients for which all decisions are equally good, as with costs that are all the same: no model can be told from another."""
+"""Clients for which all decisions are equally good, as with costs that are all the same: models cannot be compared."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dffl.randomness import Purpose, stream
 TRIES = 4
 """How often every sample is decided by costs that were drawn."""
 NOTHING = 1e-9
-"""A regret, relative to the size of the best objective, that is none."""
-REASON = "all decisions cost the same on your samples, so nothing tells one model from another"
+"""Regrets below this, relative to the size of the best objective, count as 0."""
+REASON = "all decisions cost the same on your samples, so models cannot be compared"
 
 
 def all_decisions_equal(client: Client, seed: int) -> bool:

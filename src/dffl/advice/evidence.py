@@ -55,9 +55,9 @@ class Evidence:
     mean_cost: np.ndarray
     """The regret of each sample when the client decides by the mean of its past costs."""
     local: np.ndarray = field(default_factory=_unknown)
-    """Under the own model, trained as long as the shared one."""
+    """Under the client's own model, trained as long as the shared one."""
     local_tuned: np.ndarray = field(default_factory=_unknown)
-    """Under the own model, trained for as long as the other folds find best."""
+    """Under the client's own model, trained for the number of epochs that is best in the other folds."""
     federated: np.ndarray = field(default_factory=_unknown)
     """Under the shared model."""
     finetuned: np.ndarray = field(default_factory=_unknown)
@@ -65,7 +65,7 @@ class Evidence:
     crossfit: np.ndarray = field(default_factory=_unknown)
     """The same with the settings and the candidates of `crossfit`."""
     half_local: np.ndarray = field(default_factory=_unknown)
-    """Under the own model of half the data, which shows how regret falls with data."""
+    """Under the client's own model of half the data, which shows how regret falls with data."""
     half_federated: np.ndarray = field(default_factory=_unknown)
     guesses: Guesses | None = None
     """What was predicted for some of the samples, where there is a shared model of each fold."""

@@ -42,7 +42,7 @@ DOUBT = 0.5
 QUICK_SHIFT, QUICK_CHANCE = -0.15, 0.16
 """Where closed-form models replace networks: how much better federating is with networks, and the variance of that."""
 QUICK_EXACT = 0.02
-"""A closed-form model that loses less than this share of what the mean cost loses is no evidence about networks."""
+"""A closed-form model below this share of the regret of the mean cost says nothing about networks."""
 LARGEST_RATIO = 3.0
 """The largest log ratio: beyond a factor of 20 it only matters that it is large."""
 WIDEST = 2.0
@@ -109,7 +109,7 @@ class Gains:
     nothing: np.ndarray
     """Clients whose decisions lose nothing by the reference or by the mean of past costs: there is nothing to gain."""
     unknown: np.ndarray
-    """Clients about whom there is no evidence."""
+    """Clients without evidence."""
     curve: Curve
     """How much log regret rises, on average over the fleet, when models see half the data instead of the folds' share."""
 

@@ -36,7 +36,7 @@ Models = dict[FoldSamples, list[Predictor]]
 """For each fold a model for each client."""
 
 
-class Column(NamedTuple):
+class EvidenceColumn(NamedTuple):
     """A column of the evidence: the settings that its models are trained with, and what trains them."""
 
     settings: Settings
@@ -64,12 +64,12 @@ class Tuning(NamedTuple):
         made = Settings.of(**{**request.method.settings, **settings})
         return cls(request, made, Stops(start, checked_epochs(options["epochs"])), options["judge"])
 
-    def column(self, parts: Sequence[FoldSamples]) -> Column:
+    def column(self, parts: Sequence[FoldSamples]) -> EvidenceColumn:
         """The models at the stops that each client chooses without the fold that judges them."""
-        return Column(self.settings, partial(_chosen, self, parts))
+        return EvidenceColumn(self.settings, partial(_chosen, self, parts))
 
 
-class Plan(NamedTuple):
+class TrainingPlan(NamedTuple):
     """What is to be trained: settings of `local` and `fedavg`, and the methods that choose a number of epochs."""
 
     settings: Settings
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
     """By their names in `Evidence`."""
 
     @classmethod
-    def of(cls, count: int, blocks: bool, keywords: dict[str, Any]) -> Plan:
+    def of(cls, count: int, blocks: bool, keywords: dict[str, Any]) -> TrainingPlan:
         """From the keywords of `dffl.advise`; an option of a method is written ``finetune.epochs``."""
         names = {"crossfit": "crossfit", "local_tuned": "local-tuned", "finetuned": "finetune"}
         asked, rest = requests(names.values(), keywords)
@@ -89,18 +89,18 @@ class Plan(NamedTuple):
         return cls(Settings.of(**settings), made)
 
 
-def trained(federation: Federation, plan: Plan, count: int, progress: bool | None = None) -> Trained:
+def trained(federation: Federation, plan: TrainingPlan, count: int, progress: bool | None = None) -> Trained:
     """Evidence for every client from ``count`` folds, and from others for the models of half the data."""
     how = plan.settings.splitting
     whole = folds(federation, count, how)
     half = half_folds(federation, whole, how)
     parts, halves = ([fold.part for fold in some] for some in (whole, half))
     columns = {name: one.column(parts) for name, one in plan.tunings.items()}
-    columns["local"] = Column(plan.settings, partial(_local, parts, plan.tunings["local_tuned"].stops))
-    columns["federated"] = Column(plan.settings, partial(_shared, parts))
+    columns["local"] = EvidenceColumn(plan.settings, partial(_local, parts, plan.tunings["local_tuned"].stops))
+    columns["federated"] = EvidenceColumn(plan.settings, partial(_shared, parts))
     less = {
-        "half_local": Column(plan.settings, partial(_alone, halves)),
-        "half_federated": Column(plan.settings, partial(_shared, halves)),
+        "half_local": EvidenceColumn(plan.settings, partial(_alone, halves)),
+        "half_federated": EvidenceColumn(plan.settings, partial(_shared, halves)),
     }
     keep_compiled_programs()
     with Progress(progress) as bar, ExitStack() as stack:
@@ -155,7 +155,7 @@ def _candidates(columns: dict[str, Models], fold: Fold, naive: bool = False) -> 
 
 
 def _compared(settings: Settings, shared: Models, fold: Fold) -> Candidates:
-    """The shared model beside closed-form models of each client's own costs."""
+    """The shared model, and closed-form models of each client's own costs."""
     return [
         {**own, "federated": _guess(model)} for own, model in zip(closed_forms(settings, fold), shared[fold.part], strict=True)
     ]

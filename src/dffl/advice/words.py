@@ -24,14 +24,14 @@ FEW = 0.75
 MUCH = 1.5
 """And many with more than this."""
 NOTABLE = 0.05
-"""A change of regret, as a share of the own model's, that is worth mentioning."""
+"""A change of regret, as a share of that of the client's own model, that is worth mentioning."""
 FAR, FARTHER = 0.1, 1.5
 """A constraint is unlike the others' if its decisions are farther from theirs than this, and this many times the median."""
 UNSEEN = "and what that costs, a quick answer cannot tell: closed-form models know no constraint"
 COMMON = 0.1
 """The share of a client's rows that others hold too, from which on the reason says so."""
 PRICED = 0.25
-"""Prices explain what a shared model loses more than the own one if they cost at least this share of it."""
+"""Prices explain the extra loss of a shared model if they cost at least this share of it."""
 
 
 def reason(row: dict[str, Any], median: float, steep: float, distance: float) -> str:
@@ -48,7 +48,7 @@ def reason(row: dict[str, Any], median: float, steep: float, distance: float) ->
         lost = row["forecast" if row["deploy"] == "forecast" else "naive"]
         return f"{METHODS[row['deploy']]} loses {lost:.2%}, less than any model is expected to: keep to it"
     if row["unknown"]:
-        return "a closed-form model predicts your costs so well that it is no evidence about networks: ask without quick"
+        return "a closed-form model predicts your costs so well that it says nothing about networks: ask without quick"
     unlike = row["decision_distance"] > max(FAR, FARTHER * distance)
     if row["recommendation"] == "federate":
         words = _federate(row, median, steep)
@@ -60,7 +60,7 @@ def reason(row: dict[str, Any], median: float, steep: float, distance: float) ->
 
 
 def shared_model(row: dict[str, Any]) -> str:
-    """What the shared model as it is would do, beside the own one."""
+    """What the unchanged shared model would lose, compared with the client's own one."""
     if math.isnan(row["federated"]):
         return f"the shared model as it is was not judged; your own would lose {_own(row):.2%}"
     told = f"the shared model as it is would lose {row['federated']:.2%}, your own {_own(row):.2%}"
@@ -68,7 +68,7 @@ def shared_model(row: dict[str, Any]) -> str:
 
 
 def _own(row: dict[str, Any]) -> float:
-    """The regret of the own model: of `local-tuned`, or of the closed-form one of a quick answer."""
+    """The regret of the client's own model: of `local-tuned`, or of the closed-form one of a quick answer."""
     return float(row["local"] if math.isnan(row["local_tuned"]) else row["local_tuned"])
 
 
@@ -89,7 +89,7 @@ def _federate(row: dict[str, Any], median: float, steep: float) -> str:
 
 
 def _cause(row: dict[str, Any], unlike: bool) -> list[str]:
-    """What makes the shared model lose more than the own one, if it does."""
+    """Why the shared model loses more than the client's own one, if it does."""
     if row["cause"] == NOT_EXAMINED:
         return [*_unsuited(row, unlike), "whether your constraint or your prices are the cause was not examined"]
     share = row["constraint_share"]

@@ -119,14 +119,14 @@ def advise(
         from dffl.advice.display import AdviceShown
         from dffl.cli.sources import load, unused_if_quick
 
-        found = load(source, seed or 0, without or ())
+        loaded = load(source, seed or 0, without or ())
         typed = {name: value for name, value in (("seed", seed), ("rounds", rounds)) if value is not None}
         advice = advise_clients(
-            found.federation, folds=folds, blocks=found.ordered if blocks is None else blocks, quick=quick,
-            confidence=confidence, progress=shown_progress(quiet), **{**found.settings, **typed},
+            loaded.federation, folds=folds, blocks=loaded.ordered if blocks is None else blocks, quick=quick,
+            confidence=confidence, progress=shown_progress(quiet), **{**loaded.settings, **typed},
         )  # fmt: skip
-        notes = [*found.notes, *(unused_if_quick(found.settings) if quick else ())]
-        answer(AdviceShown(advice, found.title, notes), json_)
+        notes = [*loaded.notes, *(unused_if_quick(loaded.settings) if quick else ())]
+        answer(AdviceShown(advice, loaded.title, notes), json_)
 
 
 @app.command()
@@ -155,10 +155,10 @@ def bounds(
         from dffl.theory.display import BoundsShown
         from dffl.theory.report import bounds as bound
 
-        found = load(source, seed, without or ())
+        loaded = load(source, seed, without or ())
         wanted: Any = form  # `bounds` checks it
-        report = bound(found.federation, delta=delta, search=search, form=wanted, progress=shown_progress(quiet), seed=seed)
-        answer(BoundsShown(report, found.title, figure), json_)
+        report = bound(loaded.federation, delta=delta, search=search, form=wanted, progress=shown_progress(quiet), seed=seed)
+        answer(BoundsShown(report, loaded.title, figure), json_)
 
 
 register(app)

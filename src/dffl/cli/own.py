@@ -66,7 +66,7 @@ def init(
 
 
 def _example(folder: Path) -> Written:
-    from dffl.data.example import write_example
+    from dffl.tables.example import write_example
 
     files, dffl = [str(path) for path in write_example(folder)], command_name()
     said = [*(f"wrote {path}" for path in files), f"\nNext, read {folder / 'federation.toml'}, then type:\n"]
@@ -74,7 +74,7 @@ def _example(folder: Path) -> Written:
 
 
 def _lists(file: Path, client: str, table: Path | None) -> Written:
-    from dffl.data.site_lists import add_lists
+    from dffl.tables.one_site import add_lists
 
     lists, agreement = add_lists(file, client, table=table)
     said = [f"wrote {file}, with what {client} adds:", *lists.lines]
@@ -105,9 +105,9 @@ def fit(
         from dataclasses import replace
 
         from dffl.archive import require_model_target
-        from dffl.data.description import inputs_of, read
-        from dffl.own.tables import checkpoints
-        from dffl.own.training import train_file
+        from dffl.tables.description import inputs_of, read
+        from dffl.tables.reading import checkpoints
+        from dffl.tables.trained_model import train_file
 
         part = out.with_name(out.name + ".part")
         inputs = inputs_of(federation)
@@ -115,7 +115,7 @@ def fit(
         for target in checkpoints(part, starts):
             require_target(target, "--out", inputs)
         try:
-            made = train_file(read(federation), shown_progress(quiet), part, starts)
+            trained = train_file(read(federation), shown_progress(quiet), part, starts)
         except KeyboardInterrupt:
             kept = (
                 f"the last finished round is in {part}; the same command resumes from there"
@@ -123,8 +123,8 @@ def fit(
                 else "nothing is kept"
             )
             raise KeyboardInterrupt(f"interrupted: {kept}") from None
-        made.fit.save(out)
-        answer(replace(made, path=out), json_)
+        trained.fit.save(out)
+        answer(replace(trained, path=out), json_)
 
 
 def compare(
@@ -140,9 +140,9 @@ def compare(
     Example: dffl compare federation.toml --method finetune --method crossfit --report comparison.html
     """
     with answering():
-        from dffl.data.description import inputs_of, read
-        from dffl.own.comparison import compare as compare_methods
         from dffl.report.target import require_page
+        from dffl.tables.description import inputs_of, read
+        from dffl.tables.method_comparison import compare as compare_methods
 
         if report is not None:
             require_page(report, inputs=inputs_of(federation))
@@ -178,8 +178,8 @@ def backtest(
     Example: dffl backtest federation.toml --from 2024-09-01 --refit 28
     """
     with answering():
-        from dffl.data.description import read
-        from dffl.own.backtesting import run
+        from dffl.tables.backtesting import run
+        from dffl.tables.description import read
 
         answer(run(read(federation), start, refit, window, method, shown_progress(quiet)), json_)
 
@@ -202,14 +202,14 @@ def decide(
     with answering():
         if out is not None:
             require_target(out, "--out", [model, table])
-        from dffl.own.decisions import are_decisions
-        from dffl.own.decisions import decide as decide_rows
-        from dffl.own.model import OwnModel
+        from dffl.tables.decisions import are_decisions
+        from dffl.tables.decisions import decide as decide_rows
+        from dffl.tables.model import OwnModel
 
-        made = OwnModel.load(model)
+        fitted = OwnModel.load(model)
         if out is not None:
-            require_replaceable(out, "--out", "a table of such decisions", lambda path: are_decisions(path, made, table))
-        answer(decide_rows(made, client, table, out, keep or ()), json_)
+            require_replaceable(out, "--out", "a table of such decisions", lambda path: are_decisions(path, fitted, table))
+        answer(decide_rows(fitted, client, table, out, keep or ()), json_)
 
 
 def export(
@@ -226,7 +226,7 @@ def export(
         from dffl.archive import require_model_target
 
         require_model_target(out, "--out", [model])
-        from dffl.own.model import OwnModel
+        from dffl.tables.model import OwnModel
 
         OwnModel.load(model).only(client).fit.save(out)
         said = f"wrote {out}: the model of {client}, and nothing of the others"
@@ -251,8 +251,8 @@ def report(
         from dffl.report.target import require_page
 
         require_page(out, "--out")
-        from dffl.own.pages import found_at, pages_at
         from dffl.report.page import write
+        from dffl.tables.pages import found_at, pages_at
 
         require_page(out, "--out", pages_at(model))
         found = found_at(model)

@@ -64,9 +64,9 @@ def join(
     Example: dffl site join harbour.kit --client site.toml
     """
     with answering():
-        from dffl.data.description import inputs_of
         from dffl.deploy.credentials import Kit
         from dffl.deploy.joining import join as take_part
+        from dffl.tables.description import inputs_of
 
         site_kit = Kit.read(kit)
         home = folder or Path(f"{site_kit.name}-site")
@@ -90,7 +90,7 @@ def newcomer(
     """
     with answering():
         from dffl.archive import require_model_target
-        from dffl.data.description import inputs_of
+        from dffl.tables.description import inputs_of
 
         require_model_target(out, "--out", [shared, *inputs_of(client)])
         from dffl.deploy.shared_model import newcomer as tune

@@ -7,17 +7,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dffl.data import synthetic
+from dffl import synthetic
 from dffl.federation import Federation
 from dffl.plugins import plugins
 
 if TYPE_CHECKING:
-    from dffl.data.description import Description
+    from dffl.tables.description import Description
 
 NAMED = ("demo", "knapsack", "portfolio", "shortest-path")
 
 
-class Source(NamedTuple):
+class FederationSource(NamedTuple):
     """A federation, what it is called, whether its samples are in the order of time, and how its file says to train."""
 
     federation: Federation
@@ -57,31 +57,33 @@ def inputs_at(source: str) -> list[Path]:
     if source in NAMED or not path.exists():
         return []
     if path.suffix == ".toml":
-        from dffl.data.description import inputs_of
+        from dffl.tables.description import inputs_of
 
         return inputs_of(path)
     return [file for plugin in plugins("dffl.sources").usable.values() for file in plugin.load().files(path)]
 
 
-def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> Source:
+def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> FederationSource:
     """A name of ``NAMED``, a federation.toml, or a file or folder that another package reads, ``without`` some clients."""
     if without and source in NAMED:
         raise ValueError(f"--without leaves out zones of a panel; {source} has none")
     if source in ("demo", "knapsack"):
         rich = source == "demo"
-        return Source(synthetic.knapsack(seed, imbalanced=rich), "the demo's 20 knapsacks" if rich else "20 knapsacks", False)
+        return FederationSource(
+            synthetic.knapsack(seed, imbalanced=rich), "the demo's 20 knapsacks" if rich else "20 knapsacks", False
+        )
     if source == "portfolio":
-        return Source(synthetic.portfolio(seed), "20 portfolios", False)
+        return FederationSource(synthetic.portfolio(seed), "20 portfolios", False)
     if source == "shortest-path":
-        return Source(synthetic.shortest_path(seed), "20 shortest paths", False)
+        return FederationSource(synthetic.shortest_path(seed), "20 shortest paths", False)
     path = Path(source)
     if path.suffix == ".toml":
-        from dffl.data.description import read
+        from dffl.tables.description import read
 
         made = read(path)
         how, notes = for_advice(made)
         ordered = bool(how.pop("validation_blocks", False))
-        return Source(made.train, f"{len(made.train)} clients of {path}", ordered, how, [*made.notes, *notes])
+        return FederationSource(made.train, f"{len(made.train)} clients of {path}", ordered, how, [*made.notes, *notes])
     brought = plugins("dffl.sources").usable
     if not path.exists() or not brought:
         more = "" if brought else "; panels of electricity markets need the package dffl-studies"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dffl.deploy.network import COORDINATOR, Credentials
-from dffl.files import write_whole
+from dffl.files import read_regular, write_whole
 
 YEARS, AUTHORITY_YEARS = 2, 10
 CLOCK_MARGIN = dt.timedelta(days=1)
@@ -104,12 +104,14 @@ def read_request(path: Path) -> tuple[str, Any, str]:
     from cryptography import x509
 
     try:
-        request = x509.load_pem_x509_csr(path.read_bytes())
+        request = x509.load_pem_x509_csr(read_regular(path))
         if not request.is_signature_valid:
             raise ValueError("its signature is wrong")
         name = str(request.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)[0].value)
     except FileNotFoundError:
         raise ValueError(f"{path}: there is no such file; the site writes it with `dffl site request`") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
     except (ValueError, IndexError, TypeError) as error:
         raise ValueError(f"{path}: is not a request of `dffl site request`, or was changed ({error!s:.80})") from None
     return require_site_name(name, str(path)), request, fingerprint(request.public_key())
@@ -172,15 +174,18 @@ class Kit:
     def parse(cls, path: Path) -> Kit:
         """Read a kit, whether its certificate is valid now or not."""
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(read_regular(path).decode())
             if not isinstance(content, dict) or content.pop("format", None) != KIT:
                 raise ValueError(f"its format is not {KIT}")
             kit = cls(**content)
             if not all(isinstance(value, str) for value in content.values()):
                 raise ValueError("a value is not a text")
+            require_site_name(kit.name, "its name")  # the site's folder is named by it
             kit._require_certificate()
         except FileNotFoundError:
             raise ValueError(f"{path}: there is no such file; the coordinator writes it with `dffl federation sign`") from None
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
         except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}: is not a kit of `dffl federation sign`, or was changed ({error!s:.80})") from None
         return kit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dffl.data.example import SITES, days_of
 from dffl.files import write_text
+from dffl.tables.example import SITES, days_of
 
 SITE = """\
 # The table and the constraint of {name}. This file, and the files that it names, never leave the site.

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from dffl.data.description import parse
-from dffl.data.keys import Keys
-from dffl.data.plan import read_plan as read_description
-from dffl.data.problems import Problems
 from dffl.deploy.credentials import require_site_name
 from dffl.splitting import DRAW, TIME
+from dffl.tables.description import parse
+from dffl.tables.keys import Keys, Problems
+from dffl.tables.plan import read_plan as read_description
 from dffl.training.change_limit import LEAST
 from dffl.training.methods import Request, request
 from dffl.training.settings import Settings
@@ -242,8 +241,6 @@ def _read_training(path: Path, values: dict[str, Any], problems: Problems) -> No
     with problems.catching(f"{path}: training"):
         values["method_request"], settings = request((description.method, description.options), description.settings)
         values["settings"] = replace(Settings.of(**settings), forecast=bool(description.forecast)).at(values["dimension"])
-        if values["settings"].engine == "processes":
-            raise ValueError("engine must be vector or loop: a site has one client, in one process")
         if values["settings"].hides is not None and (values["scalars"] or values["results"] or values["statistics"] != "own"):
             raise ValueError(
                 "privacy hides models only: under [wire], write scalars = [], results = [] and no pooled statistics"

@@ -11,9 +11,6 @@ from typing import Any
 from rich.console import Console
 
 from dffl.cache import keep_compiled_programs
-from dffl.data.agreement import Agreement
-from dffl.data.description import Description, DescriptionError, parse
-from dffl.data.one_site import described_alone
 from dffl.deploy.credentials import Kit
 from dffl.deploy.federation_plan import FederationPlan, plan_of
 from dffl.deploy.locks import locked
@@ -22,7 +19,9 @@ from dffl.deploy.participant import Participant
 from dffl.deploy.server_process import explaining_full_disk, file_log
 from dffl.deploy.site_state import SiteState
 from dffl.fitting import Fit
-from dffl.own.training import Given, TrainedModel, train
+from dffl.tables.description import Agreement, Description, DescriptionError, parse
+from dffl.tables.one_site import described_alone
+from dffl.tables.trained_model import GivenFit, TrainedModel, train
 from dffl.terminal import command_name
 
 FOLDS_OPTION = "folds"
@@ -180,7 +179,7 @@ def _evaluated(
     shown("evaluating the model on the test rows")
     name = description.train[0].name
     command = f"dffl site join {name}.kit --client {description.path.name}"
-    trained = train(description, progress=False, given=Given(fit, command))
+    trained = train(description, progress=False, given=GivenFit(fit, command))
     trained.fit.save(path)
     participant.state.mark_finished()
     return trained

@@ -26,7 +26,6 @@ from rich.table import Table
 
 import dffl
 from dffl.checks import require_whole
-from dffl.data.synthetic import knapsack
 from dffl.deploy.certificate_request import request
 from dffl.deploy.federation_plan import FederationPlan, read_plan
 from dffl.deploy.joining import site_description
@@ -39,6 +38,7 @@ from dffl.deploy.run_status import RunResult
 from dffl.deploy.server_process import ask
 from dffl.federation import Federation
 from dffl.files import write_text, write_whole
+from dffl.synthetic import knapsack
 
 START_SECONDS = 120.0
 END_SECONDS = 3600.0

@@ -29,7 +29,7 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kind:
+class MessageKind:
     """One kind of message."""
 
     direction: str
@@ -40,8 +40,8 @@ class Kind:
 RUN = Field("text", "the run")
 JOB = Field("int", "the training of the run, counted from 0")
 ROUND = Field("int", "the round, counted from 0")
-KINDS: dict[str, Kind] = {
-    "join": Kind(TO_SERVER, "a site asks to take part", {
+KINDS: dict[str, MessageKind] = {
+    "join": MessageKind(TO_SERVER, "a site asks to take part", {
         "protocol": Field("int", "the version of these messages"),
         "dffl": Field("text", "the version of dffl"),
         "carrier": Field("text", "the version of NVFlare"),
@@ -52,49 +52,49 @@ KINDS: dict[str, Kind] = {
         "finished": Field("text", "the run from which the site already has its own model, if any"),
         "instance": Field("text", "a random text that identifies the site's process"),
     }),
-    "beat": Kind(TO_SERVER, "the site is alive", {}),
-    "opened": Kind(TO_SERVER, "the site has prepared its samples", {
+    "beat": MessageKind(TO_SERVER, "the site is alive", {}),
+    "opened": MessageKind(TO_SERVER, "the site has prepared its samples", {
         "run": RUN,
         "counts": Field("counts", "for each training, the number of training samples"),
         "units": Field("arrays", "mean and scale of each feature, scale of the costs; only if the plan pools statistics"),
     }),
-    "answer": Kind(TO_SERVER, "a site's update in one round", {
+    "answer": MessageKind(TO_SERVER, "a site's update in one round", {
         "run": RUN, "job": JOB, "round": ROUND,
         "count": Field("int", "the number of samples of the update"),
         "seconds": Field("float", "the computing time of the site"),
         "fields": Field("arrays", "the update: model parameters, and further arrays of the method"),
         "scalars": Field("arrays", "means over the round's steps of scalars in the plan, such as the loss"),
     }),
-    "trouble": Kind(TO_SERVER, "the site cannot answer an order", {
+    "trouble": MessageKind(TO_SERVER, "the site cannot answer an order", {
         "run": RUN, "job": JOB, "round": ROUND,
         "why": Field("text", "one of the texts in `TROUBLES`, never a text with data"),
     }),
-    "done": Kind(TO_SERVER, "the site has its own model", {
+    "done": MessageKind(TO_SERVER, "the site has its own model", {
         "run": RUN, "scalars": Field("arrays", "results in the plan, such as the out-of-fold regret"),
     }),
-    "leave": Kind(TO_SERVER, "the site leaves on purpose", {}),
-    "welcome": Kind(TO_SITE, "the answer to join", {
+    "leave": MessageKind(TO_SERVER, "the site leaves on purpose", {}),
+    "welcome": MessageKind(TO_SITE, "the answer to join", {
         "instance": Field("text", "the instance of the join that it answers"),
         "accepted": Field("flag", "whether the site may take part"), "why": Field("text", "if not, the reason"),
     }),
-    "rejoin": Kind(TO_SITE, "a site that counted as dead has sent a message, and may join again", {}),
-    "open": Kind(TO_SITE, "a run starts or resumes", {"run": RUN}),
-    "units": Kind(TO_SITE, "units of all sites together, if the plan pools statistics", {
+    "rejoin": MessageKind(TO_SITE, "a site that counted as dead has sent a message, and may join again", {}),
+    "open": MessageKind(TO_SITE, "a run starts or resumes", {"run": RUN}),
+    "units": MessageKind(TO_SITE, "units of all sites together, if the plan pools statistics", {
         "run": RUN, "units": Field("arrays", "mean and scale of each feature, scale of the costs"),
     }),
-    "order": Kind(TO_SITE, "train in one round", {
+    "order": MessageKind(TO_SITE, "train in one round", {
         "run": RUN, "job": JOB, "round": ROUND,
         "last": Field("int", "the last round of this training in which the site's update was valid, or -1"),
         "rate": Field("float", "the factor on the step size"),
         "sent": Field("arrays", "the shared model, and further arrays of the method"),
     }),
-    "finish": Kind(TO_SITE, "all rounds are over", {
+    "finish": MessageKind(TO_SITE, "all rounds are over", {
         "run": RUN, "rounds": Field("counts", "for each training, its number of rounds"),
         "last": Field("counts", "for each training, the number of the last round in which the site's update was valid, or 0"),
         "unused": Field("counts", "the number of refused or left out updates of each site that has some"),
         "shared": Field("arrays", "for each training, the shared model"),
     }),
-    "stop": Kind(TO_SITE, "the run has ended without a model", {"why": Field("text", "the reason")}),
+    "stop": MessageKind(TO_SITE, "the run has ended without a model", {"why": Field("text", "the reason")}),
 }  # fmt: skip
 TROUBLES = (
     "training diverged at the site",

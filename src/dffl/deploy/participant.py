@@ -21,7 +21,6 @@ from typing import Any, Self
 import numpy as np
 
 import dffl
-from dffl.data.agreement import Agreement
 from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.messages import PROTOCOL, TO_SITE, TROUBLES, Message, decode, encode
 from dffl.deploy.network import COORDINATOR, Event, Link, nvflare_version
@@ -31,11 +30,13 @@ from dffl.deploy.site_state import Finals, SiteState
 from dffl.federation import Client
 from dffl.fitting import UNUSED, Fit, perform
 from dffl.predictor import Normaliser
-from dffl.training.engines.processes import UNIT_FIELDS
+from dffl.tables.description import Agreement
+from dffl.training.checkpoint import data_fingerprint
 from dffl.training.history import DivergenceError
 from dffl.training.privacy.levels import ClientPrivacy
 from dffl.training.schedules import Schedule
 from dffl.training.trainers.federated import ServerState, sampled
+from dffl.training.units import UNIT_FIELDS
 
 MAX_REASON_LENGTH = 300
 HEARTBEAT_SECONDS = 1.0
@@ -218,6 +219,11 @@ class Participant:
         """A digest of the rows: with privacy, a round is not answered again with other rows."""
         return hashlib.sha256(self.client.x.tobytes() + self.client.c.tobytes()).digest()
 
+    @cached_property
+    def _data(self) -> str:
+        """A digest of the site's data, which stays here: a run resumes with the same ones."""
+        return data_fingerprint(self.client)
+
     @property
     def _hides_counts(self) -> bool:
         """Whether privacy hides all data of the site, also the number of rows: then all sites have the same weight."""
@@ -243,7 +249,7 @@ class Participant:
 
     def _start_run(self, run: str) -> SiteRun:
         """Start the site's side of a run, or resume it from the site's disk."""
-        settings = replace(self.plan.settings, tau=self.state.begin(run, self.plan.digest, self.plan.tau))
+        settings = replace(self.plan.settings, tau=self.state.begin(run, self.plan.digest, self.plan.tau, self._data))
         site_run = self._run = SiteRun(self.client, settings, len(self.plan.sites), self.state.noise())
         site_run.use_units(self.state.units())
         self._jobs = federated_jobs(site_run, self.plan.method_request)
@@ -355,7 +361,7 @@ class Participant:
 
     def unfinished(self) -> Fit | None:
         """The fit of a run whose rounds are over, if the site was interrupted before it had a model. It needs no network."""
-        run = self.state.unfinished(self.plan.digest)
+        run = self.state.unfinished(self.plan.digest, self._data)
         if not run:
             return None
         self._start_run(run)

@@ -14,9 +14,9 @@ import numpy as np
 from dffl.archive import in_one_line, packed, read, unpacked, write
 from dffl.files import write_text, write_whole
 from dffl.predictor import Normaliser
-from dffl.training.engines.processes import UNIT_FIELDS
 from dffl.training.settings import TAU
 from dffl.training.trainers.federated import ServerState
+from dffl.training.units import UNIT_FIELDS
 
 FORMAT = "dffl-run-1"
 LARGEST_UNIT = 1e30

@@ -19,12 +19,12 @@ from dffl.deploy.joining import SiteModel, require_columns, site_description
 from dffl.deploy.run_state import FINISHED, CoordinatorFolder, RunState, read_status
 from dffl.deploy.site_run import federated_jobs, placeholder_run
 from dffl.fitting import Fit
-from dffl.own.training import Given, train
 from dffl.predictor import MeanPredictor, NetworkPredictor, Normaliser, Predictor
 from dffl.storage import load
+from dffl.tables.trained_model import GivenFit, train
 from dffl.training.history import HISTORY_COLUMNS
 from dffl.training.run import Key, Outcome
-from dffl.training.unit_prior import UnitPrior
+from dffl.training.units import UnitPrior
 
 ABOUT = "federation"
 
@@ -79,7 +79,9 @@ def newcomer(shared: Path, name: str, client: Path, out: Path) -> SiteModel:
     )  # fmt: skip
     joined = in_own_units.joined_by(train_client, prior=_no_prior(plan.inputs), progress=False)
     command = f"dffl site newcomer {shared.name} --client {client.name} --name {name} -o MODEL"
-    trained = train(description, progress=False, given=Given(replace(joined, method=plan.method_request.method.name), command))
+    trained = train(
+        description, progress=False, given=GivenFit(replace(joined, method=plan.method_request.method.name), command)
+    )
     trained.fit.save(out)
     return SiteModel(trained, name, out)
 

@@ -37,14 +37,15 @@ class SiteState:
         self.folder = folder
         self.run = ""
 
-    def unfinished(self, plan: str) -> str:
-        """A run of this plan whose rounds are over, but from which the site has no model."""
+    def unfinished(self, plan: str, data: str = "") -> str:
+        """A run of this plan and these data whose rounds are over, but from which the site has no model."""
         for folder in self.folder.glob("*") if self.folder.is_dir() else ():
             known = folder / "plan.txt"
             if (
                 (folder / "finals.dffl").exists()
                 and known.exists()
                 and known.read_text() == plan
+                and self._data_of(folder) in ("", data)
                 and not self._done_marker(folder).exists()
             ):
                 return folder.name
@@ -69,11 +70,20 @@ class SiteState:
         self._done_marker(self.folder / self.run).touch()
 
     @staticmethod
+    def _data_of(folder: Path) -> str:
+        """The digest of the site's data when it began a run; empty in folders of version 0.2.0."""
+        path = folder / "data.txt"
+        return path.read_text() if path.exists() else ""
+
+    @staticmethod
     def _done_marker(folder: Path) -> Path:
         return folder / "done"
 
-    def begin(self, run: str, plan: str, tau: float = TAU) -> float:
+    def begin(self, run: str, plan: str, tau: float = TAU, data: str = "") -> float:
         """Start or resume a run; the state of earlier runs is removed.
+
+        A run resumes with the ``data`` that it began with, of which this is a digest: with others its folds would differ, and
+        held-out rows would be rows that have trained.
 
         Returns the norm at which the run clips predictions: ``tau`` for a new run. Folders of version 0.2.0, which always
         clipped at 20, do not store it.
@@ -81,6 +91,9 @@ class SiteState:
         if not RUN_NAME.fullmatch(run):  # the coordinator chose it: it must not lead to another folder
             raise ValueError(f"the coordinator sent an invalid run name, {run!r:.60}; nothing was written")
         folder = self.folder / run
+        if self._data_of(folder) not in ("", data):
+            fix = "bring them back, or ask the coordinator for a new run (`dffl federation train --new`)"
+            raise ValueError(f"{folder}: the site's rows, set or sense are not those with which it began this run; {fix}")
         for other in self.folder.glob("*") if self.folder.is_dir() else ():
             if other != folder and other.is_dir():
                 shutil.rmtree(other)
@@ -89,6 +102,7 @@ class SiteState:
         if not (folder / "plan.txt").exists():
             write_text(named, repr(tau))
         write_text(folder / "plan.txt", plan)
+        write_text(folder / "data.txt", data)
         self.run = run
         return float(named.read_text()) if named.exists() else TAU
 

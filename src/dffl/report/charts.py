@@ -18,7 +18,7 @@ from dffl.report.symbols import SYMBOLS
 MOST = 80
 """Clients in a chart, at most. Tables have them all."""
 LABEL, SHORT = 20, 13
-"""Letters of a client's name beside a chart, and on a phone."""
+"""Letters of a client's name next to a chart, and on a phone."""
 COLOURS = {GAINS: "#1a8754", HARMED: "#d1453b", WORSE: "#c77700", UNCLEAR: "#8a8f98", UNJUDGED: "#8a8f98"}
 SHAPES = {GAINS: "triangle-left", HARMED: "x", WORSE: "triangle-right", UNCLEAR: "circle-open", UNJUDGED: "circle-open"}
 OUTLINE = "#7b7f87"
@@ -36,8 +36,8 @@ def safe(text: str, most: int | None = None) -> str:
 
 def charted(data: ReportData) -> list[str]:
     """The clients that charts show, from the one that gains most to the one that loses most; the middle of many is left out."""
-    changes = {one.client.name: one.change for one in standings(data)}
-    worth = {name: 0.0 if one is None or one.value is None else one.value for name, one in changes.items()}
+    changes = {standing.client.name: standing.change for standing in standings(data)}
+    worth = {name: 0.0 if change is None or change.value is None else change.value for name, change in changes.items()}
     ordered = sorted(worth, key=lambda name: worth[name])
     if len(ordered) > MOST:
         ordered = ordered[: MOST // 2] + ordered[-(MOST // 2) :]
@@ -53,13 +53,13 @@ def changes(data: ReportData) -> dict[str, Any] | None:
         for reference in data.references:
             if method.name != reference:
                 shown = (method.name, reference) == (data.main, data.reference)
-                found = [data.change(name, method.name, reference) for name in names]
-                traces.append(_changed(names, found, f"{method.name}|{reference}", shown))
+                by_client = [data.change(name, method.name, reference) for name in names]
+                traces.append(_changed(names, by_client, f"{method.name}|{reference}", shown))
     figure = _figure(traces, names, "change in percentage points (left is better)")
     figure["layout"]["shapes"] = [
         {"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": LINE}}
     ]
-    sides = (("\u2190 better than the own model", 0.0, "left"), ("worse \u2192", 1.0, "right"))
+    sides = (("\u2190 better than its own model", 0.0, "left"), ("worse \u2192", 1.0, "right"))
     figure["layout"]["annotations"] = [
         {
             "text": text,
@@ -76,12 +76,12 @@ def changes(data: ReportData) -> dict[str, Any] | None:
     return figure
 
 
-def _changed(names: list[str], found: Sequence[Change | None], key: str, shown: bool) -> dict[str, Any]:
-    words = [standing_of(one) for one in found]
-    points = [None if one is None or one.value is None else 100 * one.value for one in found]
+def _changed(names: list[str], by_client: Sequence[Change | None], key: str, shown: bool) -> dict[str, Any]:
+    words = [standing_of(change) for change in by_client]
+    points = [None if change is None or change.value is None else 100 * change.value for change in by_client]
     texts = [
-        [safe(name), f"{MARKS[word]} {word}", "" if one is None else percent(one.value, sign=True), _interval(one)]
-        for name, word, one in zip(names, words, found, strict=True)
+        [safe(name), f"{MARKS[word]} {word}", "" if change is None else percent(change.value, sign=True), _interval(change)]
+        for name, word, change in zip(names, words, by_client, strict=True)
     ]
     return _dots(key, points, range(len(names)), texts, shown) | {
         "marker": {
@@ -90,14 +90,14 @@ def _changed(names: list[str], found: Sequence[Change | None], key: str, shown: 
             "symbol": [SHAPES[word] for word in words],
             "line": {"width": 1.5, "color": [COLOURS[word] for word in words]},
         },
-        "error_x": _bars([(one.value, one.low, one.high) if one else (None, None, None) for one in found]),
+        "error_x": _bars([(change.value, change.low, change.high) if change else (None, None, None) for change in by_client]),
         "hovertemplate": "<b>%{customdata[0]}</b>: %{customdata[1]}<br>%{customdata[2]} points%{customdata[3]}<extra></extra>",
     }
 
 
-def _interval(one: Change | Result | None) -> str:
-    told = "" if one is None else ends(one.low, one.high, sign=isinstance(one, Change))
-    return f", interval {told}" if told else ", no interval"
+def _interval(value: Change | Result | None) -> str:
+    interval = "" if value is None else ends(value.low, value.high, sign=isinstance(value, Change))
+    return f", interval {interval}" if interval else ", no interval"
 
 
 def regrets(data: ReportData) -> dict[str, Any]:
@@ -105,16 +105,16 @@ def regrets(data: ReportData) -> dict[str, Any]:
     names, shown = charted(data), set(first_shown(data))
     traces = []
     for method in data.ordered:
-        found = [data.result(name, method.name) for name in names]
-        points = [None if one is None or one.regret is None else 100 * one.regret for one in found]
+        results = [data.result(name, method.name) for name in names]
+        points = [None if result is None or result.regret is None else 100 * result.regret for result in results]
         texts = [
-            [safe(name), "" if one is None else percent(one.regret), _interval(one), _lost(data, one)]
-            for name, one in zip(names, found, strict=True)
+            [safe(name), "" if result is None else percent(result.regret), _interval(result), _lost(data, result)]
+            for name, result in zip(names, results, strict=True)
         ]
         trace = _dots(method.name, points, range(len(names)), texts, method.name in shown)
         trace["marker"] = {"size": 9, "color": method.colour, "symbol": symbol_of(data, method.name)}
         trace["marker"]["line"] = {"width": 1, "color": OUTLINE}
-        trace["error_x"] = _bars([(one.regret, one.low, one.high) if one else (None, None, None) for one in found])
+        trace["error_x"] = _bars([(known.regret, known.low, known.high) if known else (None, None, None) for known in results])
         head = f"<b>%{{customdata[0]}}</b>, {safe(method.name)}"
         trace["hovertemplate"] = f"{head}<br>%{{customdata[1]}} % lost%{{customdata[2]}}%{{customdata[3]}}<extra></extra>"
         traces.append(trace)
@@ -124,30 +124,30 @@ def regrets(data: ReportData) -> dict[str, Any]:
 def symbol_of(data: ReportData, method: str) -> str:
     """The marker of a method: its own in this report, so that colours are not needed."""
     names = list(SYMBOLS)
-    return names[[one.name for one in data.ordered].index(method) % len(names)]
+    return names[[other.name for other in data.ordered].index(method) % len(names)]
 
 
 def first_shown(data: ReportData) -> list[str]:
     """The main method, what it is compared with, and the naive rule that is best on average."""
     means: dict[str, list[float]] = {}
-    for one in data.results:
-        if data.method(one.method).kind == "naive" and one.regret is not None:
-            means.setdefault(one.method, []).append(one.regret)
+    for result in data.results:
+        if data.method(result.method).kind == "naive" and result.regret is not None:
+            means.setdefault(result.method, []).append(result.regret)
     best = min(means, key=lambda name: sum(means[name]) / len(means[name]), default=None)
     return [data.main, *data.references, *([best] if best else [])]
 
 
-def _lost(data: ReportData, one: Result | None) -> str:
-    unit = next((client.unit for client in data.clients if one is not None and client.name == one.client), "")
-    if one is None or one.lost is None or not unit:
+def _lost(data: ReportData, result: Result | None) -> str:
+    unit = next((client.unit for client in data.clients if result is not None and client.name == result.client), "")
+    if result is None or result.lost is None or not unit:
         return ""
-    return f"<br>{amount(one.lost)} {safe(unit)} a {safe(data.sample)}"
+    return f"<br>{amount(result.lost)} {safe(unit)} a {safe(data.sample)}"
 
 
 def kinds_of(data: ReportData) -> list[str]:
     """The kinds of choices that trained methods make: weights and epochs; what naive rules choose is left to the table."""
-    kinds = dict.fromkeys(name for one in data.results if data.method(one.method).kind != "naive" for name in one.chosen)
-    return list(kinds)
+    trained = [result for result in data.results if data.method(result.method).kind != "naive"]
+    return list(dict.fromkeys(name for result in trained for name in result.chosen))
 
 
 def choices(data: ReportData) -> dict[str, Any] | None:
@@ -176,7 +176,7 @@ def choices(data: ReportData) -> dict[str, Any] | None:
     layout, gap = figure["layout"], 0.06
     width = (1 - gap * (len(kinds) - 1)) / len(kinds)
     for panel, kind in enumerate(kinds):
-        own = {
+        axis = {
             **layout["xaxis"],
             "title": {"text": safe(kind)},
             "zeroline": False,
@@ -184,26 +184,26 @@ def choices(data: ReportData) -> dict[str, Any] | None:
             "anchor": "y",
             "nticks": 4,
         }
-        own["domain"] = [panel * (width + gap), panel * (width + gap) + width]
-        layout["xaxis" if panel == 0 else f"xaxis{panel + 1}"] = own
+        axis["domain"] = [panel * (width + gap), panel * (width + gap) + width]
+        layout["xaxis" if panel == 0 else f"xaxis{panel + 1}"] = axis
     layout |= {"showlegend": True, "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}}
     return figure
 
 
 def differences(data: ReportData) -> dict[str, Any] | None:
     """How different each pair of clients is, as a map of colours with the numbers on hover."""
-    found = data.differences
-    if found is None:
+    table = data.differences
+    if table is None:
         return None
-    labels, places = [safe(name, LABEL) for name in found.names], list(range(len(found.names)))
-    texts = [[f"<b>{safe(one)}</b> and <b>{safe(other)}</b>" for other in found.names] for one in found.names]
+    labels, places = [safe(name, LABEL) for name in table.names], list(range(len(table.names)))
+    texts = [[f"<b>{safe(first)}</b> and <b>{safe(second)}</b>" for second in table.names] for first in table.names]
     trace = {
-        "type": "heatmap", "x": places, "y": places, "z": [list(row) for row in found.values], "customdata": texts,
+        "type": "heatmap", "x": places, "y": places, "z": [list(row) for row in table.values], "customdata": texts,
         "colorscale": "Viridis", "hoverongaps": False, "colorbar": {"thickness": 12, "outlinewidth": 0},
         "hovertemplate": "%{customdata}<br>%{z:.3g}<extra></extra>",
     }  # fmt: skip
     axis = {"tickvals": places, "ticktext": labels, "automargin": True, "showgrid": False, "zeroline": False, "tickangle": -60}
-    layout = _layout(max(360, 18 * len(places) + 160), found.names)
+    layout = _layout(max(360, 18 * len(places) + 160), table.names)
     layout |= {"xaxis": axis, "yaxis": {**axis, "autorange": "reversed", "tickangle": 0}}
     return {"data": [trace], "layout": layout}
 
@@ -214,20 +214,22 @@ def curves(data: ReportData) -> dict[str, Any] | None:
         return None
     colours = {method.name: method.colour for method in data.methods}
     traces: list[dict[str, Any]] = []
-    for one in data.curves:
-        number = sum(trace["meta"] == one.method for trace in traces) // 2  # trainings of one method differ by line and marker
-        colour, rounds = colours.get(one.method, "#777777"), [1 + value for value in one.rounds]
+    for curve in data.curves:
+        # Trainings of one method differ by line and marker.
+        number = sum(trace["meta"] == curve.method for trace in traces) // 2
+        colour, rounds = colours.get(curve.method, "#777777"), [1 + value for value in curve.rounds]
         band = {
-            "type": "scatter", "mode": "lines", "x": rounds + rounds[::-1], "y": [*one.high, *one.low[::-1]], "fill": "toself",
-            "line": {"width": 0}, "fillcolor": colour, "opacity": 0.2, "hoverinfo": "skip", "showlegend": False,
+            "type": "scatter", "mode": "lines", "x": rounds + rounds[::-1], "y": [*curve.high, *curve.low[::-1]],
+            "fill": "toself", "fillcolor": colour, "line": {"width": 0}, "opacity": 0.2, "hoverinfo": "skip",
+            "showlegend": False,
         }  # fmt: skip
         line = {
-            "type": "scatter", "mode": "lines+markers", "x": rounds, "y": list(one.mean), "name": safe(one.job),
+            "type": "scatter", "mode": "lines+markers", "x": rounds, "y": list(curve.mean), "name": safe(curve.job),
             "line": {"color": colour, "width": 2, "dash": DASHES[number % len(DASHES)]}, "showlegend": True,
             "marker": {"size": 7, "symbol": list(SYMBOLS)[number % len(SYMBOLS)]},
-            "hovertemplate": f"{safe(one.job)}<br>round %{{x}}: loss %{{y:.4g}}<extra></extra>",
+            "hovertemplate": f"{safe(curve.job)}<br>round %{{x}}: loss %{{y:.4g}}<extra></extra>",
         }  # fmt: skip
-        traces += [trace | {"meta": one.method, "visible": one.method == data.main} for trace in (band, line)]
+        traces += [trace | {"meta": curve.method, "visible": curve.method == data.main} for trace in (band, line)]
     if not any(trace["visible"] for trace in traces):
         for trace in traces:
             trace["visible"] = trace["meta"] == traces[0]["meta"]
@@ -245,10 +247,10 @@ def _dots(name: str, x: Sequence[float | None], y: Sequence[float], texts: list[
     }  # fmt: skip
 
 
-def _bars(found: Sequence[tuple[float | None, float | None, float | None]]) -> dict[str, Any]:
+def _bars(values: Sequence[tuple[float | None, float | None, float | None]]) -> dict[str, Any]:
     """Error bars, in percent; a client without an interval has none."""
     below, above = [], []
-    for value, low, high in found:
+    for value, low, high in values:
         known = value is not None and low is not None and high is not None
         below.append(100 * (value - low) if known else None)  # type: ignore[operator]
         above.append(100 * (high - value) if known else None)  # type: ignore[operator]
@@ -287,11 +289,11 @@ def all_charts(data: ReportData) -> dict[str, dict[str, Any]]:
     """Every chart that the data allow, by its place on the page, checked by Plotly: an unknown field is an error here."""
     from plotly.graph_objects import Figure
 
-    made = {"changes": changes(data), "regrets": regrets(data), "choices": choices(data)}
-    made |= {"differences": differences(data), "curves": curves(data)}
+    charts = {"changes": changes(data), "regrets": regrets(data), "choices": choices(data)}
+    charts |= {"differences": differences(data), "curves": curves(data)}
     blank: dict[str, Any] = {"template": {}}  # the usual style is 7 kB in every figure, and the page has its own
     return {
-        name: Figure({"data": one["data"], "layout": one["layout"] | blank}).to_plotly_json()
-        for name, one in made.items()
-        if one is not None
+        name: Figure({"data": chart["data"], "layout": chart["layout"] | blank}).to_plotly_json()
+        for name, chart in charts.items()
+        if chart is not None
     }

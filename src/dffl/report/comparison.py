@@ -1,4 +1,4 @@
-"""A report from what `dffl.compare` found."""
+"""A report from the table of `dffl.compare`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dffl.harm import HARM_TOLERANCE
 from dffl.report.curves import curves
 from dffl.report.data import Advice, Change, Client, ReportData, Result
 from dffl.report.differences import differences
-from dffl.report.kinds import ORDER, known
 from dffl.report.repeat import settings_in_words, versions
+from dffl.report.styles import ORDER, known
 from dffl.theory.report import Bounds
 
 REFERENCE, FAIR = "local", "local-tuned"
@@ -29,7 +29,7 @@ NOT_CHOSEN = {*FACTS, *JUDGED, *COMPARED, "out_of_fold_regret"}
 
 
 def from_starts(found: Sequence[Start], test: Federation, **keywords: Any) -> ReportData:
-    """A report from what `dffl.comparing.judge_starts` found; ``keywords`` are those of `from_comparison`."""
+    """A report from the result of `dffl.comparing.judge_starts`; ``keywords`` are those of `from_comparison`."""
     table = against(found, test)
     fair = against(found, test, FAIR) if FAIR in found[0].rows else None
     return from_comparison(table, **{"fair": fair, "starts": len(found), **keywords})

@@ -18,7 +18,7 @@ FOLD = re.compile(r"fold \d+ of (\d+)")
 
 
 def curves(fits: Mapping[str, Fit]) -> tuple[Curve, ...]:
-    """The curves of all trainings of these fits. A training that several methods share stands with the first of them."""
+    """The curves of all trainings of these fits. A training that several methods share is listed under the first of them."""
     found: list[Curve] = []
     seen: set[str] = set()
     for method, fit in fits.items():

@@ -42,7 +42,7 @@ class Change:
     harmed: bool | None
     """Above the tolerance, and the interval excludes 0. None: not judged."""
     above_tolerance: bool | None = None
-    """Above the tolerance in the first start alone; often luck."""
+    """Above the tolerance in the first start alone, which is noisy."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Client:
-    """What is known of a client besides its results."""
+    """What is known about a client in addition to its results."""
 
     name: str
     n: int
@@ -94,7 +94,7 @@ class Differences:
     names: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
     note: str
-    """How far the numbers may be trusted."""
+    """How reliable the numbers are."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class ReportData:
     sample: str = "sample"
     """What a sample is called: day, order, patient."""
     notes: tuple[str, ...] = ()
-    """What a reader must know besides, such as how samples were split."""
+    """Notes for the reader, such as how samples were split."""
     differences: Differences | None = None
     curves: tuple[Curve, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
@@ -135,9 +135,9 @@ class ReportData:
     command: str = ""
     """What to type to get the same numbers again."""
     again: str = "Train again with three or more random seeds"
-    """What to do where there are too few starts to tell harm from luck."""
+    """What to do if there are too few starts to distinguish harm from noise."""
     made: str = ""
-    """The day on which the numbers were computed."""
+    """The date of the computation."""
 
     def result(self, client: str, method: str) -> Result | None:
         """One client under one method; None where it was not judged."""

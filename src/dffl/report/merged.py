@@ -8,7 +8,7 @@ from math import isclose
 from statistics import fmean
 
 from dffl.report.data import ReportData, Result
-from dffl.report.kinds import ORDER
+from dffl.report.styles import ORDER
 
 
 def merged(parts: Mapping[str, ReportData]) -> ReportData:
@@ -52,38 +52,38 @@ def merged(parts: Mapping[str, ReportData]) -> ReportData:
 
 def _titles(parts: Mapping[str, ReportData]) -> dict[tuple[str, str], str]:
     """What each method of each model is called: as it is, or with its model behind it where models differ."""
-    found: dict[str, list[dict[str, float | None]]] = {}
-    for one in parts.values():
-        for method in one.methods:
-            found.setdefault(method.name, []).append(_regrets(one, method.name))
-    differ = {method for method, many in found.items() if any(not _alike(many[0], own) for own in many)}
+    regrets: dict[str, list[dict[str, float | None]]] = {}
+    for report in parts.values():
+        for method in report.methods:
+            regrets.setdefault(method.name, []).append(_regrets(report, method.name))
+    differ = {method for method, many in regrets.items() if any(not _alike(many[0], other) for other in many)}
     return {
         (name, method.name): f"{method.name} ({name})" if method.name in differ else method.name
-        for name, one in parts.items()
-        for method in one.methods
+        for name, report in parts.items()
+        for method in report.methods
     }
 
 
-def _require_same(first: str, like: ReportData, name: str, one: ReportData) -> None:
+def _require_same(first: str, like: ReportData, name: str, report: ReportData) -> None:
     """Refuse a model of another federation, or of tables that have changed since."""
-    mine, theirs = ({client.name: client.n_test for client in data.clients} for data in (one, like))
+    mine, theirs = ({client.name: client.n_test for client in data.clients} for data in (report, like))
     if mine.keys() != theirs.keys():
         other = min(mine.keys() ^ theirs.keys())
         raise ValueError(f"{first} and {name} have different clients, such as {other!r}; {FIX}")
     if moved := [client for client in mine if mine[client] != theirs[client]]:
         rows = f"{theirs[moved[0]]} and {mine[moved[0]]}"
         raise ValueError(f"{first} and {name} have different test rows: {rows} of client {moved[0]!r}; {FIX}")
-    naive = {method.name for method in one.methods if method.kind == "naive"}
+    naive = {method.name for method in report.methods if method.kind == "naive"}
     for method in naive & {method.name for method in like.methods}:
-        if not _alike(_regrets(one, method), _regrets(like, method)):
+        if not _alike(_regrets(report, method), _regrets(like, method)):
             raise ValueError(f"{first} and {name} have different test rows: {method} loses more under one of them; {FIX}")
 
 
 FIX = "one page shows the models of one federation: name a model, or train them on the same tables"
 
 
-def _regrets(one: ReportData, method: str) -> dict[str, float | None]:
-    return {result.client: result.regret for result in one.results if result.method == method}
+def _regrets(report: ReportData, method: str) -> dict[str, float | None]:
+    return {result.client: result.regret for result in report.results if result.method == method}
 
 
 def _alike(mine: dict[str, float | None], theirs: dict[str, float | None]) -> bool:
@@ -94,10 +94,10 @@ def _close(mine: float | None, theirs: float | None) -> bool:
     return mine is theirs if mine is None or theirs is None else isclose(mine, theirs, rel_tol=1e-9, abs_tol=1e-12)
 
 
-def _mean(one: ReportData) -> float:
-    known = [regret for regret in _regrets(one, one.main).values() if regret is not None]
+def _mean(report: ReportData) -> float:
+    known = [regret for regret in _regrets(report, report.main).values() if regret is not None]
     return fmean(known) if known else float("inf")
 
 
-def _starts(one: ReportData) -> str:
-    return "starts unknown" if one.starts is None else f"{one.starts} start{'' if one.starts == 1 else 's'}"
+def _starts(report: ReportData) -> str:
+    return "starts unknown" if report.starts is None else f"{report.starts} start{'' if report.starts == 1 else 's'}"

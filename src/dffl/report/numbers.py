@@ -44,6 +44,6 @@ def listed(names: list[str], most: int = 4) -> str:
 
 
 def shortened(name: str, most: int = 28) -> str:
-    """A name that leaves room for others: the start, and the end, which often tells two names apart."""
+    """A name that leaves room for others: the start, and the end, which often distinguishes two names."""
     end = most // 3
     return name if len(name) <= most else f"{name[: most - end - 1]}\u2026{name[-end:]}"

@@ -35,27 +35,28 @@ def render(data: ReportData) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    made.filters |= {name: getattr(numbers, name) for name in ("percent", "amount", "ends", "counted")}
+    environment.filters |= {name: getattr(numbers, name) for name in ("percent", "amount", "ends", "counted")}
     style, script = (Markup((FOLDER / name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
-    return made.get_template("page.html").render(_context(data) | {"style": style, "script": script, "library": _library()})
+    values = _context(data) | {"style": style, "script": script, "library": _library()}
+    return environment.get_template("page.html").render(values)
 
 
 def _context(data: ReportData) -> dict[str, Any]:
-    """What the template needs besides the data."""
-    found, charts = standings(data), all_charts(data)
-    words = [one.word for one in found]
+    """What the template needs in addition to the data."""
+    rows, charts = standings(data), all_charts(data)
+    words = [row.word for row in rows]
     usual = settings_in_words(Settings().at(1))
     return {
         "data": data,
         "verdict": verdict(data),
-        "standings": found,
+        "standings": rows,
         "counts": {word: words.count(word) for word in MARKS if word in words},
         "marks": MARKS,
         "standing_of": standing_of,
-        "methods": [one.name for one in data.ordered],
+        "methods": [method.name for method in data.ordered],
         "glance": glance(data),
         "charts": charts,
         "left_out": len(data.clients) - len(charted(data)),
@@ -72,11 +73,10 @@ def glance(data: ReportData) -> list[dict[str, Any]]:
     """One row per method: its regrets over clients, and how many of them it helps and harms, against the fairest reference."""
     rows = []
     for method in data.methods:
-        found = [one for one in data.results if one.method == method.name]
-        known = sorted(one.regret for one in found if one.regret is not None)
-        words = (
-            [standing_of(data.change(one.client, method.name, data.references[0])) for one in found] if data.references else []
-        )
+        results = [result for result in data.results if result.method == method.name]
+        known = sorted(result.regret for result in results if result.regret is not None)
+        reference = data.references[0] if data.references else None
+        words = [standing_of(data.change(result.client, method.name, reference)) for result in results] if reference else []
         middle = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2 if known else None
         row = {"method": method, "mean": sum(known) / len(known) if known else None, "median": middle}
         row |= {"worst": known[-1] if known else None, "reference": data.references[:1] == (method.name,)}
@@ -90,14 +90,14 @@ def _pairs(data: ReportData) -> list[tuple[str, str]]:
 
 
 def _chosen_by(data: ReportData, method: str) -> list[str]:
-    return list(dict.fromkeys(kind for one in data.results if one.method == method for kind in one.chosen))
+    return list(dict.fromkeys(kind for result in data.results if result.method == method for kind in result.chosen))
 
 
 def unlike(data: ReportData) -> list[tuple[str, float, str, str]]:
     """For each client, its mean difference from the others, and which of them is most and least like it."""
-    found, rows = data.differences, []
-    for name, values in zip(found.names, found.values, strict=True) if found is not None else ():
-        known = sorted((value, other) for value, other in zip(values, found.names, strict=True) if value is not None)  # type: ignore[union-attr]
+    differences, rows = data.differences, []
+    for name, values in zip(differences.names, differences.values, strict=True) if differences is not None else ():
+        known = sorted((value, other) for value, other in zip(values, differences.names, strict=True) if value is not None)  # type: ignore[union-attr]
         if known:
             rows.append((name, sum(value for value, _ in known) / len(known), known[0][1], known[-1][1]))
     return sorted(rows, key=lambda row: -row[1])

@@ -8,11 +8,11 @@ from dffl.report.data import Change, Client, ReportData, Result
 
 GAINS, HARMED, WORSE, UNCLEAR, UNJUDGED = "gains", "harmed", "slightly worse", "unclear", "not judged"
 MARKS = {GAINS: "\u2713", HARMED: "\u2717", WORSE: "\u2198", UNCLEAR: "?", UNJUDGED: "\u2013"}
-"""A sign beside each word, so that nothing is said by colour alone."""
+"""A sign next to each word, so that colour is not the only cue."""
 
 
 def standing_of(change: Change | None) -> str:
-    """What a change says, in one or two words."""
+    """The verdict on a change, in one or two words."""
     if change is None or change.verdict in ("not judged", "reference"):
         return UNJUDGED
     if change.harmed:
@@ -22,7 +22,7 @@ def standing_of(change: Change | None) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """One client under the main method, beside its own model and the best naive rule."""
+    """One client under the main method, compared with its own model and the best naive rule."""
 
     client: Client
     main: Result | None
@@ -38,27 +38,28 @@ class Standing:
 
     @property
     def saved(self) -> float | None:
-        """What a sample loses less than with the own model, in the client's units; negative if it loses more."""
+        """The saving per sample against the client's own model, in its units; negative for a loss."""
         if self.main is None or self.own is None or self.main.lost is None or self.own.lost is None:
             return None
         return self.own.lost - self.main.lost
 
     @property
     def naive_wins(self) -> bool:
-        """Whether a rule without training loses less than the main method and the own model: neither is worth its trouble."""
+        """Whether a rule without training loses less than the main method and the client's own model."""
         return _regret(self.naive) < min(_regret(self.main), _regret(self.own))
 
 
 def standings(data: ReportData) -> list[Standing]:
     """All clients, in the order of the data."""
-    naive = [one.name for one in data.methods if one.kind == "naive"]
-    made = []
+    naive = [method.name for method in data.methods if method.kind == "naive"]
+    rows = []
     for client in data.clients:
-        found = [one for name in naive if (one := data.result(client.name, name)) is not None and one.regret is not None]
-        own = None if data.reference is None else data.result(client.name, data.reference)
+        results = (data.result(client.name, name) for name in naive)
+        rules = [result for result in results if result is not None and result.regret is not None]
+        alone = None if data.reference is None else data.result(client.name, data.reference)
         change = data.change(client.name, data.main, data.reference)
-        made.append(Standing(client, data.result(client.name, data.main), own, min(found, key=_regret, default=None), change))
-    return made
+        rows.append(Standing(client, data.result(client.name, data.main), alone, min(rules, key=_regret, default=None), change))
+    return rows
 
 
 def _regret(result: Result | None) -> float:

@@ -1,4 +1,4 @@
-"""The markers of methods: Plotly's names, and the same shapes as SVG paths for the list of methods beside a chart."""
+"""The markers of methods: Plotly's names, and the same shapes as SVG paths for the list of methods next to a chart."""
 
 from __future__ import annotations
 

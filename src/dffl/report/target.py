@@ -21,6 +21,6 @@ def require_page(path: Path, option: str = "--report", inputs: Iterable[Path] = 
 
 
 def require_packages() -> None:
-    """Refuse to make a page without the packages that render it, and say what to type."""
+    """Refuse a page if the packages that render it are missing, and name the command that installs them."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise ValueError(f"the report needs {' and '.join(missing)}: pip install 'dffl[report]'")

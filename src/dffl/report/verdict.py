@@ -1,6 +1,6 @@
-"""The verdict: three sentences for a reader who reads nothing else, written from the numbers.
+"""The verdict: three sentences, written from the numbers.
 
-They say no more than the intervals do: what was not judged, or may be luck, is called so.
+They say no more than the intervals do: what was not judged, or may be noise, is named as such.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ FIXED = "\u00a0"
 
 def verdict(data: ReportData) -> list[str]:
     """Who gains, who is harmed, and what to do."""
-    found = standings(data)
-    if data.reference is None or not found:
-        return _alone(data, found)
-    judged = any(one.word != UNJUDGED for one in found)
-    told = [_gains(data, found, judged), _harm(data, found, judged), _todo(data, found, judged)]
-    return [sentence.replace(" %", f"{FIXED}%") for sentence in told]
+    clients = standings(data)
+    if data.reference is None or not clients:
+        return _alone(data, clients)
+    judged = any(standing.word != UNJUDGED for standing in clients)
+    sentences = [_gains(data, clients, judged), _harm(data, clients, judged), _todo(data, clients, judged)]
+    return [sentence.replace(" %", f"{FIXED}%") for sentence in sentences]
 
 
-def _named(found: list[Standing], *words: str) -> list[str]:
-    return [one.client.name for one in found if one.word in words]
+def _named(clients: list[Standing], *words: str) -> list[str]:
+    return [standing.client.name for standing in clients if standing.word in words]
 
 
 def subject(data: ReportData) -> str:
@@ -36,22 +36,22 @@ def subject(data: ReportData) -> str:
 
 def own_model(data: ReportData) -> str:
     """What it is compared with."""
-    return f"the own model ({data.reference})"
+    return f"the client's own model ({data.reference})"
 
 
-def _gains(data: ReportData, found: list[Standing], judged: bool) -> str:
-    who, total = subject(data), len(found)
+def _gains(data: ReportData, clients: list[Standing], judged: bool) -> str:
+    who, total = subject(data), len(clients)
     if judged:
-        gaining = len(_named(found, GAINS))
+        gaining = len(_named(clients, GAINS))
         if gaining:
             who = who[0].upper() + who[1:]
-            told = f"{who} makes significantly better decisions than {own_model(data)} at {_of(gaining, total)}"
+            sentence = f"{who} makes significantly better decisions than {own_model(data)} at {_of(gaining, total)}"
         else:
-            told = f"At no client is it shown that {who} makes better decisions than {own_model(data)}"
+            sentence = f"At no client is it shown that {who} makes better decisions than {own_model(data)}"
     else:
-        less = sum((one.change is not None and (one.change.value or 0) < 0) for one in found)
-        told = f"In this one test, {who} loses less than {own_model(data)} at {_of(less, total)}"
-    return f"{told}{_level(found)}{_money(data, found)}."
+        less = sum((standing.change is not None and (standing.change.value or 0) < 0) for standing in clients)
+        sentence = f"In this one test, {who} loses less than {own_model(data)} at {_of(less, total)}"
+    return f"{sentence}{_level(clients)}{_money(data, clients)}."
 
 
 def _of(some: int, total: int) -> str:
@@ -60,48 +60,48 @@ def _of(some: int, total: int) -> str:
     return f"all {total} clients" if some == total else f"{some} of {total} clients"
 
 
-def _level(found: list[Standing]) -> str:
+def _level(clients: list[Standing]) -> str:
     """The mean regrets of both, over the clients where both are known."""
     pairs = [
-        (one.main.regret, one.own.regret)
-        for one in found
-        if one.main and one.own and one.main.regret is not None and one.own.regret is not None
+        (standing.main.regret, standing.own.regret)
+        for standing in clients
+        if standing.main and standing.own and standing.main.regret is not None and standing.own.regret is not None
     ]
     if not pairs:
         return ""
-    main, own = (fmean(values) for values in zip(*pairs, strict=True))
+    main, alone = (fmean(values) for values in zip(*pairs, strict=True))
     mean = "on average over clients, " if len(pairs) > 1 else ""
-    return f"; {mean}decisions lose {percent(main)} % of the best possible result instead of {percent(own)} %"
+    return f"; {mean}decisions lose {percent(main)} % of the best possible result instead of {percent(alone)} %"
 
 
-def _money(data: ReportData, found: list[Standing]) -> str:
+def _money(data: ReportData, clients: list[Standing]) -> str:
     """What a client saves on average, where the units of all are one unit."""
-    units = {one.client.unit for one in found}
-    saved = [one.saved for one in found if one.saved is not None]
-    if len(units) != 1 or "" in units or len(saved) != len(found):
+    units = {standing.client.unit for standing in clients}
+    saved = [standing.saved for standing in clients if standing.saved is not None]
+    if len(units) != 1 or "" in units or len(saved) != len(clients):
         return ""
     mean, [unit] = fmean(saved), units
-    told = f"saves {amount(mean)} {unit}" if mean >= 0 else f"costs {amount(-mean)} {unit} more"
-    return f", which {told} per {data.sample}"
+    change = f"saves {amount(mean)} {unit}" if mean >= 0 else f"costs {amount(-mean)} {unit} more"
+    return f", which {change} per {data.sample}"
 
 
-def _harm(data: ReportData, found: list[Standing], judged: bool) -> str:
+def _harm(data: ReportData, clients: list[Standing], judged: bool) -> str:
     if not judged:
         return (
             "Whether any client is harmed was not judged: that takes training with three or more random seeds, and two or "
             f"more test {data.sample}s, so that harm can be distinguished from noise."
         )
-    harmed, worse, unclear = _named(found, HARMED), _named(found, WORSE), _named(found, UNCLEAR)
+    harmed, worse, unclear = _named(clients, HARMED), _named(clients, WORSE), _named(clients, UNCLEAR)
     parts = ["No client is significantly harmed"]
     if harmed:
-        most = max(one.change.value or 0.0 for one in found if one.word == HARMED and one.change)
+        most = max(standing.change.value or 0.0 for standing in clients if standing.word == HARMED and standing.change)
         size = f"by {'at most ' if len(harmed) > 1 else ''}{percent(most)} % of the best possible result"
         parts = [f"{_are(harmed)} significantly harmed, {size} ({listed(harmed)})"]
     if worse:
         parts.append(f"{_are(worse)} worse off by no more than {100 * data.tolerance:g} % ({listed(worse)})")
     if unclear:
         parts.append(f"for {counted(len(unclear), 'client')} the interval allows both a gain and a loss")
-    if unjudged := _named(found, UNJUDGED):
+    if unjudged := _named(clients, UNJUDGED):
         parts.append(f"{_are(unjudged)} not judged")
     return "; ".join(parts) + "."
 
@@ -110,40 +110,41 @@ def _are(names: list[str]) -> str:
     return f"{counted(len(names), 'client')} {'is' if len(names) == 1 else 'are'}"
 
 
-def _todo(data: ReportData, found: list[Standing], judged: bool) -> str:
-    main, own = data.main, data.reference
-    beaten = [one.client.name for one in found if one.naive_wins]
-    rules = sorted({one.naive.method for one in found if one.naive_wins and one.naive is not None})
+def _todo(data: ReportData, clients: list[Standing], judged: bool) -> str:
+    main, reference = data.main, data.reference
+    beaten = [standing.client.name for standing in clients if standing.naive_wins]
+    rules = sorted({standing.naive.method for standing in clients if standing.naive_wins and standing.naive is not None})
     simpler = f"a simpler rule ({' or '.join(rules)})"
     warned = (
-        f"; but at {_of(len(beaten), len(found))} ({listed(beaten)}) {simpler} lost less than both "
+        f"; but at {_of(len(beaten), len(clients))} ({listed(beaten)}) {simpler} lost less than both "
         "in this test: look at it first"
         if beaten
         else ""
     )
-    if found and len(beaten) == len(found):
-        every = "every client" if len(found) > 1 else "the one client"
-        return f"Deploy neither {main} nor {own} yet: at {every} {simpler} lost less than both in this test."
+    if clients and len(beaten) == len(clients):
+        every = "every client" if len(clients) > 1 else "the one client"
+        return f"Deploy neither {main} nor {reference} yet: at {every} {simpler} lost less than both in this test."
     if not judged:
-        return f"{data.again} before you choose between {main} and {own}{warned}."
-    gains, harmed = _named(found, GAINS), _named(found, HARMED)
-    rest = len(found) - len(gains) - len(harmed)
+        return f"{data.again} before you choose between {main} and {reference}{warned}."
+    gains, harmed = _named(clients, GAINS), _named(clients, HARMED)
+    rest = len(clients) - len(gains) - len(harmed)
     if harmed and not gains:
-        told = f"Keep {own}: {main} helps no client here significantly"
+        sentence = f"Keep {reference}: {main} helps no client here significantly"
     elif not gains:
-        told = f"These numbers give no reason to leave {own}: more test {data.sample}s, or more random seeds, may tell more"
+        more = f"more test {data.sample}s, or more random seeds, may tell more"
+        sentence = f"These numbers give no reason to leave {reference}: {more}"
     elif rest or harmed:
-        told = f"Use {main} at {listed(gains) if len(gains) == 1 else f'the {len(gains)} clients that gain'}"
-        told += f" and keep {own} at {listed(harmed)}" if harmed else ""
-        told += f"; at the other {rest} either may serve" if rest > 1 else "; at the other one either may serve" if rest else ""
+        sentence = f"Use {main} at {listed(gains) if len(gains) == 1 else f'the {len(gains)} clients that gain'}"
+        sentence += f" and keep {reference} at {listed(harmed)}" if harmed else ""
+        sentence += f"; at the other {rest if rest > 1 else 'one'} either may serve" if rest else ""
     else:
-        told = f"Use {main} at every client"
-    return f"{told}{warned}."
+        sentence = f"Use {main} at every client"
+    return f"{sentence}{warned}."
 
 
-def _alone(data: ReportData, found: list[Standing]) -> list[str]:
+def _alone(data: ReportData, clients: list[Standing]) -> list[str]:
     """Where there is nothing to compare with, say what is known and how to learn more."""
-    known = [one.main.regret for one in found if one.main and one.main.regret is not None]
+    known = [standing.main.regret for standing in clients if standing.main and standing.main.regret is not None]
     lost = (
         f"With {data.main}, decisions lose {percent(fmean(known) if known else None)} % of the best possible result on average."
     )

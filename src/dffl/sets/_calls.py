@@ -56,7 +56,7 @@ class Calls:
         )
 
 
-class Limits:
+class CallLimits:
     """Notes the calls of some oracles that end at a limit, or without a proof, while it is open; warns of each in one line."""
 
     def __init__(self, calls: Mapping[str, Calls], what: str):

@@ -9,10 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from dffl.sets._calls import Calls
-from dffl.sets._highspy import set_options
+from dffl.sets._highspy import run, set_options
 from dffl.sets._nearest import FAR, Nearest
 from dffl.sets._proof import WIDE, Proof, ranges, rest, without_fixed
-from dffl.sets._within import run
 
 if TYPE_CHECKING:
     import highspy

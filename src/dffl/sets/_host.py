@@ -27,7 +27,7 @@ from jax.typing import ArrayLike
 from dffl.interrupts import noticed
 from dffl.sets._calls import REMEMBERED_BYTES, Calls, Remembered
 from dffl.sets._errors import RowFailure, host_errors, passed_out
-from dffl.sets._within import solving_within
+from dffl.sets._highspy import solving_within
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, dimension, stack
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
-from dffl.sets._model_draft import ENDLESS, LINE_END, Column, Draft, ReadModel
+from dffl.sets._model_draft import ENDLESS, LINE_END, Draft, DraftColumn, ReadModel
 
 _SECTIONS = {
     "minimise": r"min(?:imi[sz]e|imum)?",
@@ -99,7 +99,7 @@ def _require_name(draft: Draft, name: str) -> None:
     if depth:
         raise draft.refused(f"{name!r:.40} has a bracket without its other half; write sums out, without brackets")
     if name.lower() == "nan":
-        raise draft.refused(f"{name!r} is no name of a variable")
+        raise draft.refused(f"{name!r} is not the name of a variable")
 
 
 class _Reader:
@@ -188,7 +188,7 @@ class _Reader:
             low, high = _ends(_turned(sense), constants[0])
             terms, constants = self._terms("one row")
             if constants:
-                raise draft.refused("a constant beside the variables of a row; move it to the other side")
+                raise draft.refused("a constant next to the variables of a row; move it to the other side")
             closed = not self._is("sense")
         else:
             sense, closed = "", False
@@ -241,10 +241,10 @@ class _Reader:
             if self._is("name"):
                 name = self._next().text
                 if ENDLESS.fullmatch(name):
-                    raise draft.refused(f"{name!r} is no name of a variable")
+                    raise draft.refused(f"{name!r} is not the name of a variable")
                 if name in terms:
                     raise draft.refused(f"it has variable {name!r} twice in {where}; add up its coefficients")
-                draft.columns.setdefault(name, Column())
+                draft.columns.setdefault(name, DraftColumn())
                 terms[name] = sign if number is None else number
             elif number is None:
                 self._wrong(self._peek(), "a number or a variable")

@@ -43,7 +43,7 @@ class Refused(ValueError):
     """A line of a model that cannot be used."""
 
 
-class Column:
+class DraftColumn:
     """A variable: its bounds as far as the file has given them, and its kind."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Draft:
 
     def __init__(self, name: str):
         self.name, self.line = name, 0
-        self.columns: dict[str, Column] = {}
+        self.columns: dict[str, DraftColumn] = {}
         self.rows: dict[str, list[float]] = {}
         """The two ends of each row."""
         self.entries: dict[tuple[str, str], float] = {}
@@ -119,10 +119,10 @@ class Draft:
             raise self.refused(f"the coefficient of {column!r} in row {row!r} must be {allowed} in size, found {value:g}")
         self.entries[column, row] = value
 
-    def known_column(self, name: str) -> Column:
+    def known_column(self, name: str) -> DraftColumn:
         """A variable that the objective or a row has."""
         if name not in self.columns:
-            raise self.refused(f"{name!r:.60} is no variable of the objective or of a row")
+            raise self.refused(f"{name!r:.60} is not a variable of the objective or of a row")
         return self.columns[name]
 
     def set_ends(self, name: str, lower: float | None = None, upper: float | None = None) -> None:
@@ -142,6 +142,9 @@ class Draft:
         """The model, checked as a whole."""
         if not self.columns:
             raise ValueError(f"{self.name}: it has no variables")
+        for name in (*self.columns, *self.rows):
+            if not name.isprintable():  # it reaches a terminal with decisions and messages
+                raise ValueError(f"{self.name}: the name {name!r:.60} has a character that cannot be printed; rename it")
         for name, column in self.columns.items():
             low, high = column.ends
             if low > high:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from dffl.sets._model_draft import LINE_END, Column, Draft, ReadModel, Refused
+from dffl.sets._model_draft import LINE_END, Draft, DraftColumn, ReadModel, Refused
 
 REFUSED = {
     "QUADOBJ": "a quadratic objective", "QMATRIX": "a quadratic objective", "QSECTION": "a quadratic objective",
@@ -80,7 +80,7 @@ class _Reader:
                 takes[section](self._split(line))
             else:
                 known = ", ".join(SECTIONS)
-                raise draft.refused(f"{words[0]!r:.40} is no section that can be used; these are {known}")
+                raise draft.refused(f"{words[0]!r:.40} is not a section that can be used; these are {known}")
         for needed in ("ROWS", "COLUMNS", "ENDATA"):
             if needed not in done:
                 raise draft.refused(f"the text ends without a section {needed}; is it complete?")
@@ -146,8 +146,8 @@ class _Reader:
             elif self._types[row] != "N":
                 draft.add_entry(name, row, value)
 
-    def _new_column(self) -> Column:
-        column = Column()
+    def _new_column(self) -> DraftColumn:
+        column = DraftColumn()
         column.whole = self._whole
         if self._whole:
             column.usual_upper = 1.0  # the rule of the format for whole numbers without any bound

@@ -24,7 +24,7 @@ import numpy as np
 
 from dffl.cores import core_count
 from dffl.solving.rows import RowError
-from dffl.solving.worker import Recipe, Solving, receive, send
+from dffl.solving.worker import SolverRecipe, Solving, receive, send
 
 BUILDING = 120.0
 """Seconds that a process gets to start and to build a solver, beside those of an answer: it may import PyTorch."""
@@ -39,7 +39,7 @@ class Job(NamedTuple):
     kind: str
     """Workers serve one kind only: libraries that cannot be in one process are of different kinds."""
     key: bytes
-    recipe: Recipe
+    recipe: SolverRecipe
 
 
 def job(name: str, maker: Callable[[], Solving], kind: str = "", first: tuple[str, ...] = ()) -> Job:
@@ -52,7 +52,7 @@ def job(name: str, maker: Callable[[], Solving], kind: str = "", first: tuple[st
     if b"__main__" in content or b"__mp_main__" in content:  # the script, here or in a process that was itself started from it
         words = spawn.get_preparation_data(name)
         main = {key: value for key, value in words.items() if key.startswith("init_main")}
-    return Job(name, kind, hashlib.blake2b(content, digest_size=16).digest(), Recipe(first, main, content))
+    return Job(name, kind, hashlib.blake2b(content, digest_size=16).digest(), SolverRecipe(first, main, content))
 
 
 def unpicklable(name: str, error: Exception) -> str:

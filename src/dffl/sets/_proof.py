@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dffl.sets._highspy import set_options
+from dffl.sets._highspy import run, set_options
 from dffl.sets._program import Program
-from dffl.sets._wide_rows import Rows
-from dffl.sets._within import run
+from dffl.sets._wide_rows import RowCheck
 
 if TYPE_CHECKING:
     import highspy
@@ -78,7 +77,7 @@ class Proof:
     def __init__(self, program: Program, extent: float, breaks: Callable[[np.ndarray], bool] | None = None):
         """``breaks`` says whether a solution breaks a row of the program as it was before its columns got other units."""
         self.program, self._extent = program, extent
-        self._breaks = Rows(program, extent).broken if breaks is None else breaks
+        self._breaks = RowCheck(program, extent).broken if breaks is None else breaks
         relaxed = program.relaxed
         self._root = _Branch(relaxed.lower, relaxed.upper)
         self._columns, self._row_lower, self._row_upper = program.scaled_columns

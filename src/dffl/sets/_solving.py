@@ -20,13 +20,12 @@ from dffl.cores import core_count
 from dffl.interrupts import carrying, stop
 from dffl.sets._calls import Calls
 from dffl.sets._highs import WarmLP
-from dffl.sets._highspy import set_options
+from dffl.sets._highspy import limit, run, set_options
 from dffl.sets._program import CONTINUOUS, Program
 from dffl.sets._proof import WIDE, Proof, ranges, without_fixed
 from dffl.sets._rounding import rounded_for_free
 from dffl.sets._switches import with_small_factors
-from dffl.sets._wide_rows import Rows, has_wide_rows, units_of
-from dffl.sets._within import limit, run
+from dffl.sets._wide_rows import RowCheck, has_wide_rows, units_of
 
 if TYPE_CHECKING:
     import highspy
@@ -146,7 +145,7 @@ class ProgramModel:
         self._exact, self._fixed = Instances(self._load), Instances(lambda: _Fixed(program))
         self.lower, self.upper = self._reach()
         self.extent = float(np.abs([self.lower, self.upper]).max()) or 1.0
-        self._rows = Rows(asked, float(np.abs(self.ends).max()) or 1.0) if has_wide_rows(asked) else None
+        self._rows = RowCheck(asked, float(np.abs(self.ends).max()) or 1.0) if has_wide_rows(asked) else None
         self._rest = np.flatnonzero(program.kind == CONTINUOUS)
         self._free = program.free
         self._proofs = Instances(lambda: Proof(program, self.extent, None if self._rows is None else self._breaks))

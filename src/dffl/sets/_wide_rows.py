@@ -73,7 +73,7 @@ def _reach(program: Program, otherwise: float) -> np.ndarray:
     return np.where(reach > 0, reach, otherwise)
 
 
-class Rows:
+class RowCheck:
     """The conditions of a program with wide rows, each measured by its own terms and not by the largest of all."""
 
     def __init__(self, program: Program, extent: float):

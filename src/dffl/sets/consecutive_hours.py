@@ -12,8 +12,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dffl.checks import require_whole
-from dffl.sets._blocks import in_blocks
-from dffl.sets._headroom import addable
+from dffl.sets._numerics import addable, in_blocks
 from dffl.sets.base import Bracket, NumberSet, Parameter, broadcast_batch, dimension, frozen, parameter, require
 from dffl.sets.parameters import WHOLE
 

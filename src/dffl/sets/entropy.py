@@ -13,12 +13,11 @@ from jax import Array, lax
 from jax.scipy.special import entr
 from jax.typing import ArrayLike
 
-from dffl.sets._bits import to_one
+from dffl.sets._numerics import Search, advanced, to_one
 from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, frozen, parameter, require
 from dffl.sets.entropy_projection import onto_entropy_set
 from dffl.sets.geometry import entropy as geometry
 from dffl.sets.parameters import NUMBER
-from dffl.sets.search import Search, advanced
 from dffl.sets.simplex import onto_unit_simplex
 
 NARROW = 1e-4

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.scipy.special import entr
 
-from dffl.sets.search import Search, advanced
+from dffl.sets._numerics import Search, advanced
 
 TOLERANCE = 1e-7
 """Newton converges quadratically: once a step is this small, the point after it is exact to rounding."""

@@ -9,9 +9,9 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from dffl.sets._numerics import level
 from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, parameter, require
 from dffl.sets.geometry import knapsack as geometry
-from dffl.sets.level import level
 from dffl.sets.parameters import EACH, NUMBER
 from dffl.sets.ranking import ratio_order, weight_before
 

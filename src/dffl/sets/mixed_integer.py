@@ -9,7 +9,6 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from dffl.sets._constraints import checked_constraints, checked_helpers, checked_integer, checked_known, described, program_of
-from dffl.sets._solving import ProgramModel
 from dffl.sets.parameters import LIMITS, ROWS, WHICH
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet, checked_limits
 
@@ -50,20 +49,11 @@ class MixedInteger(ProgramSet):
         numbers = checked_helpers(name, helpers, columns)
         known = checked_known(name, known_cost, numbers, columns)
         whole = checked_integer(name, integer, columns)
-        limits = checked_limits(name, nodes, seconds)
-        spec: dict[str, Any] = described(lp) | {"integer": whole} | limits
+        spec: dict[str, Any] = described(lp) | {"integer": whole} | checked_limits(name, nodes, seconds)
         spec |= {"known_cost": known} if known.any() else {}
         spec |= {"helpers": numbers} if numbers.size else {}
         spec |= {"relaxed": True} if relaxed else {}
-        program = program_of(name, lp, whole, numbers, known)
-        program = program.relaxed if relaxed else program
-        super().__init__(
-            columns - numbers.size,
-            spec,
-            lambda: ProgramModel(program, **limits),
-            known=program.has_known,
-            whole=program.integer,
-        )
+        self._start(spec, program_of(name, lp, whole, numbers, known))
 
     def in_words(self) -> str:
         return f"mixed-integer program, {self.dim} decisions"

@@ -1,18 +1,20 @@
-"""A model from an LP or MPS file as a feasible set."""
+"""A model from an MPS or LP file, also compressed, as a feasible set."""
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from dffl.sets import _matching
+from dffl.files import special
+from dffl.sets import _lp_text, _matching, _mps_text
 from dffl.sets._model_draft import ReadModel
-from dffl.sets._model_text import ModelText, parse, read_text
 from dffl.sets._program import SEMI_CONTINUOUS, Program
-from dffl.sets._solving import ProgramModel
 from dffl.sets.base import FeasibleSet
 from dffl.sets.parameters import FLAG, LIMITS, NAMES, PATH, TEXT
 from dffl.sets.program_set import NODES, SECONDS, ProgramSet, checked_limits
@@ -95,20 +97,13 @@ class ModelFile(ProgramSet):
             columns=read.columns,
             rows=read.rows,
         )
-        program = program.relaxed if relaxed else program
         spec: dict[str, Any] = {"text": source.text, "format": source.format, "name": source.name}
         spec |= {"predicted": predicted if isinstance(predicted, str) else tuple(predicted)}
         spec |= {"costs": costs} if costs is not None else {}
         spec |= {"keep_coefficients": True} if keep_coefficients else {}
         spec |= {"sense": sense} if sense is not None else {}
         spec |= limits | ({"relaxed": True} if relaxed else {})
-        super().__init__(
-            chosen.size,
-            spec,
-            lambda: ProgramModel(program, **limits),
-            known=program.has_known,
-            whole=program.integer,
-        )
+        self._start(spec, program)
 
     @classmethod
     def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,7 +163,55 @@ def _predicted(owner: str, wanted: str | Sequence[str], columns: tuple[str, ...]
         names = [wanted] if isinstance(wanted, str) else list(wanted)
     for name in names:
         if name not in place:
-            raise ValueError(f"{owner}: predicted names {name!r}, which is no variable of the model")
+            raise ValueError(f"{owner}: predicted names {name!r}, which is not a variable of the model")
     if not names or len(set(names)) < len(names):
         raise ValueError(f"{owner}: predicted must name one or more different variables, found {names!r:.80}")
     return np.array([place[name] for name in names])
+
+
+FORMATS = {".mps": "mps", ".lp": "lp", ".mps.gz": "mps", ".lp.gz": "lp"}
+MOST_BYTES = 200_000_000
+"""The largest text of a model."""
+
+
+class ModelText(NamedTuple):
+    """A model file's content: its text, its format, and what messages call it."""
+
+    text: str
+    format: str
+    name: str
+
+
+def read_text(path: str | PathLike[str]) -> ModelText:
+    """The text of a model file; compressed ones end in .gz."""
+    source = Path(path)
+    ending = "".join(source.suffixes[-2:]).lower() if source.suffix.lower() == ".gz" else source.suffix.lower()
+    if ending not in FORMATS:
+        raise ValueError(f"{source.name}: a model file must end in {', '.join(FORMATS)}, found {source.suffix!r}")
+    if what := special(source):
+        raise ValueError(f"{source}: {what}, not a regular file")
+    try:
+        with gzip.open(source) if ending.endswith(".gz") else source.open("rb") as file:
+            size = 0
+            while block := file.read(1 << 20):  # a small file can hold a large text: it is measured before it is held
+                size += len(block)
+                if size > MOST_BYTES:
+                    raise ValueError(_too_large(source.name))
+            file.seek(0)
+            content = file.read()
+        return ModelText(content.decode("utf-8-sig"), FORMATS[ending], source.name)
+    except (EOFError, UnicodeDecodeError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{source.name}: cannot be read as text ({error})") from None
+    except OSError as error:
+        raise ValueError(f"{source}: cannot be read ({error.strerror or error})") from None
+
+
+def parse(model: ModelText) -> ReadModel:
+    """The model that a text describes; what is not linear, or not understood, is refused with its line."""
+    if len(model.text) > MOST_BYTES:
+        raise ValueError(_too_large(model.name))
+    return (_mps_text if model.format == "mps" else _lp_text).read(model.text, model.name)
+
+
+def _too_large(name: str) -> str:
+    return f"{name}: its text must have at most {MOST_BYTES // 10**6} MB; split the model, or shorten its names"

@@ -13,10 +13,12 @@ from jax.typing import ArrayLike
 
 from dffl.sets import _highs
 from dffl.sets._constraints import checked_constraints, checked_helpers, checked_known, described, program_of
+from dffl.sets._highs import LP, Projects
 from dffl.sets._host import HostModel
+from dffl.sets._program import WIDE_ROW, Program
 from dffl.sets._proof import Proof
 from dffl.sets._solving import ProgramModel
-from dffl.sets._wide_polytope import WidePolytope, has_wide_rows
+from dffl.sets._wide_rows import RowCheck
 from dffl.sets.base import Bracket
 from dffl.sets.geometry import hulls
 from dffl.sets.parameters import ROWS
@@ -55,7 +57,7 @@ class Polytope(ProgramSet):
         known = checked_known("Polytope", known_cost, numbers, columns)
         program = partial(program_of, "Polytope", lp, np.zeros(columns, bool), numbers, known)
         if not numbers.size and not known.any():
-            wide = has_wide_rows(lp)
+            wide = _has_wide_rows(lp)
 
             def build() -> HostModel:
                 if wide:
@@ -119,3 +121,27 @@ def _hull(lp: _highs.LP, most: int = 3000) -> hulls.Hull | None:
     # Bases of one vertex give it several times, up to rounding.
     points = points[np.unique(np.round(points / (slack or 1.0)), axis=0, return_index=True)[1]]
     return hulls.Hull(points, points) if len(points) else None
+
+
+def _has_wide_rows(lp: LP) -> bool:
+    """Whether the coefficients of a row range over `WIDE_ROW` or more."""
+    size = np.abs(np.concatenate([lp.A_ub, lp.A_eq]))
+    smallest = np.where(size > 0, size, np.inf).min(axis=1, initial=np.inf)
+    return bool((size.max(axis=1, initial=0.0) >= WIDE_ROW * smallest).any())
+
+
+class WidePolytope(Projects):
+    """The host model of such a polytope."""
+
+    def __init__(self, lp: LP, program: Program, nodes: int, seconds: float):
+        self._model = ProgramModel(program, nodes, seconds)
+        self.calls, self.solve, self.excess = self._model.calls, self._model.solve, self._model.excess
+        super().__init__(lp, *self._model.ends)
+        self._rows = RowCheck(program, self._extent)
+
+    def project(self, points: np.ndarray) -> np.ndarray:
+        found = super().project(points)
+        for v in found:
+            if self._rows.broken(v):
+                self.calls.note_unproven(1.0)
+        return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,6 +18,10 @@ from dffl.sets._host import HostModel, HostSet
 from dffl.sets._program import Program
 from dffl.sets._solving import ProgramModel
 from dffl.sets.base import Bracket, FeasibleSet
+
+if TYPE_CHECKING:
+    from dffl.arrays import DecisionsAt
+
 
 NODES, SECONDS = 100_000, 60.0
 """The limits of one call of an integer program, unless the set says otherwise."""
@@ -51,6 +55,19 @@ class ProgramSet(HostSet):
     ):
         self._known, self._whole = known, whole
         super().__init__(dim, spec, build, content)
+
+    def _start(self, spec: dict[str, Any], program: Program) -> None:
+        """Set up a set of a mixed-integer program. The spec has the limits of a call, and whether the program is relaxed."""
+        program = program.relaxed if spec.get("relaxed") else program
+        nodes, seconds = spec["nodes"], spec["seconds"]
+        ProgramSet.__init__(
+            self,
+            program.predicted.size,
+            spec,
+            lambda: ProgramModel(program, nodes, seconds),
+            known=program.has_known,
+            whole=program.integer,
+        )
 
     @classmethod
     def asked(cls, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +116,7 @@ class ProgramSet(HostSet):
             fix = "give the helpers bounds, or change the sign of their known costs"
             raise ValueError(f"{program.owner}: for a client that {does}, its known costs have no end; {fix}")
 
-    def decide(self, c: ArrayLike, maximize: bool = False) -> np.ndarray:
+    def decide(self, c: ArrayLike, maximize: bool = False) -> DecisionsAt:
         """All variables of a best solution at predicted costs (..., dim): the decisions, then the helpers (see `variables`)."""
         program = self.program
         if program is None:

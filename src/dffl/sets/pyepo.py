@@ -48,7 +48,8 @@ def pyepo(
     elif hasattr(model, "to_spec") and hasattr(model, "setObj"):
         if arguments:
             fix = "arguments go with a class; an instance has its own"
-            raise ValueError(f"pyepo: {', '.join(arguments)} given beside an instance of {type(model).__name__}; {fix}")
+            names, kind = ", ".join(arguments), type(model).__name__
+            raise ValueError(f"pyepo: {names} cannot be combined with an instance of {kind}; {fix}")
         recipe = model.to_spec()
         # PyEPO's recipe has the class and its arguments. The class itself is found by its name in the solver process.
         build, words, cuts = partial(recipe.model_type, *recipe.args, **recipe.config), recipe.config, _cuts(model)

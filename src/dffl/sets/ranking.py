@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from dffl.sets._bits import layout
+from dffl.sets._numerics import layout
 
 PAIRWISE_LIMIT = 1024
 """Vectors up to this long are compared pair by pair."""

@@ -14,7 +14,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dffl.checks import require_whole
-from dffl.sets._headroom import addable
+from dffl.sets._numerics import addable
 from dffl.sets.base import Bracket, FeasibleSet, Parameter, frozen
 from dffl.sets.parameters import WHICH, WHOLE
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from dffl.sets._numerics import level
 from dffl.sets.base import Bracket, NumberSet, Parameter, dimension, parameter, require
-from dffl.sets.level import level
 from dffl.sets.parameters import NUMBER
 
 

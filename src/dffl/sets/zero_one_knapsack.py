@@ -11,9 +11,8 @@ import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
 
-from dffl.sets._blocks import in_blocks
 from dffl.sets._calls import Calls
-from dffl.sets._headroom import addable
+from dffl.sets._numerics import addable, in_blocks
 from dffl.sets.base import Bracket, Parameter, VectorSet, broadcast_batch, frozen, parameter, require, stack
 from dffl.sets.knapsack import FractionalKnapsack, packed_in_words
 from dffl.sets.mixed_integer import MixedInteger

@@ -30,7 +30,7 @@ Solving = Callable[[np.ndarray], Iterator[np.ndarray]]
 """What a maker builds: one answer (d,) for each row of costs (n, d), each as soon as it is there."""
 
 
-class Recipe(NamedTuple):
+class SolverRecipe(NamedTuple):
     """How to build a solver in another process."""
 
     first: tuple[str, ...]
@@ -108,7 +108,7 @@ def _serve(waiting: SimpleQueue[Any], replies: BinaryIO) -> None:
             send(replies, ("error", RowError(0, in_one_line(error), len(rows) - 1)))
 
 
-def _build(recipe: Recipe) -> Solving:
+def _build(recipe: SolverRecipe) -> Solving:
     for name in recipe.first:
         import_module(name)
     if recipe.main is not None and sys.modules["__main__"].__name__ != "__mp_main__":  # that is the script, once imported

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dffl.data.moments import shown_moment
+from dffl.cells import shown_moment
 from dffl.federation import Client
 
 USUAL = 0.95

@@ -17,7 +17,7 @@ from dffl.federation import Client, Federation
 from dffl.jsonable import jsonable
 from dffl.time.backtest import CANDIDATES, REFIT, WINDOW, backtest
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, USUAL_WEIGHT, SteadyAverage, plain_mean
-from dffl.time.choice import FLEET, choose, day_scaled
+from dffl.time.choice import FLEET, choose_rules, day_scaled
 from dffl.time.chosen import KEPT, Chosen, parts_of
 from dffl.time.gains import gain
 from dffl.time.outcome import CHOSEN, Backtest
@@ -29,17 +29,8 @@ from dffl.training.keywords import MethodChoice
 
 TEST_SHARE = 0.2
 """The share of the moments that is the test, unless a start is given."""
-ALONE: MethodChoice = "local"
-"""What a client trains alone: a candidate beside those that a backtest has."""
 APART = 1.5
 """Clients whose rows are further apart than those of another by more than this factor have another frequency."""
-
-
-def candidates_of(given: Sequence[MethodChoice] | None) -> list[MethodChoice]:
-    """The methods to choose among: by default those of a backtest, and a model of each client alone."""
-    if given is not None:
-        return list(given)
-    return [*CANDIDATES, *([] if ALONE in CANDIDATES else [ALONE])]
 
 
 def backtested(
@@ -62,8 +53,15 @@ def backtested(
         start = timeline.shown(number) if timeline.dates else float(timeline.moments[number])
         timeline = Timeline.of(federation.clients, 1, 1, start, past or Past(), clock)
     refit = min(REFIT, len(timeline.moments) - timeline.start) if refit is None else refit
-    wanted = candidates_of(candidates)
-    return backtest(federation, wanted, start=start, refit=refit, past=past, clock=clock, **keywords)
+    return backtest(
+        federation,
+        CANDIDATES if candidates is None else candidates,
+        start=start,
+        refit=refit,
+        past=past,
+        clock=clock,
+        **keywords,
+    )
 
 
 def enough_past(federation: Federation, keywords: Mapping[str, Any] | None = None) -> bool:
@@ -115,7 +113,7 @@ def made_of(
     fits = {}
     if used & set(found.trained):
         prepared = Prepared(clients, timeline.days, bases, past)
-        wanted = [one for one in map(Candidate.of, candidates_of(candidates)) if one.label in used]
+        wanted = [one for one in map(Candidate.of, CANDIDATES if candidates is None else candidates) if one.label in used]
         fits = {one.label: prepared.trained(one, [client.n for client in clients], settings) for one in wanted}
     held = max(KEPT, 2 * past.longest)
     return Chosen(
@@ -167,14 +165,13 @@ def final_rules(found: Backtest, window: int, choice: str) -> tuple[list[str], s
     best = min(simple, key=lambda rule: means[rule])
     if means[best] <= means[CHOSEN]:
         return [best] * len(found.clients), "simple"
-    names = list(found.lost)
-    recent = np.full((len(names), len(found.clients), window), np.nan)
-    since = found.timeline.moments[max(len(found.timeline.moments) - window, 0)]
+    names, moments = list(found.lost), found.timeline.moments
+    record = np.full((len(names), len(found.clients), len(moments)), np.nan)
     for place, (client, when) in enumerate(zip(found.clients, found.timeline.times, strict=True)):
-        some = when[len(when) - client.n :] >= since
-        scaled = np.stack([day_scaled(found.lost[name][place], client.c) for name in names])[:, some]
-        recent[:, place, : scaled.shape[1]] = scaled
-    return [names[number] for number in choose(recent, choice)], "recent"
+        rows = np.searchsorted(moments, when[len(when) - client.n :])
+        record[:, place, rows] = np.stack([day_scaled(found.lost[name][place], client.c) for name in names])
+    leaves = found.base != FORECAST
+    return choose_rules(names, record, found.trained, found.base, window, choice, leaves=leaves), "recent"
 
 
 def _evidence(found: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]:
@@ -201,7 +198,7 @@ def _evidence(found: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]
 
 def reported(found: Backtest, rule: str) -> list[np.ndarray]:
     """The regret of each reported row of each client under a rule, or under ``chosen``."""
-    return [found.regrets(rule, place)[found._reported(place)] for place in range(len(found.clients))]
+    return [found.regrets(rule, place)[found.reported(place)] for place in range(len(found.clients))]
 
 
 def require_same_frequency(clients: Sequence[Client]) -> None:

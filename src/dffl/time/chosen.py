@@ -20,8 +20,8 @@ from dffl.federation import Client, checked_times
 from dffl.fitting import Fit
 from dffl.judging import judged, regrets_at
 from dffl.time.ahead import Clock, Rows, newer
-from dffl.time.backtest import MIX
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, plain_mean, steady
+from dffl.time.mixtures import mixtures
 from dffl.time.outcome import CHOSEN
 from dffl.time.past import Past
 from dffl.time.ranges import AdaptiveRange, inside
@@ -38,13 +38,10 @@ OF_ALL = ("means", "gain", "rule")
 
 def parts_of(rule: str, trained: Sequence[str], base: str) -> tuple[str, ...]:
     """What a rule is the mean of: naive rules, the forecast that clients bring, and methods that were trained."""
-    if rule in (*NAIVE, FORECAST, *trained):
+    if rule in (*NAIVE, FORECAST):
         return (rule,)
-    if rule == MIX:
-        return (*trained, base)
-    method, _, other = rule.rpartition("+")
-    if method in trained and other == base:
-        return (method, base)
+    if parts := mixtures(trained, base).get(rule):
+        return parts
     raise ValueError(f"unknown rule {rule!r:.60} (trained: {', '.join(trained) or 'none'}; base: {base})")
 
 
@@ -105,6 +102,16 @@ class Chosen:
     def members(self) -> Mapping[str, Client]:
         """The clients by their names."""
         return self.kept
+
+    @property
+    def dim(self) -> int:
+        """The number of costs."""
+        return int(next(iter(self.kept.values())).c.shape[1])
+
+    @property
+    def features(self) -> int:
+        """The number of features, a forecast's columns among them."""
+        return int(next(iter(self.kept.values())).x.shape[1])
 
     @property
     def history(self) -> pd.DataFrame:

@@ -28,7 +28,7 @@ def gain(found: Backtest, against: str, confidence: float = CONFIDENCE) -> Gain:
     """What the choice saves against a rule on the reported rows: the mean over clients of relative regrets, compared."""
     mine, theirs, best = (np.zeros((len(found.clients), len(found.timeline.moments))) for _ in range(3))
     for place, client in enumerate(found.clients):
-        rows, times = found._reported(place), found.timeline.times[place]
+        rows, times = found.reported(place), found.timeline.times[place]
         where = np.searchsorted(found.timeline.moments, times[len(times) - client.n :][rows])
         mine[place, where] = found.regrets(CHOSEN, place)[rows]
         theirs[place, where] = found.regrets(against, place)[rows]

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from dffl.federation import Client
+from dffl.forecasts import gives_away
+from dffl.harm import ENOUGH_STARTS, interval
 from dffl.jsonable import jsonable
 from dffl.judging import share as ratio
 from dffl.time.ranges import inside
@@ -61,7 +63,7 @@ class Backtest:
         """
         parts = []
         for place, client in enumerate(self.clients):
-            rows, used = self._reported(place), self.used(place)
+            rows, used = self.reported(place), self.used(place)
             times = self.timeline.times[place][len(self.timeline.times[place]) - client.n :][rows]
             when = pd.to_datetime(times, unit="s") if self.timeline.dates else times
             for rule, lost in self.lost.items():
@@ -90,7 +92,7 @@ class Backtest:
         """Each client's relative regret from the start on, a ratio of sums, under a rule or under ``chosen``."""
         found = {}
         for place, client in enumerate(self.clients):
-            rows = self._reported(place)
+            rows = self.reported(place)
             lost = self.regrets(rule, place)[rows]
             found[client.name] = float(ratio(lost.sum(), client.z_star_size[rows].sum())) if len(lost) else float("nan")
         return found
@@ -104,7 +106,7 @@ class Backtest:
 
     def mean_regret(self, rule: str) -> float:
         """The mean over clients of the mean regret of a row, in the unit of the costs."""
-        rows = [self.regrets(rule, place)[self._reported(place)] for place in range(len(self.clients))]
+        rows = [self.regrets(rule, place)[self.reported(place)] for place in range(len(self.clients))]
         return float(np.mean([lost.mean() for lost in rows if len(lost)]))
 
     @property
@@ -112,7 +114,7 @@ class Backtest:
         """The share of each client's costs that were inside the range stated for them."""
         found = {}
         for place, client in enumerate(self.clients):
-            rows, spans = self._reported(place), self.spans[place]
+            rows, spans = self.reported(place), self.spans[place]
             found[client.name] = inside(spans.cost[rows], spans.ends[rows])
         return found
 
@@ -129,23 +131,48 @@ class Backtest:
         finite = np.all([np.isfinite(values) for values in by.values()], axis=0)
         return {rule: float(values[finite].mean()) if finite.any() else float("nan") for rule, values in by.items()}
 
+    def difference(self, rule: str, other: str) -> tuple[float, float, float]:
+        """How much more a rule loses than another, in the unit of `means`, and the ends of its 95 % interval over time.
+
+        Clients share their days, so each moment counts once: with the mean over clients.
+        """
+        total, parts = np.zeros(len(self.timeline.moments)), 0
+        for place, client in enumerate(self.clients):
+            rows = self.reported(place)
+            size = client.z_star_size[rows].sum()
+            if size > 0:
+                when = self.timeline.times[place][len(self.timeline.times[place]) - client.n :][rows]
+                lost = (self.regrets(rule, place) - self.regrets(other, place))[rows]
+                np.add.at(total, np.searchsorted(self.timeline.moments, when), lost / size)
+                parts += 1
+        series = total[self.timeline.start :] * (len(self.timeline.moments) - self.timeline.start) / max(parts, 1)
+        return interval(np.tile(series, (ENOUGH_STARTS, 1)), ordered=True)  # one training: its chance is not in the interval
+
     def verdict(self) -> str:
         """What to do, in words: the first sentence names the winner."""
         means = self.means
         best, mine = self.winner, means[self.base]
+        if not np.isfinite(mine):
+            return "The best possible objective of all clients is zero: no relative regret can be given."
         hindsight = "" if best in (CHOSEN, self.base) else ", in hindsight"  # nobody knew at the start that it would
         said = f"{_name(best)} loses least ({100 * means[best]:.2f} %){hindsight}."
+        versus, keep = "the steady average", "Keep to the steady average."
         if self.base == FORECAST:
             versus, keep = "your own forecast", "Keep using your forecast."
-        else:
-            versus, keep = "the steady average", "Keep to the steady average."
+            if known := [
+                repr(one.name) for one in self.clients if one.forecast is not None and gives_away(one.forecast, one.c)
+            ]:
+                keep = f"But at {', '.join(known)} it equals the costs themselves: is it known before the decision?"
         change = means[CHOSEN] / mine - 1 if mine > 0 else 0.0
         if best == self.base or change > -SAME:
-            said += f" The choice made at each refit loses {100 * means[CHOSEN]:.2f} %, {_more(change, versus)}. {keep}"
-        else:
-            what = f"loses {100 * means[CHOSEN]:.2f} %, " if best != CHOSEN else "is "
-            said += f" The choice made at each refit {what}better than {versus} ({100 * mine:.2f} %) by {-change:.1%}."
-        return said
+            return f"{said} The choice made at each refit loses {100 * means[CHOSEN]:.2f} %, {_more(change, versus)}. {keep}"
+        what = f"loses {100 * means[CHOSEN]:.2f} %, " if best != CHOSEN else "is "
+        said += f" The choice made at each refit {what}better than {versus} ({100 * mine:.2f} %) by {-change:.1%}"
+        _, low, high = self.difference(CHOSEN, self.base)
+        if high < 0:
+            return f"{said} (95 % interval {-high / mine:.1%} to {-low / mine:.1%})."
+        between = f" (95 % interval {-high / mine:.1%} to {-low / mine:.1%})" if np.isfinite(high) else ""
+        return f"{said}, which these rows do not distinguish from noise{between}. {keep}"
 
     def show(self, console: Console) -> None:
         """Print the verdict, the regret of each rule, and the ranges."""
@@ -187,7 +214,7 @@ class Backtest:
         }
         return dict(jsonable(found))
 
-    def _reported(self, place: int) -> slice:
+    def reported(self, place: int) -> slice:
         """The rows of a client from the start on."""
         client = self.clients[place]
         known = int(np.searchsorted(self.timeline.times[place], self.timeline.moments[self.timeline.start]))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dffl.cells import moment_of, shown_moment
 from dffl.checks import require_whole
-from dffl.data.moments import moment_of, shown_moment
 from dffl.federation import Client
 from dffl.time.past import Past
 

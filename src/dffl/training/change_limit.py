@@ -43,7 +43,7 @@ class Change(NamedTuple):
     """The number of numbers in its vector."""
 
 
-class Limits(NamedTuple):
+class ChangeLimits(NamedTuple):
     """For each client the length of its change, the median of the others' lengths, and the limit."""
 
     lengths: np.ndarray
@@ -73,7 +73,7 @@ def left_out(settings: Settings, rate: float, changes: Sequence[Change], missing
     return outside
 
 
-def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> Limits:
+def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> ChangeLimits:
     """The changes, with their limits."""
     steps = np.array([settings.local_epochs * steps_per_epoch(one.samples, settings.batch_size) for one in changes], float)
     usual = _medians_of_others(steps)
@@ -81,7 +81,7 @@ def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> Limits
     lengths = np.array([one.length for one in changes])
     medians = _medians_of_others(lengths)
     reach = steps * [_reach(settings, rate, one.size) for one in changes]
-    return Limits(lengths, medians, np.maximum(settings.change_limit * medians * np.maximum(steps / usual, 1.0), reach))
+    return ChangeLimits(lengths, medians, np.maximum(settings.change_limit * medians * np.maximum(steps / usual, 1.0), reach))
 
 
 def _reach(settings: Settings, rate: float, size: int) -> float:

@@ -21,7 +21,7 @@ import jax
 import numpy as np
 
 from dffl.archive import in_one_line, packed, read, unpacked, write
-from dffl.federation import Federation
+from dffl.federation import Client, Federation
 from dffl.files import require_target, write_whole
 from dffl.limits import Limits
 from dffl.networks import draws, quiet
@@ -170,10 +170,22 @@ def run_fingerprint(federation: Federation, validation: Federation | None, setti
     words = settings.telling() | {"dffl": COMPUTES, "computes": computes}
     content = hashlib.blake2b(repr(words).encode(), digest_size=16)
     for client in [*federation, *(validation or [])]:
-        content.update(f"{client.name} {client.maximize} {client.x.shape} {client.c.shape} {type(client.set)}".encode())
-        for array in (client.x, client.c, *(np.asarray(value) for value in client.set.spec().values())):
-            content.update(np.ascontiguousarray(array).tobytes())
-        for rule, array in (("keys", client.keys), ("times", client.times)):
-            if array is not None:
-                content.update(rule.encode() + array.tobytes())
+        _take_in(client, content)
     return content.hexdigest()
+
+
+def data_fingerprint(client: Client) -> str:
+    """A client's data: its samples, its set and its sense."""
+    content = hashlib.blake2b(digest_size=16)
+    _take_in(client, content)
+    return content.hexdigest()
+
+
+def _take_in(client: Client, content: hashlib.blake2b) -> None:
+    content.update(f"{client.name} {client.maximize} {client.x.shape} {client.c.shape} {type(client.set)}".encode())
+    for value in (client.x, client.c, *client.set.spec().values()):
+        array = np.ascontiguousarray(value)  # of an object, such as None, it holds the address, which differs by process
+        content.update(repr(value).encode() if array.dtype == object else array.tobytes())
+    for rule, given in (("keys", client.keys), ("times", client.times)):
+        if given is not None:
+            content.update(rule.encode() + given.tobytes())

@@ -70,7 +70,7 @@ class Crossing(NamedTuple):
         return self.rows > LIMIT * self.of
 
 
-class Part:
+class SidedSamples:
     """Samples of a client and the side that each of them is on."""
 
     def __init__(self, client: Client, side: np.ndarray, varying: np.ndarray, costs: np.ndarray | None = None):
@@ -93,7 +93,7 @@ class Part:
         return has_moments(self.client)
 
 
-DIGESTS: dict[str, Callable[[Part], np.ndarray | None]] = {
+DIGESTS: dict[str, Callable[[SidedSamples], np.ndarray | None]] = {
     "rows": lambda part: part.client.content_keys,
     "costs": lambda part: part.costs,
     "features": lambda part: part.features,
@@ -111,7 +111,9 @@ def crossing(
     """
     varying = varying_features(clients)
     costs = telling_costs(clients, varying)
-    parts = [Part(client, np.asarray(side), varying, own) for client, side, own in zip(clients, sides, costs, strict=True)]
+    parts = [
+        SidedSamples(client, np.asarray(side), varying, own) for client, side, own in zip(clients, sides, costs, strict=True)
+    ]
     wanted = [place for place in range(len(parts)) if counted is None or counted[place]]
     masks: dict[str, list[np.ndarray]] = {
         way: _crossed(parts, [DIGESTS[way](part) for part in parts], same) for way in ("rows", "costs")
@@ -147,7 +149,7 @@ def varying_features(clients: Sequence[Client]) -> np.ndarray:
     return varying
 
 
-def _crossed(parts: Sequence[Part], keys: Sequence[np.ndarray | None], same: bool) -> list[np.ndarray]:
+def _crossed(parts: Sequence[SidedSamples], keys: Sequence[np.ndarray | None], same: bool) -> list[np.ndarray]:
     """For each part, which rows have their key on another side, at another client."""
     made = [np.zeros(len(part.side), bool) for part in parts]
     used = [place for place, own in enumerate(keys) if own is not None and len(own)]
@@ -177,9 +179,9 @@ def _place(pairs: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarr
 
 
 def _crossed_by_pairs(
-    parts: Sequence[Part],
-    digest: Callable[[Part], np.ndarray | None],
-    related: Callable[[Part, Part, np.ndarray, np.ndarray], bool],
+    parts: Sequence[SidedSamples],
+    digest: Callable[[SidedSamples], np.ndarray | None],
+    related: Callable[[SidedSamples, SidedSamples, np.ndarray, np.ndarray], bool],
 ) -> tuple[list[np.ndarray], set[tuple[str, str]]]:
     """As `_crossed`, among pairs of clients that are related; and the names of these pairs."""
     made, pairs = [np.zeros(len(part.side), bool) for part in parts], set()
@@ -196,7 +198,7 @@ def _crossed_by_pairs(
     return made, pairs
 
 
-def _candidates(parts: Sequence[Part], keys: Sequence[np.ndarray | None]) -> Iterator[tuple[int, int]]:
+def _candidates(parts: Sequence[SidedSamples], keys: Sequence[np.ndarray | None]) -> Iterator[tuple[int, int]]:
     """The pairs of different clients that have keys which several parts have."""
     used = {place: own for place, own in enumerate(keys) if own is not None}
     if len(used) < 2:
@@ -217,7 +219,7 @@ def _elsewhere(mine: np.ndarray, side: np.ndarray, theirs: np.ndarray, their_sid
     return held & ((low != side) | (high != side))
 
 
-def _related(one: Part, other: Part, first: np.ndarray, second: np.ndarray) -> bool:
+def _related(one: SidedSamples, other: SidedSamples, first: np.ndarray, second: np.ndarray) -> bool:
     """Whether the costs of rows with equal features are related."""
     if len(first) < FEWEST_MATCHED:
         return False
@@ -242,12 +244,12 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.mean((a * b).mean(axis=0)[moving] / (sizes[0] * sizes[1])[moving])) if moving.any() else 0.0
 
 
-def _half(one: Part, other: Part, first: np.ndarray, second: np.ndarray) -> bool:
+def _half(one: SidedSamples, other: SidedSamples, first: np.ndarray, second: np.ndarray) -> bool:
     """Whether half of the rows of one of two clients match."""
     return len(first) >= max(HALF * min(different_costs(one.client), different_costs(other.client)), FEWEST_MATCHED)
 
 
-def _holders(parts: Sequence[Part], place: int, way: str, mask: np.ndarray, same: bool) -> tuple[str, ...]:
+def _holders(parts: Sequence[SidedSamples], place: int, way: str, mask: np.ndarray, same: bool) -> tuple[str, ...]:
     """The other clients that have these rows on another side."""
     mine = DIGESTS[way](parts[place])
     assert mine is not None

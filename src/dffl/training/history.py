@@ -15,7 +15,7 @@ HISTORY_COLUMNS = ("job", "round", "client", "loss", "clipped", "norm")
 
 
 class DivergenceError(RuntimeError):
-    """A loss or a model is no longer finite."""
+    """A loss or a model is not finite any more."""
 
 
 class _Entry(NamedTuple):

@@ -27,7 +27,7 @@ from dffl.training.settings import Settings
 from dffl.training.trainers.base import Trainer
 from dffl.training.trainers.crossfit import MOST_FOLDS, cross_fitted
 from dffl.training.trainers.tuning import Stops, checked_epochs
-from dffl.training.unit_prior import UnitPrior
+from dffl.training.units import UnitPrior
 
 if TYPE_CHECKING:
     from dffl.training.engines.site import Site

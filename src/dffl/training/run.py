@@ -20,7 +20,6 @@ from dffl.randomness import NoiseSource
 from dffl.training.alone import Own
 from dffl.training.checkpoint import Checkpoint
 from dffl.training.engines.base import ClientAnswers, Engine, Note
-from dffl.training.engines.processes import ProcessEngine, Processes
 from dffl.training.engines.start import precision
 from dffl.training.engines.vector import LoopEngine, VectorEngine
 from dffl.training.history import History
@@ -100,7 +99,6 @@ class Run:
         """For each job how many updates of which clients were left out because they change too much."""
         self._checkpoint = checkpoint
         self._engines: dict[Part, Engine] = {}
-        self._processes: Processes | None = None
         self._trained: dict[Key, Any] = {}
         self._labelled: dict[str, Trainer] = {}
         self._below: dict[Key, dict[Key, None]] = {}
@@ -119,11 +117,9 @@ class Run:
         self.close()
 
     def close(self) -> None:
-        """Write what an unfinished training has reached, and end the clients' processes, if there are any."""
+        """Write what an unfinished training has reached."""
         if self._checkpoint is not None:
             self._checkpoint.close()
-        if self._processes is not None:
-            self._processes.close()
 
     @property
     def clients(self) -> int:
@@ -328,10 +324,6 @@ class Run:
         return result
 
     def _laid_out(self, part: Part) -> Engine:
-        if self.settings.engine == "processes":
-            if self._processes is None:
-                self._processes = Processes(self.trained_on, self.settings, self.validation)
-            return ProcessEngine(self._processes, part)
         divided = part.divide(self.trained_on, self.settings, self.validation)
         kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
         units = self._units(part, divided.train)

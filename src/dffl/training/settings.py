@@ -39,6 +39,9 @@ MOVED = {
     "finetune_refit": ("refit", "finetune"),
 }
 """Settings of version 0.1.0 that are now options of methods: the option's name, and a method that has it."""
+NO_PROCESSES = (
+    "engine 'processes' was removed; engine='loop' gives the same numbers, and `dffl federation demo` runs sites in processes"
+)
 FORECAST = "forecast"
 BY_NAME = (
     'forecast is not a setting, as it took the last columns of x by position; name the columns: forecast = "dnn_*" under '
@@ -125,7 +128,7 @@ class Settings:
     dtype: str = "float32"
     """The precision of training, float32 or float64."""
     engine: str = "vector"
-    """`vector` trains clients together, `loop` one by one, `processes` each in its own process; the numbers are the same."""
+    """`vector` trains clients together, `loop` one by one; the numbers are the same."""
     chunk_size: int = 32
     """How many clients the vectorised engine trains at once on a core, at least 4; bounds the memory, changes no number."""
 
@@ -144,7 +147,9 @@ class Settings:
         if self.split is not None and self.split not in RULES:
             raise ValueError(f"split must be one of {', '.join(RULES)}, or None, found {self.split!r:.40}")
         self._check_period()
-        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop", "processes"))):
+        if self.engine == "processes":
+            raise ValueError(NO_PROCESSES)
+        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
         for name in FLAGS:
@@ -213,6 +218,8 @@ class Settings:
         """The settings that `described` gave."""
         values = {name: rebuilt(value) for name, value in described.items()} | {"network": network}
         forecast = values.pop(FORECAST, False)
+        if values.get("engine") == "processes":  # of version 0.2.0: the numbers of all engines are the same
+            values["engine"] = "loop"
         return replace(cls.of(**values), forecast=forecast)
 
     def for_clients(self, federation: Federation) -> Settings:

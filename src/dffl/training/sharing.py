@@ -14,9 +14,10 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from dffl.federation import Client, Federation
+from dffl.named import listed
 from dffl.splitting import COST, DRAW, ROW, TIME
 from dffl.training.crossing import FOLDS, SAME_COSTS, Crossing, crossing, crossing_of, divisible, varying_features
-from dffl.training.crossing_words import and_others, listed, warning, worst
+from dffl.training.crossing_words import SHOWN, and_others, warning, worst
 from dffl.training.settings import Settings
 from dffl.training.telling import different_rows, has_moments, telling_costs
 
@@ -24,7 +25,7 @@ FEWEST_DIFFERENT = 10
 """Different rows that a client needs to be divided by row without being asked to."""
 
 
-class Shared(NamedTuple):
+class RowsInCommon(NamedTuple):
     """A client, how many of its rows other clients hold too, and which clients these are."""
 
     client: str
@@ -33,14 +34,14 @@ class Shared(NamedTuple):
     others: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.client!r} has {self.rows} of its {self.of} rows in common with {listed(self.others)}"
+        return f"{self.client!r} has {self.rows} of its {self.of} rows in common with {listed(map(repr, self.others), SHOWN)}"
 
 
 class Sharing(NamedTuple):
     """The clients that share rows, and those that share the costs of rows whose features may differ."""
 
-    rows: list[Shared]
-    costs: list[Shared]
+    rows: list[RowsInCommon]
+    costs: list[RowsInCommon]
 
     @property
     def by_costs(self) -> bool:
@@ -85,7 +86,7 @@ def sharing(clients: Sequence[Client]) -> Sharing:
     return Sharing(rows, [one for one in found if one.rows >= SAME_COSTS * one.of])
 
 
-def shared_by(keys: Sequence[np.ndarray], clients: Sequence[Client]) -> list[Shared]:
+def shared_by(keys: Sequence[np.ndarray], clients: Sequence[Client]) -> list[RowsInCommon]:
     """The clients some of whose keys other clients have too."""
     whole, place = np.unique(np.concatenate(keys), return_inverse=True)
     owner = np.repeat(np.arange(len(clients)), [len(own) for own in keys])
@@ -98,7 +99,7 @@ def shared_by(keys: Sequence[np.ndarray], clients: Sequence[Client]) -> list[Sha
         common = own[holders[own] > 1]
         if len(common):
             others = np.setdiff1d(pairs[1][np.isin(pairs[0], common)], [number])
-            found.append(Shared(clients[number].name, len(common), len(own), tuple(clients[i].name for i in others)))
+            found.append(RowsInCommon(clients[number].name, len(common), len(own), tuple(clients[i].name for i in others)))
     return found
 
 
@@ -202,7 +203,7 @@ def seen_words(found: Sequence[Crossing]) -> str:
     """Which test rows train, of the client with the largest share of them."""
     most = worst(found)
     what = f"{most.rows} of the {most.of} test rows of client {most.client!r} {SEEN[most.way]}"
-    return f"{what} {listed(most.others)}{and_others(found)}"
+    return f"{what} {listed(map(repr, most.others), SHOWN)}{and_others(found)}"
 
 
 SEEN = {

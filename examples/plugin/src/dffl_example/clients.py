@@ -10,7 +10,7 @@ from dffl.terminal import answering
 def clients(file: Path) -> None:
     """List the clients of the federation.toml FILE and what they decide."""
     with answering():  # bad input becomes one line and an exit code
-        from dffl.data.description import read  # here: so --help stays quick
+        from dffl.tables.description import read  # here: so --help stays quick
 
         for client in read(file).train:
             typer.echo(f"{client.name}: {client.n} samples, {client.set.in_words()}")

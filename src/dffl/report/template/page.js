@@ -50,7 +50,7 @@
   };
   const charts = JSON.parse(find("charts").textContent), places = {};
   const narrow = () => document.documentElement.clientWidth < 640;
-  // Methods that are shown stand beside each other within a client's row, not on top of each other.
+  // Methods that are shown are placed next to each other within a client's row, not on top of each other.
   const lanes = (traces) => {
     const seen = traces.filter((trace) => trace.visible === true).length;
     let lane = 0;

@@ -51,7 +51,7 @@ def checked_answer(visitor: Visitor, members: np.ndarray, fields: Any) -> Client
 def answered(visitor: Visitor, site: Site, sent: Mapping[str, Any]) -> ClientAnswers:
     """What leaves a site: the visitor's answer, hidden as the site's own settings say. All engines and deployed sites use it.
 
-    An answer to an order that is no round of federated training (`Federated.in_round`) does not leave a deployed site.
+    An answer to an order outside the rounds of federated training (`Federated.in_round`) does not leave a deployed site.
     """
     fields = checked_answer(visitor, site.members, visitor.visit(site, sent)).fields
     privacy, in_round = site.settings.hides, getattr(visitor, "in_round", None)
@@ -89,7 +89,7 @@ class Engine(Protocol):
     in_process: bool
     """The clients are in this process, so that `kept` costs nothing."""
     all_answer: bool
-    """Every client that is asked answers. In a deployment some are refused, late or dead, and a round goes on without them."""
+    """Every client that is asked answers. In a deployment a round continues without those that are refused, late or dead."""
 
     def ask(
         self,

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dffl.cores import core_count
+from dffl.cores import core_count, side_by_side
 from dffl.federation import Federation
 from dffl.predictor import Normaliser
 from dffl.randomness import NoiseSource
@@ -30,12 +30,14 @@ from dffl.shapes import round_up
 from dffl.tiles import places_by
 from dffl.training.batches import Batches
 from dffl.training.engines.base import ClientAnswers, Fields, Note, Visitor, answered
-from dffl.training.engines.cores import side_by_side
 from dffl.training.engines.site import JudgingSamples, Layout, Site, judging_rows
 from dffl.training.engines.start import precision, starting_recipe
 from dffl.training.settings import Settings
 from dffl.training.units import client_units, own_smoothing, sample_table
 from dffl.training.update import BLOCK, ClientSide, places_for
+
+SMALL = 1 << 23
+"""The numbers in a table below which its idle rows may be as many as the others."""
 
 
 class _Group(NamedTuple):
@@ -176,8 +178,12 @@ class LoopEngine(VectorEngine):
 
 
 def _roomy(table: np.ndarray) -> np.ndarray:
-    """The table with idle rows behind it, one row at least: programs are compiled for a number of rows, and folds have many."""
-    return np.pad(table, ((0, round_up(max(len(table), 1)) - len(table)), (0, 0)))
+    """The table with idle rows behind it, one row at least: programs are compiled for a number of rows, and folds have many.
+
+    A small table has a power of two, as refits of a growing past are many.
+    """
+    bits = 0 if table.size < SMALL else 3
+    return np.pad(table, ((0, round_up(max(len(table), 1), bits) - len(table)), (0, 0)))
 
 
 def _evenly(items: list[Any], number: int) -> Iterator[list[Any]]:

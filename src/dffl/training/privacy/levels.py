@@ -1,7 +1,8 @@
 """The two levels of privacy, as values: what is hidden, who clips and who adds noise.
 
 ``clip`` bounds what one client, or one sample, can add to a sum; ``noise`` times ``clip`` is the standard deviation of the
-Gaussian noise on that sum. What a noise is worth is computed in `dffl.training.privacy.spending`.
+Gaussian noise on that sum. What a noise is worth is computed in `dffl.training.privacy.spending`. `hidden_mean` is the gradient
+of a minibatch that hides its samples (DP-SGD, Abadi et al., 2016).
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from dffl.checks import require_number
 from dffl.named import Named
@@ -103,3 +106,16 @@ def clipped(change: np.ndarray, clip: float) -> np.ndarray:
     change = np.asarray(change, np.float64)
     norm = float(np.linalg.norm(change))
     return change * (clip / norm) if norm > clip else change.copy()
+
+
+def hidden_mean(privacy: SamplePrivacy, gradients: Array, present: Array, noise: Array) -> Array:
+    """The mean of the present samples' gradients (samples, numbers), each clipped, with noise on their sum.
+
+    ``noise`` are standard normal numbers. The sum is divided by the number of samples of the minibatch, which follows from the
+    client's number of samples alone.
+    """
+    norms = jnp.sqrt(jnp.sum(gradients**2, axis=1))
+    tiny = jnp.finfo(gradients.dtype).tiny
+    shrink = jnp.minimum(1, privacy.clip / jnp.maximum(norms, tiny)) * present
+    total = shrink @ gradients + privacy.noise * privacy.clip * noise
+    return total / jnp.maximum(jnp.sum(present), 1)

@@ -224,7 +224,7 @@ class Federated(Trainer):
         """Refuse what the privacy of the settings would not cover."""
         who, engine = f"privacy: method {run.performing!r}", run.engine(part)
         if others := ", ".join(name for name in self.answer_form(engine, self.begin(engine)) if name != "vector"):
-            raise ValueError(f"{who} sends {others} besides its vector, which nothing would hide")
+            raise ValueError(f"{who} sends {others} in addition to its vector, and no noise would hide it")
         if isinstance(run.settings.hides, SamplePrivacy) and self.passes(run.settings) is None:
             raise ValueError(f"{who} is not covered at the level of samples; use level = 'client', or another method")
         require_mean(run.settings.hides, aggregator)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dffl.data.synthetic import Split
 from dffl.federation import Client, Federation
 from dffl.randomness import Purpose, stream
 from dffl.sets import FeasibleSet, FractionalKnapsack, TopK
+from dffl.synthetic import Split
 from dffl_studies.running.study import Job, grid
 
 COPIES, NOISE, ZONE = KINDS = ("copies", "noise", "zone")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dffl.data import synthetic
+from dffl import synthetic
 from dffl.federation import Client, Federation
 from dffl.randomness import Purpose, stream
 from dffl.sets import TopK

@@ -164,7 +164,7 @@ def peak_gb() -> float:
 
 
 def _federation(problem: str, clients: int, samples: int) -> Any:
-    from dffl.data import synthetic
+    from dffl import synthetic
 
     make = synthetic.knapsack if problem == "knapsack" else synthetic.portfolio
     return make(seed=0, clients=clients, dim=D, features=P, samples=samples)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dffl.data.tables import listed
+from dffl.named import listed
 from dffl_studies.energy import published
 from dffl_studies.energy.data import Panel
 from dffl_studies.energy.data.columns import PAPERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dffl.cli.sources import Source
+from dffl.cli.sources import FederationSource
 from dffl_studies.energy import data
 from dffl_studies.energy.data.folder import panel_files
 
@@ -15,7 +15,7 @@ def files(path: Path) -> list[Path]:
     return panel_files(path)
 
 
-def load(path: Path, without: Sequence[str] = ()) -> Source:
+def load(path: Path, without: Sequence[str] = ()) -> FederationSource:
     """The zones of a panel, ``without`` some, as a federation in the order of time."""
     federation = data.federation(data.open_panel(path, without))
-    return Source(federation, f"{len(federation)} zones of {path}", True)
+    return FederationSource(federation, f"{len(federation)} zones of {path}", True)

@@ -77,7 +77,7 @@ def divided(search: bool, folder: str | None, **configuration: Any) -> Divided:
     """The federation of a configuration."""
     if configuration["problem"] in ZONES:
         return _zones(search, folder, configuration["problem"])
-    from dffl.data import synthetic
+    from dffl import synthetic
 
     given = {name: value for name, value in configuration.items() if name != "problem"}
     makers: dict[str, Callable[..., Federation]] = {

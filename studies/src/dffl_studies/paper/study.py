@@ -105,8 +105,8 @@ def fit_configuration(
     regret over |z*|, both at the realised costs; the columns that start with ``expected`` are the same at the
     conditional-mean costs, which noise makes different.
     """
+    from dffl import synthetic
     from dffl.comparing import fit_all, tabulate
-    from dffl.data import synthetic
 
     make = {"knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio}[problem]
     common: dict[str, Any] = {

@@ -21,7 +21,7 @@ def divided(data: str, search: bool, zones: str | None) -> Divided:
     """What trains and what judges; the search has clients of another seed, or the first half of the zones' year alone."""
     if data == REAL:
         return on_leaderboard(search, zones, seed=0, problem=ZONES[0], **NO_AXES)
-    from dffl.data import synthetic
+    from dffl import synthetic
 
     seed = SEARCH_SEED if search else 0
     clients = CLIENTS.get(data, 20)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 from rich.table import Table as RichTable
 
-from dffl.data.safe_csv import safe_csv
+from dffl.cells import safe_csv
 from dffl.files import write_text
 from dffl_studies.running.tables import Cell, Count, Table, Value
 

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dffl.data.tables import InputTable
 from dffl_studies.energy.data import Panel, build_panel
 from dffl_studies.energy.data.columns import DATE, ZONE
 from dffl_studies.energy.data.daily_prices import daily_prices
+from dffl_studies.energy.input_table import InputTable
 from studies.tests.energy.data.made import hourly_table, refused, weather_table, write
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dffl.data.tables import InputTable, read_day
+from dffl_studies.energy.input_table import InputTable, read_day
 
 EARLIEST, LATEST = "0001-01-01", "9999-12-31"
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import first_true, numbers_in
+from dffl.checks import first_true
 from dffl_studies.energy.fetch.fetched import Fetched, to_days
 from dffl_studies.energy.fetch.places import PJM_CODES
+from dffl_studies.energy.input_table import numbers_in
 
 UTC = "UTC Timestamp"
 LOCAL = "Local Timestamp"

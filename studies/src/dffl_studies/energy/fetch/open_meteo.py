@@ -10,12 +10,13 @@ from urllib.parse import urlencode
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import first_true, numbers_in
+from dffl.checks import first_true
 from dffl_studies.energy.fetch.download import Cache
 from dffl_studies.energy.fetch.fetched import Fetched
 from dffl_studies.energy.fetch.open_meteo_days import COVARIATES, SPELLINGS, parse_open_meteo
 from dffl_studies.energy.fetch.span import Span
 from dffl_studies.energy.fetch.web import Refused
+from dffl_studies.energy.input_table import numbers_in
 
 BASE = "https://archive-api.open-meteo.com/v1/archive"
 BATCH = 10

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dffl.data.tables import first_true, numbers_in
+from dffl.checks import first_true
 from dffl_studies.energy.fetch.fetched import Fetched
+from dffl_studies.energy.input_table import numbers_in
 
 SPELLINGS = {
     "temperature_2m": ("temperature_2m",),

@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from dffl.data.tables import first_true, numbers_in
+from dffl.checks import first_true
 from dffl_studies.energy.fetch.fetched import Fetched, to_days
+from dffl_studies.energy.input_table import numbers_in
 
 UTC, EASTERN, ZONE = "datetime_beginning_utc", "datetime_beginning_ept", "pnode_name"
 STANDARD = -5

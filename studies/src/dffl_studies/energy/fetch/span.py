@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from dffl.data.tables import read_day
+from dffl_studies.energy.input_table import read_day
 
 OLDEST, NEWEST = 1990, 2100
 """No market has hourly prices before, and a later year is a mistake in typing."""

@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import ConnectionPatch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from dffl.data.tables import listed
 from dffl.drawing import INK, PALE_INK, WIDE, blank, in_print, note
+from dffl.named import listed
 from dffl_studies.energy.figures.lines import MOST, note_text
 from dffl_studies.energy.figures.maps import SIDE, find_maps, write_labels
 from dffl_studies.energy.figures.window import Window

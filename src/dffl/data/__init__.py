@@ -1,8 +1,0 @@
-"""Where federations come from."""
-
-from typing import TYPE_CHECKING
-
-from dffl.discovery import submodules
-
-if not TYPE_CHECKING:
-    __getattr__ = submodules(__name__)

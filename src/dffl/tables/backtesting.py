@@ -1,0 +1,64 @@
+"""`dffl backtest`: a backtest of all rows of a federation's file, training and test rows together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from dffl.tables.description import Description
+from dffl.tables.over_time import keywords_of, require_order, whole
+from dffl.time.backtest import CANDIDATES, backtest
+from dffl.time.choosing import require_same_frequency
+from dffl.time.outcome import Backtest
+
+
+@dataclass(frozen=True)
+class OwnBacktest:
+    """A backtest, and what a user should know of the data."""
+
+    found: Backtest
+    notes: Sequence[str]
+
+    def show(self, console: Console) -> None:
+        """Print the verdict first, then the table, then notes on the data."""
+        self.found.show(console)
+        for line in self.notes:
+            console.print(line, style="yellow")
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.found.as_json(), "notes": list(self.notes)}
+
+
+def run(
+    description: Description,
+    start: str | None = None,
+    refit: int | None = None,
+    window: int | None = None,
+    methods: Sequence[str] | None = None,
+    progress: bool | None = None,
+) -> OwnBacktest:
+    """The backtest of a file; of its settings of training, the seed alone counts. What is typed replaces [time]."""
+    require_order(description)
+    keywords = keywords_of(description)
+    typed = {"refit": refit, "window": window}
+    federation = whole(description)
+    require_same_frequency(federation.clients)
+    found = backtest(
+        federation,
+        list(methods) if methods else CANDIDATES,
+        start=start if description.dates or start is None else _number(start),
+        progress=progress,
+        **{**keywords, **{name: value for name, value in typed.items() if value is not None}},
+    )
+    return OwnBacktest(found, description.notes)
+
+
+def _number(text: str) -> float | str:
+    """A number, or the text itself, which is refused where it is used."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

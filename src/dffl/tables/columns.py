@@ -1,0 +1,185 @@
+"""Which columns of the tables are used: by name or by patterns with stars, the same names in every table, in one order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dffl.cells import texts_of
+from dffl.checks import first_true
+from dffl.forecasts import chosen, is_pattern, paired
+from dffl.named import listed
+from dffl.tables.binary_sources import DuckdbSource, SqliteSource
+from dffl.tables.keys import Problems, named_at
+from dffl.tables.plan import Plan
+from dffl.tables.sources import UNPRINTABLE, Source, Table, load, open_source, require_columns, require_file
+
+SIGNS = frozenset("*?[")
+
+
+def has_stars(text: str) -> bool:
+    """Whether a text stands for several names."""
+    return bool(SIGNS & set(text))
+
+
+def matching(patterns: str | Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The columns that patterns choose: in the order of the patterns, and for one pattern in the natural order of the names.
+
+    It does not depend on the order of the columns in a file. A name that is a column stands for itself, also with a star in
+    it; one that is none stays in the list, so that a check of the columns can name it.
+    """
+    known, found = set(columns), []
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if pattern in known or not has_stars(pattern):
+            found.append(pattern)
+        else:
+            found += sorted((name for name in known if fnmatchcase(name, pattern)), key=natural)
+    return list(dict.fromkeys(found))
+
+
+def natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    """A key for sorting in which price_2 comes before price_10."""
+    parts = re.split(r"0*([0-9]+)", name)  # texts and numbers by turns; a longer number is a larger one
+    return [(len(part), part) if number % 2 else (0, part) for number, part in enumerate(parts)], name
+
+
+class SameColumns:
+    """Features or costs; the first table that has them says which names the others must have."""
+
+    def __init__(self, field: str, patterns: Sequence[str]):
+        self.field, self.patterns = field, patterns
+        self.names: list[str] = []
+        self._like = ""
+
+    @property
+    def if_plain(self) -> list[str]:
+        """The names, where they are known without a table."""
+        return [] if any(has_stars(one) for one in self.patterns) else list(dict.fromkeys(self.patterns))
+
+    def of(self, source: Source, taken: Sequence[str], elsewhere: Sequence[str] = ()) -> list[str]:
+        """The names, if this table has them and no others that fit. A pattern does not choose what is ``taken``.
+
+        What is used ``elsewhere`` may be chosen, and is left out: the columns of a forecast may be listed as features too.
+        """
+        found = [name for name in matching(self.patterns, source.columns) if name in self.patterns or name not in taken]
+        if not self.names:
+            for pattern in self.patterns:
+                if has_stars(pattern) and not set(matching([pattern], source.columns)) & set(found):
+                    has = f"it has {listed(source.columns, 12)}"
+                    raise ValueError(f"{source.name}: no column fits {pattern!r} of federation.{self.field}; {has}")
+            require_columns(source, found)
+            self.names, self._like = [name for name in found if name not in elsewhere], source.name
+        other = [name for name in found if name not in self.names and name not in elsewhere]
+        if lacking := [name for name in self.names if name not in source.columns]:
+            instead = f", and has {shown(other)} instead" if other else ""
+            what = f"lacks {shown(lacking)} of federation.{self.field}, which {self._like} has{instead}"
+            raise ValueError(f"{source.name}: {what}; the names must be the same at all clients")
+        if other:
+            what = f"has {shown(other)} of federation.{self.field}, which {self._like} lacks"
+            raise ValueError(f"{source.name}: {what}; the names must be the same at all clients")
+        return self.names
+
+
+def shown(names: Iterable[str]) -> str:
+    """Names of columns for a message."""
+    return listed(map(repr, names), 8)
+
+
+READERS: Mapping[str, Callable[[Path, str], Source]] = {"sqlite": SqliteSource, "duckdb": DuckdbSource}
+MOST_PAIRS = 24
+"""Pairs of a forecast and a cost in a note: those of a day."""
+
+
+class TableReader:
+    """Opens the tables of a plan. Features, costs and forecast have the same names in all of them."""
+
+    def __init__(self, plan: Plan, problems: Problems, notes: list[str]):
+        self.plan, self.problems, self.notes = plan, problems, notes
+        self.costs = SameColumns("costs", plan.costs)
+        self.features = SameColumns("features", plan.features)
+        self.forecast: list[str] = []
+        """The columns of the forecast, in the order of the costs."""
+
+    def table(self, given: Any, where: str) -> Table | None:
+        """A table with the columns that are needed, of which the names are the same in all tables."""
+        plan, before = self.plan, len(self.problems)
+        source = self._source(given, where)
+        more = [name for name in (plan.order, plan.client_column, plan.unit_column, *plan.key) if name is not None]
+        more = list(dict.fromkeys(more))
+        costs: list[str] = []
+        features: list[str] = []
+        forecast: list[str] = []
+        with self.problems.catching():
+            require_columns(source, more)
+        with self.problems.catching():
+            forecast = self._forecast_of(source, more)
+        with self.problems.catching():
+            costs = self.costs.of(source, [*more, *forecast])
+            forecast = self._in_cost_order(source, forecast, costs)
+        with self.problems.catching():
+            features = self.features.of(source, [*more, *costs], elsewhere=forecast)
+            if both := [name for name in features if name in costs]:
+                what = f"{shown(both)} stands in costs too; costs are not known beforehand"
+                raise ValueError(f"{plan.path}: federation.features: {what}")
+        if len(self.problems) > before or not costs or not (features or forecast):
+            return None
+        texts = [name for name in (plan.client_column, plan.unit_column, *plan.categories) if name in {*features, *more}]
+        return load(source, [*features, *forecast, *costs, *more], texts)
+
+    def _forecast_of(self, source: Source, taken: Sequence[str]) -> list[str]:
+        """The columns of the forecast. A pattern of the costs does not choose them."""
+        if not self.plan.forecast:
+            return []
+        found = chosen(self._forecast_in(source), self.plan.forecast, [name for name in source.columns if name not in taken])
+        costs = matching(self.plan.costs, source.columns)
+        if (both := [name for name in costs if name in found]) and (
+            len(both) == len(costs) or set(both) & set(self.plan.costs)
+        ):
+            what = f"{shown(both)} stands in costs too; costs are not known beforehand"
+            raise ValueError(f"{self.plan.path}: federation.forecast: {what}")
+        return found
+
+    def _in_cost_order(self, source: Source, found: Sequence[str], costs: Sequence[str]) -> list[str]:
+        if not found:
+            return []
+        given = self.plan.forecast
+        pattern = given[0] if is_pattern(given, found) else None
+        names = paired(self._forecast_in(source), found, costs, len(costs), pattern)
+        if self.forecast and names != self.forecast:
+            other = next(pair for pair in zip(self.forecast, names, strict=True) if pair[0] != pair[1])
+            what = f"has {other[1]!r} where another table has {other[0]!r}; the names must be the same at all clients"
+            raise ValueError(f"{self._forecast_in(source)}: {what}")
+        if not self.forecast:
+            pairs = listed((f"{name} forecasts {cost}" for name, cost in zip(names, costs, strict=True)), MOST_PAIRS)
+            self.notes.append(f"{self.plan.path}: federation.forecast: {pairs}")
+        self.forecast = names
+        return names
+
+    def _forecast_in(self, source: Source) -> str:
+        return f"{source.name}: federation.forecast"
+
+    def _source(self, given: Any, where: str) -> Source:
+        kind = next(kind for kind in given if kind != "query") if isinstance(given, Mapping) else ""
+        path = self.plan.folder / (given[kind] if kind else given)
+        with named_at(where):
+            require_file(path)
+        return READERS[kind](path, given["query"]) if kind else open_source(path)
+
+
+def by_client(table: Table, column: str) -> dict[str, np.ndarray]:
+    """The positions of each client's rows, in the order in which the clients appear."""
+    names = texts_of(table.frame[column])
+    if (row := first_true(names == "")) is not None:
+        raise ValueError(f"{table.at(row, column)}: is empty; name the client, or remove the line")
+    parts: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        parts.setdefault(str(name), []).append(row)
+    for name, index in parts.items():
+        if not name.isprintable():
+            raise ValueError(f"{table.at(index[0], column)}: {name!r} {UNPRINTABLE}")
+    return {name: np.array(index) for name, index in parts.items()}

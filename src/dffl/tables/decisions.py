@@ -1,0 +1,240 @@
+"""Decisions for new rows: with their names, checked, and with what such decisions have cost on held-out rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+
+from dffl.cells import composed, safe_cell, safe_csv
+from dffl.files import write_whole
+from dffl.fitting import Member
+from dffl.sets import FeasibleSet
+from dffl.sets.program_set import ProgramSet
+from dffl.tables.cost_range import CostRange, known
+from dffl.tables.encoding import Encoding
+from dffl.tables.frames import Columns
+from dffl.tables.model import OwnModel
+from dffl.tables.sources import Table, open_source, require_columns
+from dffl.terminal import printable
+from dffl.time.chosen import Chosen
+from dffl.time.words import rule_in_words
+
+SHOWN, MOST_COLUMNS, FEWEST_COLUMNS = 10, 12, 4
+"""Of a table on the screen; all of it is in the file."""
+FEASIBLE = 1e-6
+"""How far a decision may be outside of its constraints, relative to their size."""
+
+
+DECISION = "decision_"
+"""The prefix of the name of a cost column, where that is all the name that a decision has: it holds no cost."""
+EXPECTED = ("expected_low", "expected_median", "expected_high")
+"""The columns after the decisions: what each will cost, or earn."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The decisions of one client, one row per row of the table."""
+
+    client: str
+    decisions: pd.DataFrame
+    ranges: np.ndarray
+    """(n, 3): low end, median and high end of what each decision will cost, or earn."""
+    expected: CostRange
+    """The held-out rows behind these ranges."""
+    unit: str | None
+    maximize: bool
+    ordered: bool = False
+    path: Path | None = None
+    keys: pd.DataFrame | None = None
+    """Columns of the table that say which row is which, such as its date."""
+    named_by_costs: bool = False
+    """The decisions have no names of their own."""
+    rule: str | None = None
+    """The rule that a model of `chosen` over time decides by."""
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The keys, the decisions, and the ranges behind them; a variable may have the name of such a column."""
+        rounded = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(self.ranges)  # no range is more exact
+        decisions = self.decisions.add_prefix(DECISION) if self.named_by_costs else self.decisions
+        ranges = pd.DataFrame(rounded, columns=[f"_{name}" if name in decisions else name for name in EXPECTED])
+        keys = self.keys if self.keys is not None else decisions[[]]
+        return pd.concat([keys.rename(columns={name: f"_{name}" for name in {*decisions, *ranges}}), decisions, ranges], axis=1)
+
+    def show(self, console: Console) -> None:
+        """Print the first decisions, the ranges, and where all of them are."""
+        console.print(printable(_fitting(self.table.head(SHOWN), console.width)), soft_wrap=True)  # keys may hold anything
+        if len(self.decisions) > SHOWN:
+            console.print(f"... {len(self.decisions)} rows in all")
+        console.print(f"\n{self.words}")
+        if self.path is not None:
+            console.print(f"Decisions: {self.path}", soft_wrap=True)
+
+    @property
+    def words(self) -> str:
+        """What to expect, in words."""
+        unit, cost = f" {self.unit}" if self.unit else "", self.expected
+        verb, past = ("earn", "earned") if self.maximize else ("cost", "cost")
+        if self.rule is not None:
+            return self._over_time(verb)
+        if cost.guide is not None:
+            what = (
+                f"Expect each decision to {verb} between its expected_low and expected_high: about {100 * cost.share:.0f} % "
+                f"do, by {cost.rows} held-out rows, whose decisions {past} {cost.low:.4g} to {cost.high:.4g}{unit}."
+            )
+        else:
+            what = (
+                f"Expect each decision to {verb} {cost.low:.4g} to {cost.high:.4g}{unit} (median {cost.median:.4g}{unit}): "
+                f"about {100 * cost.share:.0f} % do, by {cost.rows} held-out rows. It is one range for all rows, as {cost.why}."
+            )
+        drift = " If the level of costs has moved since, fewer do." if self.ordered else ""
+        return f"{what}{drift}"
+
+    def _over_time(self, verb: str) -> str:
+        """What to expect of a rule over time."""
+        by = f"Decided by {rule_in_words(str(self.rule))}."
+        if not np.isfinite(self.ranges).all():
+            return f"{by} Too few rows were decided so far to say what a decision will {verb}."
+        held = f"the latest {self.expected.rows} rows, and by what happened since where the table says it"
+        expect = f"Expect each decision to {verb} between its expected_low and expected_high"
+        return f"{by} {expect}: {self.expected.share:.0%} do, by {held}."
+
+    def as_json(self) -> dict[str, Any]:
+        one = self.expected
+        expected = {"rows": one.rows, "low": one.low, "median": one.median, "high": one.high, "share": one.share}
+        return {
+            "client": self.client, "unit": self.unit, "file": None if self.path is None else str(self.path),
+            "expected": expected | {"follows_features": one.guide is not None, "why_not": one.why or None},
+            **({} if self.rule is None else {"rule": self.rule}),
+            "ranges": [dict(zip(("low", "median", "high"), row, strict=True)) for row in self.ranges.tolist()],
+            "keys": [] if self.keys is None else _plain(self.keys),
+            "decisions": self.decisions.to_dict("records"),
+        }  # fmt: skip
+
+
+def _fitting(table: pd.DataFrame, width: int) -> str:
+    """As many of the first and the last columns as a screen of this width has room for."""
+    for columns in range(MOST_COLUMNS, FEWEST_COLUMNS - 1, -1):
+        text = str(table.to_string(max_cols=columns, float_format="{:.4g}".format))
+        if max(map(len, text.splitlines())) <= width:
+            break
+    return text
+
+
+def decide(
+    model: OwnModel, client: str, table: str | PathLike[str], out: Path | None = None, keep: Sequence[str] = ()
+) -> Decided:
+    """What a client decides at each row of a table; written to ``out``, completely or not at all, see `dffl.cells`.
+
+    The columns ``keep`` of the table stand before the decisions, and so does the one that orders the rows, if it has it.
+    """
+    fit, about = model.fit, model.about
+    client = client if client in fit.members else composed(client)
+    member = model.member(client)
+    if isinstance(fit, Chosen):
+        return _written(_over_time(fit, about, client, table, out, keep))
+    assert isinstance(member, Member), "a fit has members"
+    if client not in about["ranges"]:
+        raise ValueError(f"client {client!r}: this model has no held-out rows of it, so nothing can be said of its costs")
+    expected = CostRange.from_json(about["ranges"][client])
+    rows, order = model.encoding.table(table), about["order"] and composed(about["order"])
+    keys = _keys(rows, [*([order] if order in rows.source.columns else []), *map(composed, keep)])
+    x = model.encoding.features(rows, client)
+    predicted = fit.predict(client, x)
+    decisions = fit.decide_at(client, predicted)
+    require_feasible(client, member.set, decisions)
+    frame = pd.DataFrame(decisions, columns=list(member.set.variables or about["costs"]))
+    ranges = expected.at(known(x, predicted, decisions))
+    found = Decided(
+        client, frame, ranges, expected, about["units"].get(client), member.maximize, order is not None, out, keys,
+        member.set.variables is None,
+    )  # fmt: skip
+    return _written(found)
+
+
+def _written(found: Decided) -> Decided:
+    if found.path is not None:
+        write_whole(found.path, lambda whole: safe_csv(found.table).to_csv(whole, index=False))
+    return found
+
+
+def _over_time(
+    fit: Chosen, about: dict[str, Any], client: str, path: str | PathLike[str], out: Path | None, keep: Sequence[str]
+) -> Decided:
+    """What a model of `chosen` over time decides at the rows of a table whose costs are not known yet."""
+    columns = Columns(Encoding.from_json(about["encoding"]).composed(), about["order"], about["costs"], fit.dates)
+    source = open_source(Path(path))
+    table = columns.table(source)
+    rows = columns.rows(table, client)
+    order = np.argsort(rows.times, kind="stable")
+    todo = order[~rows.filled[order]]
+    if not len(todo):
+        raise ValueError(f"{source.name}: has no row to decide: the costs of all its rows are known; leave those cells empty")
+    ahead = fit.ahead(client, rows)
+    member, state = fit.member(client), fit.ranges[client]
+    require_feasible(client, member.set, ahead.decisions)
+    frame = pd.DataFrame(ahead.decisions, columns=list(member.set.variables or about["costs"]))
+    low, middle, high = (float(np.median(ahead.ranges[:, column])) for column in range(3))
+    expected = CostRange(len(state.errors), low, middle, high, fit.share)
+    keys = _keys(table.take(todo), [composed(about["order"]), *map(composed, keep)])
+    return Decided(
+        client, frame, ahead.ranges, expected, about["units"].get(client), member.maximize, True, out, keys,
+        member.set.variables is None, fit.rules[client],
+    )  # fmt: skip
+
+
+def are_decisions(path: Path, model: OwnModel, table: str | PathLike[str]) -> bool:
+    """Whether a file is a table that `decide` may have written for such rows, by the columns in its first line.
+
+    One more column, such as a user's own remarks, makes it another table. All columns of ``table`` may have been kept.
+    """
+    with path.open("rb") as file:
+        first = file.readline(1 << 20).decode(errors="replace")
+    names = next(csv.reader([first]), [])
+    kept, ends, decided = names[: -len(EXPECTED)], names[-len(EXPECTED) :], set[str]()
+    for member in model.fit.members.values():
+        decided |= set(member.set.variables or (f"{DECISION}{name}" for name in model.about["costs"]))
+    known = {*decided, *open_source(Path(table)).columns}
+    written = {safe_cell(name) for name in {*known, *(f"_{name}" for name in known)}}
+    are_ends = len(ends) == len(EXPECTED) and all(name in (end, f"_{end}") for name, end in zip(ends, EXPECTED, strict=True))
+    return are_ends and bool(kept) and written.issuperset(kept)
+
+
+def _plain(keys: pd.DataFrame) -> list[dict[str, str | None]]:
+    """Cells as texts; None where one is empty."""
+    return [{str(name): None if pd.isna(cell) else str(cell) for name, cell in row.items()} for row in keys.to_dict("records")]
+
+
+def _keys(rows: Table, names: Sequence[str]) -> pd.DataFrame:
+    """Some columns of the rows, as they are written."""
+    require_columns(rows.source, names)
+    wanted = list(dict.fromkeys(names))
+    if not wanted:
+        return pd.DataFrame(index=range(len(rows)))
+    return rows.source.load(wanted, wanted).iloc[rows.rows].reset_index(drop=True)
+
+
+def require_feasible(client: str, s: FeasibleSet, decisions: np.ndarray) -> None:
+    """Check decisions against the constraints themselves, without the solver that made them."""
+    if not len(decisions):
+        return
+    program = s.program if isinstance(s, ProgramSet) else None
+    if program is not None and decisions.shape[1] == program.lower.size:
+        values = np.empty_like(decisions)
+        values[:, program.shown] = decisions
+        extent = max(1.0, float(np.abs(decisions).max()))
+        excess = program.excess(values, extent)
+    else:
+        inside = np.asarray(s.contains(decisions[:, : s.dim], FEASIBLE))
+        excess = np.where(inside, 0.0, np.inf)
+    if (excess > FEASIBLE).any():
+        row = int(np.argmax(excess > FEASIBLE))
+        raise RuntimeError(f"client {client!r}: the decision for row {row} violates its constraints; please report this")

@@ -1,0 +1,155 @@
+"""What a column holds: the same kind of cells in all tables, and no numbers or dates in a form that is not read as one.
+
+Numbers here and texts there would be one column with two meanings. A number or a date in another form would be read as a text:
+as a category it would lose its meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dffl.cells import MOMENT, NUMBER, dates_of, missing_in, numbers_of, offsets_of
+from dffl.checks import first_true
+from dffl.tables.sources import Table
+
+WORDS = {"number": "numbers", "date": "dates", "category": "texts", "offset": "dates with an offset from UTC"}
+LISTED = "write it in the same way at all sites, or list all of its texts, the numbers too, under federation.categories"
+ALIKE = "write it in the same way at all sites"
+SERIALS = (10_000, 100_000)
+"""How spreadsheets number the days of the years 1927 to 2173."""
+
+
+class Held(NamedTuple):
+    """What a table of a client holds in a column."""
+
+    client: str
+    table: Table
+    kind: str
+
+
+class SameKind:
+    """One column; the first table with a filled cell says what the others must hold. ``fix`` is the usual advice."""
+
+    def __init__(self, column: str, fix: str = LISTED):
+        self.column, self.fix = column, fix
+        self._first: Held | None = None
+
+    def require(self, client: str, table: Table, kind: str | None) -> None:
+        """Refuse a table that holds another kind than the first one; both are named with a cell."""
+        if kind is None:  # it has no filled cell
+            return
+        held = Held(client, table, kind)
+        first = self._first = self._first or held
+        if held.kind != first.kind:
+            texts = {one.kind: one.table.cell(_example(one, self.column), self.column) for one in (first, held)}
+            places = {one.kind: one.table.at(_example(one, self.column)) for one in (first, held)}
+            what = (
+                f"{WORDS[one.kind]} at {one.client!r} ({places[one.kind]}: {texts[one.kind]!r:.60})" for one in (first, held)
+            )
+            raise ValueError(f"holds {' and '.join(what)}; {self._mend(texts)}")
+
+    def _mend(self, texts: dict[str, str]) -> str:
+        """What to change, by an example of each of the two kinds."""
+        if set(texts) == {"number", "date"}:
+            serial = SERIALS[0] < float(numbers_of(pd.Series([texts["number"]]))[0]) < SERIALS[1]
+            why = "; a spreadsheet numbers days so, unless the column has the format of a date" if serial else ""
+            return f"write all dates as 2021-01-31{why}"
+        if set(texts) == {"date", "offset"}:
+            return "write all clocks with an offset from UTC, or none"
+        odd = texts.get("category", "")
+        form = odd_form(odd) or ("unit" if "number" in texts and unit_of(odd) else None)
+        return f"{ODD[form]}, at all sites" if form else self.fix
+
+
+def with_offset(table: Table, column: str, kind: str | None) -> str | None:
+    """The kind of a column, where dates with an offset from UTC are another kind than clocks without one."""
+    return "offset" if kind == "date" and not np.isnan(offsets_of(table.frame[column])).all() else kind
+
+
+def _example(held: Held, column: str) -> int:
+    """The row of the first cell of the kind that a table holds."""
+    cells = held.table.frame[column]
+    if held.kind == "offset":
+        fits = ~np.isnan(offsets_of(cells))
+    else:
+        is_number, is_date = ~np.isnan(numbers_of(cells)), ~np.isnat(dates_of(cells))
+        fits = {"number": is_number, "date": is_date, "category": ~(is_number | is_date)}[held.kind]
+    filled = ~missing_in(cells)
+    row = first_true(fits & filled)
+    return first_true(filled) or 0 if row is None else row  # half numbers and half dates are texts
+
+
+ODD = {
+    "number": "write numbers such as 1093.5, with a point and no other signs",
+    "date": "write dates as 2021-01-31",
+    "unit": "write the numbers alone, such as 1093.5, and the unit into the name of the column",
+}
+"""What to do about them."""
+GROUPED = r"\d{1,3}(?:[ ,.'_\u2019]\d{3})*(?:[.,]\d+)?|\d+,\d+(?:[eE][+-]?\d+)?"
+OTHER_NUMBER = re.compile(rf"[+-]?(?:{GROUPED})")
+IN_BRACKETS = re.compile(r"\((.+)\)")
+"""As accountants write what is below zero."""
+AROUND = "%€$£¥ "
+"""What people write before and behind a number."""
+TIME = r"(?:[T ,]+\d\d?(?:[:.h]\d\d| ?[ap]\.?m).*)?"
+MONTH = (
+    r"(?:jan(?:uary|uar|vier|v)?|feb(?:ruary|ruar)?|f[eé]v(?:rier|r)?|mar(?:ch|s)?|märz?|mrz|apr(?:il)?|avr(?:il)?|ma[iy]"
+    r"|jun[ei]?|jul[iy]?|juin|juil(?:let)?|aug(?:ust)?|ao[uû]t|sept?(?:ember|embre)?|o[ck]t(?:ober|obre)?|nov(?:ember|embre)?"
+    r"|d[eé][cz](?:ember|embre)?)(?![^\W\d_])\.?"
+)
+"""English, German and French names of months, whole or cut as they usually are."""
+YEAR = r"(?:\d{4}|'?\d\d)"
+OTHER_DATE = re.compile(
+    rf"(?:\d\d?([./-])\d\d?\1{YEAR}|\d{{4}}([./-])\d\d?\2\d\d?"  # 31.1.2021; 2021.01.31, or with 1:00 PM
+    rf"|(?:[^\W\d_]{{2,10}}[.,]* )?(?:\d\d?[. /-]*{MONTH}[ ,/-]*{YEAR}|{MONTH} ?\d\d?,? {YEAR}|\d{{4}}[ /-]?{MONTH}[ /-]?\d\d?)"
+    rf"){TIME}",
+    re.IGNORECASE,
+)
+"""Among them days with a month's name, perhaps with a weekday before: 5-Jan-2024, Fri, Jan 5, 2024."""
+UNIT = r"(?!(?:st|nd|rd|th|er|re|e|[ºª])$)[^\W\d_][^\s,;:()]*|°.*|-"
+MEASURED = re.compile(rf"([+-]?(?:{GROUPED}|\d+(?:\.\d+)?|\.\d+))(?! ?$)(?![A-Z]$) ?({UNIT})")
+"""A number and one word behind it, which may be a unit, or a minus. The e of 2e is none, nor is the A of 12A."""
+MOST_SIZES = 10
+"""Different numbers of one unit that may be the names of categories, as in `3 rooms`; more are a measurement."""
+
+
+def odd_form(text: str) -> str | None:
+    """Whether a text is a number or a date in another form, such as 1.093,5 or 31.1.2021; numbers with a unit: `unit_of`."""
+    if NUMBER.fullmatch(text) or MOMENT.fullmatch(text):
+        return None
+    if OTHER_DATE.fullmatch(text):
+        return "date"
+    plain = _with_plain_signs(text).strip(AROUND)
+    if bracketed := IN_BRACKETS.fullmatch(plain):
+        plain = bracketed[1].strip(AROUND)
+    return "number" if NUMBER.fullmatch(plain) or OTHER_NUMBER.fullmatch(plain) else None
+
+
+def unit_of(text: str) -> tuple[str, str] | None:
+    """The number and the unit of a text such as 12 kW, if it may be one."""
+    found = MEASURED.fullmatch(_with_plain_signs(text))
+    return None if found is None else (found[1], found[2])
+
+
+def measured(texts: Iterable[str]) -> str | None:
+    """The first of the different texts of a column that is a number with a unit, if the column is a measurement.
+
+    It is one if more than half of its texts have the same unit, and these are more than `MOST_SIZES`.
+    """
+    texts, by_unit = list(texts), defaultdict[str, dict[str, str]](dict)
+    for text in texts:
+        if found := unit_of(text):
+            by_unit[found[1]].setdefault(found[0], text)
+    sizes = max(by_unit.values(), key=len, default={})
+    return next(iter(sizes.values())) if len(sizes) > MOST_SIZES and 2 * len(sizes) > len(texts) else None
+
+
+def _with_plain_signs(text: str) -> str:
+    """With the blanks and the minus of a keyboard in the place of typographic ones."""
+    return re.sub(r"[\u00a0\u2009\u202f]", " ", text).replace("\u2212", "-")

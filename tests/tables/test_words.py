@@ -1,0 +1,137 @@
+"""What `dffl fit` says below its table: a simpler model that does better is named, and no other."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from dffl.tables.cost_range import CostRange
+from dffl.tables.decisions import Decided
+from dffl.tables.reading import reading, regrets_by_client
+from dffl.tables.trained_model import train
+
+
+def table(**regrets: tuple[float, float]) -> pd.DataFrame:
+    rows = [
+        {"client": client, "method": method.replace("_", "-"), "relative_regret": lost, "harmed": False}
+        for method, both in regrets.items()
+        for client, lost in zip(("north", "south"), both, strict=True)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_simpler_model_that_does_better_is_named() -> None:
+    words = reading(
+        table(mean_cost=(0.03, 0.03), ridge=(0.01, 0.02), local=(0.04, 0.04), local_tuned=(0.02, 0.03), crossfit=(0.02, 0.018)),
+        "crossfit",
+        3,
+    )
+    first = "Use ridge: it loses least on average (1.50 %), and less than crossfit at 1 of 2 clients."
+    assert words.startswith(f"{first} Do not use crossfit here yet.")
+
+
+@pytest.mark.parametrize(
+    ("column", "first"),
+    [
+        ("forecast", "Keep your forecast: it loses least on average (0.50 %)"),
+        ("mean_14", "Keep to the moving average of 14 rows (mean-14): it loses least on average (0.50 %)"),
+        ("steady", "Keep to the steady moving average (steady): it loses least on average (0.50 %)"),
+    ],
+)
+def test_what_a_user_has_already_is_named_first_where_it_is_best(column: str, first: str) -> None:
+    both = table(mean_cost=(0.03, 0.03), local=(0.04, 0.04), local_tuned=(0.02, 0.03), crossfit=(0.01, 0.01))
+    words = reading(pd.concat([both, table(**{column: (0.005, 0.005)})]), "crossfit", 3)
+    assert words.startswith(first)
+
+
+def test_a_method_that_is_best_has_no_such_line() -> None:
+    words = reading(
+        table(mean_cost=(0.03, 0.03), ridge=(0.02, 0.02), local=(0.04, 0.04), local_tuned=(0.02, 0.03), crossfit=(0.01, 0.01)),
+        "crossfit",
+        1,
+    )
+    assert words.startswith("Use crossfit: it loses least on average (1.00 %).")
+    assert "One training is not enough" in words
+
+
+def test_two_trainings_are_not_called_one() -> None:
+    both = table(
+        mean_cost=(0.03, 0.03), ridge=(0.02, 0.02), local=(0.04, 0.04), local_tuned=(0.02, 0.03), crossfit=(0.01, 0.01)
+    )
+    words = reading(both, "crossfit", 2)
+    assert "2 trainings are not enough to say whether a difference is real: --starts 3 judges it." in words
+    assert "One training" not in words
+
+
+def test_a_client_with_an_infinite_regret_hides_no_warning() -> None:
+    inf = float("inf")
+    both = table(mean_cost=(0.03, inf), ridge=(0.01, inf), local=(0.04, inf), local_tuned=(0.02, inf), crossfit=(0.025, inf))
+    words = reading(both, "crossfit", 1)
+    assert words.startswith("Use ridge: it loses least (1.00 %). Do not use crossfit here yet.\ncrossfit loses 2.50 %")
+    assert "Left out of these means: south; their best possible objective is zero" in words
+    shown = regrets_by_client(both.assign(n_test=3), "crossfit")
+    assert [list(column.cells)[-1] for column in shown.columns] == ["mean", "1 of 2", "3.00", "1.00", "4.00", "2.00", "2.50"]
+    assert reading(both[both["client"] == "south"], "crossfit", 1).startswith(
+        "The best possible objective of all clients is zero"
+    )
+
+
+def test_rounding_is_no_lower_regret() -> None:
+    both = table(mean_cost=(0, 0), ridge=(-2e-15, -2e-15), local=(0, 0), local_tuned=(3e-15, 0), crossfit=(2e-15, 0))
+    words = reading(both, "crossfit", 1)
+    assert words.startswith("Use crossfit: it loses least on average (0.00 %).")
+    assert "-0.00" not in words
+    assert "It loses less than local-tuned for 0 of 2 clients." in words
+
+
+@pytest.mark.parametrize("starts", [0, -3, 1.5, True])
+def test_a_training_has_at_least_one_seed(starts: Any) -> None:
+    with pytest.raises(ValueError, match="starts must be a whole number >= 1, found"):
+        train(None, starts=starts)  # type: ignore[arg-type]  # it is refused before the description is looked at
+
+
+def test_of_one_client_nothing_is_said_of_clients() -> None:
+    both = table(mean_cost=(0.02, 0), ridge=(0.01, 0), local=(0.04, 0), local_tuned=(0.03, 0), crossfit=(0.02, 0))
+    words = reading(both[both["client"] == "north"], "crossfit", 1, "ask")
+    assert words.splitlines() == [
+        "Use ridge: it loses least (1.00 %). Do not use crossfit here yet.",
+        "crossfit loses 2.00 %, the client's own tuned model (local-tuned) 3.00 %, the mean of past costs 2.00 %.",
+        "One training is not enough to say whether a difference is real: ask.",
+        "The mean of past costs does as well or better: look at the features.",
+    ]
+
+
+def test_cells_of_a_table_do_not_steer_a_terminal() -> None:
+    decisions, keys = pd.DataFrame({"price_1": [1.0]}), pd.DataFrame({"order": ["\x1b]0;renamed\x07"]})
+    made = Decided("north", decisions, np.ones((1, 3)), CostRange(5, 1.0, 2.0, 3.0, 0.8, why="few"), "EUR", False, keys=keys)
+    console = Console(file=io.StringIO(), width=150, markup=False, highlight=False)
+    made.show(console)
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "\x1b" not in said
+    assert r"\x1b]0;renamed\x07" in said
+
+
+def test_a_client_that_was_not_judged_is_not_said_to_be_unharmed() -> None:
+    """It has one test row: there is no interval."""
+    both = table(
+        mean_cost=(0.05, 0.05), ridge=(0.04, 0.04), local=(0.04, 0.04), local_tuned=(0.03, 0.03), crossfit=(0.01, 0.01)
+    )
+    unknown = both.assign(harmed=pd.array([False, pd.NA] * 5, "boolean"))
+    said = "Significantly harmed, compared with local: "
+    few = "not judged, with fewer than two test rows: "
+    assert f"{said}no client; {few}south." in reading(unknown, "crossfit", 3)
+    assert f"{said}no client." in reading(both, "crossfit", 3)
+    assert f"{said}{few}south." in reading(unknown[unknown["client"] == "south"], "crossfit", 3)
+    harmed = both.assign(harmed=pd.array([True, pd.NA] * 5, "boolean"))
+    assert f"{said}north; {few}south." in reading(harmed, "crossfit", 3)
+
+
+def test_a_client_that_loses_nothing_has_no_poor_features() -> None:
+    """All its decisions cost the same: the mean of past costs is as good as anything."""
+    both = table(mean_cost=(0.05, 0.0), ridge=(0.04, 0.0), local=(0.04, 0.0), local_tuned=(0.03, 0.0), crossfit=(0.01, 0.0))
+    assert "the mean of past costs does" not in reading(both, "crossfit", 1)
