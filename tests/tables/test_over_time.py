@@ -15,7 +15,7 @@ from dffl.cli import app
 from dffl.tables.backtesting import whole
 from dffl.tables.description import read
 from dffl.tables.keys import DescriptionError
-from dffl.tables.over_time import notes_of
+from dffl.tables.over_time import method_of, notes_of
 from dffl.time import choosing
 from dffl.time.chosen import Chosen
 from tests.time.test_command import write
@@ -183,3 +183,11 @@ def test_tables_that_a_choice_over_time_cannot_use(tmp_path: Path) -> None:
         path.read_text() + '\n[training]\nmethod = "chosen"\nprivacy = { level = "client", clip = 1.0, noise = 1.0 }\n'
     )
     assert not out.exists()
+
+
+def test_the_default_method_follows_from_the_rows(tmp_path: Path) -> None:
+    assert method_of(read(federation(tmp_path))) == ("chosen", [])
+    method, [note] = method_of(read(write(tmp_path, rows=60)))
+    assert method == "crossfit"
+    assert "client 'north' has 48 rows before the test, and the choice over time needs 56; crossfit is trained" in note
+    assert method_of(read(federation(tmp_path, '\n[training]\nmethod = "ridge"\n'))) == ("ridge", [])
