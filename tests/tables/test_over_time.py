@@ -15,7 +15,7 @@ from dffl.cli import app
 from dffl.tables.backtesting import whole
 from dffl.tables.description import read
 from dffl.tables.keys import DescriptionError
-from dffl.tables.over_time import notes_of
+from dffl.tables.over_time import method_of, notes_of
 from dffl.time import choosing
 from dffl.time.chosen import Chosen
 from tests.time.test_command import write
@@ -165,7 +165,7 @@ def test_notes_name_gaps_and_a_forecast_that_is_the_costs(tmp_path: Path) -> Non
     frame.to_csv(tmp_path / "south.csv", index=False)
     made = read(path)
     notes = notes_of(made, whole(made))
-    assert any("client 'south': its forecast equals the costs in every row" in note for note in notes)
+    assert any("client 'south'" in note and "equals the cost" in note for note in made.notes)
     assert any("client 'south': 1 unusual gap in 'day', the longest of 6 days after 2021-02-12; lags" in note for note in notes)
 
 
@@ -183,3 +183,11 @@ def test_tables_that_a_choice_over_time_cannot_use(tmp_path: Path) -> None:
         path.read_text() + '\n[training]\nmethod = "chosen"\nprivacy = { level = "client", clip = 1.0, noise = 1.0 }\n'
     )
     assert not out.exists()
+
+
+def test_the_default_method_follows_from_the_rows(tmp_path: Path) -> None:
+    assert method_of(read(federation(tmp_path))) == ("chosen", [])
+    method, [note] = method_of(read(write(tmp_path, rows=60)))
+    assert method == "crossfit"
+    assert "client 'north' has 48 rows before the test, and the choice over time needs 56; crossfit is trained" in note
+    assert method_of(read(federation(tmp_path, '\n[training]\nmethod = "ridge"\n'))) == ("ridge", [])

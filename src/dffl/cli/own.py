@@ -95,6 +95,8 @@ def fit(
 ) -> None:
     """Train the method that a federation.toml names, compare it with simpler rules on the test rows, and save the model.
 
+    Where the file has an order and names no method, a backtest chooses: among your forecast, moving averages and models.
+
     Ctrl-C keeps the last finished round: the same command resumes from there.
 
     Example: dffl fit federation.toml -o model.dffl

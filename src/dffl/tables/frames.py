@@ -12,7 +12,7 @@ from dffl.cells import composed, missing_in, numbers_of
 from dffl.tables.encoding import Encoding, require_kind
 from dffl.tables.rows import order_of
 from dffl.tables.sources import FrameSource, Source, Table, load, require_columns
-from dffl.time.ahead import Rows
+from dffl.time.ahead import TimedRows
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class Columns:
         texts = [column.name for column in self.encoding.columns if column.kind == "category"]
         return load(source, [*self.encoding.names, order, *there], texts)
 
-    def rows(self, rows: pd.DataFrame | Table, client: str) -> Rows:
+    def rows(self, rows: pd.DataFrame | Table, client: str) -> TimedRows:
         """Rows as a model takes them; a cell that is wrong is refused with its place."""
         table = rows if isinstance(rows, Table) else self.table(FrameSource(rows))
         order = composed(self.order)
         times, dates = order_of(table, order)
         if dates != self.dates:
             raise ValueError(f"{table.at(0, order)}: must be {'a date' if self.dates else 'a number'}, as in training")
-        return Rows(times, self.encoding.features(table, client), self._costs(table))
+        return TimedRows(times, self.encoding.features(table, client), self._costs(table))
 
     def _costs(self, table: Table) -> np.ndarray:
         """The costs (n, d), NaN where they are not known."""

@@ -16,7 +16,7 @@ USUAL = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TimedRows:
     """Rows of a client in their order; those whose costs are not known yet hold NaN there."""
 
     times: np.ndarray
@@ -31,16 +31,16 @@ class Rows:
         """Which rows have their costs."""
         return ~np.isnan(self.c).any(axis=1)
 
-    def take(self, index: Any) -> Rows:
-        return Rows(self.times[index], self.x[index], self.c[index])
+    def take(self, index: Any) -> TimedRows:
+        return TimedRows(self.times[index], self.x[index], self.c[index])
 
     @classmethod
-    def of(cls, client: Client) -> Rows:
+    def of(cls, client: Client) -> TimedRows:
         assert client.times is not None, "what is decided over time has times"
         return cls(client.times, client.x, client.c)
 
     @classmethod
-    def joined(cls, parts: Sequence[Rows]) -> Rows:
+    def joined(cls, parts: Sequence[TimedRows]) -> TimedRows:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("times", "x", "c")))
 
 
@@ -68,7 +68,7 @@ class Clock(NamedTuple):
         return f"{gap / 86400:.3g} days" if self.dates else f"{gap:g}"
 
 
-def newer(client: str, known: Rows, rows: Rows, clock: Clock, known_after: int) -> Rows:
+def newer(client: str, known: TimedRows, rows: TimedRows, clock: Clock, known_after: int) -> TimedRows:
     """The rows that follow the known ones, in their order; those that are known already are left out.
 
     Refused, in one line each: two rows of one moment, a row to decide that is not later than all known ones, and one for which
@@ -93,11 +93,11 @@ def newer(client: str, known: Rows, rows: Rows, clock: Clock, known_after: int) 
             f"the row of {clock.shown(rows.times[open_[0]])} is to be decided, but costs are known up to {clock.shown(newest)}"
         )
         raise ValueError(f"{who}: {what}; rows to decide must be later than all rows with costs")
-    _require_near(who, Rows.joined([known.take(slice(-1, None)), rows]), clock, known_after)
+    _require_near(who, TimedRows.joined([known.take(slice(-1, None)), rows]), clock, known_after)
     return rows
 
 
-def _require_near(who: str, rows: Rows, clock: Clock, known_after: int) -> None:
+def _require_near(who: str, rows: TimedRows, clock: Clock, known_after: int) -> None:
     """Refuse rows to decide that are further from the last known row than what ``known_after`` allows."""
     filled = rows.filled
     newest = int(np.flatnonzero(filled)[-1])

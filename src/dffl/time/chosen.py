@@ -19,7 +19,7 @@ from dffl.cache import keep_compiled_programs
 from dffl.federation import Client, checked_times
 from dffl.fitting import Fit
 from dffl.judging import judged, regrets_at
-from dffl.time.ahead import Clock, Rows, newer
+from dffl.time.ahead import Clock, TimedRows, newer
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, plain_mean, steady
 from dffl.time.mixtures import mixtures
 from dffl.time.outcome import CHOSEN
@@ -60,7 +60,7 @@ class Observed:
     """What has happened at one client since a model was made, as `Chosen.observe` returns it: a state beside the model."""
 
     client: str
-    rows: Rows
+    rows: TimedRows
     """The rows after those that the model holds."""
     regret: float
     """Their relative regret, each decided with what was known before it."""
@@ -90,7 +90,7 @@ class Chosen:
     evidence: dict[str, Any]
     """What was compared, and on which rows: plain values."""
     about: dict[str, Any] = field(default_factory=dict)
-    reads: Callable[[pd.DataFrame, str], Rows] | None = None
+    reads: Callable[[pd.DataFrame, str], TimedRows] | None = None
     """How rows are read from a user's own data frame, where a federation's file says it."""
 
     method = CHOSEN
@@ -153,7 +153,7 @@ class Chosen:
             when = clock.shown(given.times[int(np.argmin(given.filled))])
             raise ValueError(f"client {client!r}: the row of {when} has no costs; observe takes rows whose costs are known")
         added = newer(client, known, given, clock, self.past.known_after)
-        since = Rows.joined([*([] if seen is None else [seen.rows]), added])
+        since = TimedRows.joined([*([] if seen is None else [seen.rows]), added])
         if not len(since):
             return Observed(client, since, float("nan"), float("nan"))
         played = self._played(client, since)
@@ -172,17 +172,17 @@ class Chosen:
             )
         return pd.DataFrame(found)
 
-    def ahead(self, client: str, rows: Rows, seen: Observed | None = None) -> Ahead:
+    def ahead(self, client: str, rows: TimedRows, seen: Observed | None = None) -> Ahead:
         """Decisions and ranges for those of the rows whose costs are not known yet."""
         keep_compiled_programs()  # so that the first decision of a new process is quick
         before, wait = self._known(client, seen), self.past.known_after
         rows = newer(client, before, rows, self._clock(client), wait)
-        since = Rows.joined([*([] if seen is None else [seen.rows]), rows])
+        since = TimedRows.joined([*([] if seen is None else [seen.rows]), rows])
         played = self._played(client, since)
         todo = ~since.filled
         return Ahead(played.decisions[todo], played.ranges[todo], played.expected[todo])
 
-    def rows(self, client: str, x: Any, times: Any = None, forecast: Any = None, seen: Observed | None = None) -> Rows:
+    def rows(self, client: str, x: Any, times: Any = None, forecast: Any = None, seen: Observed | None = None) -> TimedRows:
         """New rows as the model takes them."""
         if self.reads is not None and hasattr(x, "columns") and times is None:
             return self.reads(x, client)
@@ -199,7 +199,7 @@ class Chosen:
             raise ValueError(
                 f"x must be finite numbers in {member.x.shape[1]} columns, as in training, found shape {table.shape}"
             )
-        return Rows(self._times(client, times, len(table), seen), table, np.full((len(table), member.c.shape[1]), np.nan))
+        return TimedRows(self._times(client, times, len(table), seen), table, np.full((len(table), member.c.shape[1]), np.nan))
 
     def only(self, client: str) -> Chosen:
         """What one client needs, and nothing of the others."""
@@ -229,29 +229,29 @@ class Chosen:
             raise ValueError(f"times must have one value for each of the {count} rows, found shape {array.shape}")
         return self._in_seconds(array)
 
-    def _rows_of(self, client: Client) -> Rows:
+    def _rows_of(self, client: Client) -> TimedRows:
         if client.times is None:
             raise ValueError(f"client {client.name!r}: rows that follow others need times; hand in dffl.Client(..., times=...)")
-        return Rows(self._in_seconds(client.times), client.x, client.c)
+        return TimedRows(self._in_seconds(client.times), client.x, client.c)
 
     def _in_seconds(self, times: np.ndarray) -> np.ndarray:
         """Times as the model has them: those of a `Client` may be nanoseconds."""
         nanoseconds = self.dates and np.abs(times).min(initial=np.inf) > SURELY_NANOSECONDS
         return np.asarray(times / 1e9 if nanoseconds else times, np.float64)
 
-    def _known(self, client: str, seen: Observed | None) -> Rows:
+    def _known(self, client: str, seen: Observed | None) -> TimedRows:
         if seen is not None and seen.client != client:
             raise ValueError(f"client {client!r}: what was observed is of client {seen.client!r}")
-        kept = Rows.of(self.member(client))
-        return kept if seen is None else Rows.joined([kept, seen.rows])
+        kept = TimedRows.of(self.member(client))
+        return kept if seen is None else TimedRows.joined([kept, seen.rows])
 
     def _clock(self, client: str) -> Clock:
-        return Clock.of(Rows.of(self.member(client)).times, self.dates)
+        return Clock.of(TimedRows.of(self.member(client)).times, self.dates)
 
-    def _played(self, client: str, since: Rows) -> Played:
+    def _played(self, client: str, since: TimedRows) -> Played:
         """The rows after those that are kept: each is decided, and its range stated, with what is known before it."""
         member, wait = self.member(client), self.past.known_after
-        whole = Rows.joined([Rows.of(member), since])
+        whole = TimedRows.joined([TimedRows.of(member), since])
         unknown = ~whole.filled
         costs = np.where(unknown[:, None], 0.0, whole.c)  # nobody looks at them: features of a row are of rows before it
         forecast = None if member.forecast is None else whole.x[:, -costs.shape[1] :]
