@@ -10,7 +10,7 @@ import numpy as np
 from dffl.federation import Client
 from dffl.fitting import Fit
 from dffl.named import listed
-from dffl.time.ahead import Clock, Rows
+from dffl.time.ahead import Clock, TimedRows
 from dffl.time.chosen import Chosen
 from dffl.time.timeline import DAY as SECONDS
 from dffl_studies.energy.data.columns import DATE, ZONE, forecast_columns, price_columns
@@ -99,10 +99,10 @@ def _about(model: Fit | Chosen) -> dict[str, Any]:
 
 def _decide_zone(model: Chosen, about: dict[str, Any], zone: str, rows: InputTable, past: InputTable | None) -> list[Decision]:
     kept, lag, known = model.kept[zone], about["weather_lag"], about["zones"][zone]
-    newer = Rows.of(kept).take(slice(0, 0)) if past is None else _continued(kept, about, past)
-    newest = newer.times[-1] if len(newer) else Rows.of(kept).times[-1]
+    newer = TimedRows.of(kept).take(slice(0, 0)) if past is None else _continued(kept, about, past)
+    newest = newer.times[-1] if len(newer) else TimedRows.of(kept).times[-1]
     until = np.datetime64(int(newest), "s").astype("datetime64[D]")
-    reach = max(1, round(Clock.of(Rows.of(kept).times, True).usual / SECONDS))
+    reach = max(1, round(Clock.of(TimedRows.of(kept).times, True).usual / SECONDS))
     x, made = _features(rows, about, kept.forecast is not None), []
     for row, date in enumerate(rows.dates + lag * DAY):
         ahead = int((date - until) / DAY)
@@ -111,8 +111,8 @@ def _decide_zone(model: Chosen, about: dict[str, Any], zone: str, rows: InputTab
         if ahead > reach:
             fix = "pass the prices since then with --past FILE"
             raise ValueError(f"{rows.at(row)}: prices are known up to {until} only, {ahead} days before; {fix}")
-        day = Rows(_times(np.array([date])), x[row : row + 1], np.full((1, about["periods"]), np.nan))
-        found = model.ahead(zone, Rows.joined([newer, day]))
+        day = TimedRows(_times(np.array([date])), x[row : row + 1], np.full((1, about["periods"]), np.nan))
+        found = model.ahead(zone, TimedRows.joined([newer, day]))
         known_range = bool(np.isfinite(found.ranges[0]).all())
         low, cost, high = (float(end) if known_range else None for end in found.ranges[0])
         notes = _unseen(x[row], about["covariates"], *known["seen"])
@@ -125,17 +125,17 @@ def _decide_zone(model: Chosen, about: dict[str, Any], zone: str, rows: InputTab
     return made
 
 
-def _continued(kept: Client, about: dict[str, Any], past: InputTable) -> Rows:
+def _continued(kept: Client, about: dict[str, Any], past: InputTable) -> TimedRows:
     """The days of a file that follow those that the model holds."""
     if about["cost"] != "total":
         raise ValueError("--past works with models of the total price only; train again with the days up to today")
     columns = price_columns(past)
     if len(columns) != about["periods"]:
         raise ValueError(f"{past.path}: must have {about['periods']} prices a day, as in training, found {len(columns)}")
-    known = Rows.of(kept)
+    known = TimedRows.of(kept)
     there = about["weather_lag"] == 0 and all(name in past.table for name in about["covariates"])
     x = _features(past, about, kept.forecast is not None) if there else np.repeat(known.x[-1:], len(past), axis=0)
-    rows = Rows(_times(past.dates), x, np.stack([past.complete(name) for name in columns], axis=1))
+    rows = TimedRows(_times(past.dates), x, np.stack([past.complete(name) for name in columns], axis=1))
     last = known.times[-1]
     for row in np.argsort(past.dates, kind="stable").tolist():
         gap = round((rows.times[row] - last) / SECONDS)
