@@ -11,6 +11,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "docs" / "paper_items.toml"
+REPEATED = "dffl paper --show --authors --out studies/results/paper-authors"
+"""The command of most figures and tables, which the page shows once."""
+CALLS = f"Every call of this page runs after these lines. `{REPEATED}` writes all results of section 6 and the appendix."
 COMMENT = re.compile(r"\s+# (?P<words>.*)$")
 
 
@@ -30,7 +33,7 @@ def page() -> str:
     listed = read()
     measured: Callable[[str], str] = runpy.run_path(str(ROOT / "docs" / "paper_measured.py"))["sentence"]
     setup = f"```python\n{listed['setup'].strip()}\n```"
-    parts = [_index(listed), "## What the calls need", "Every call of this page runs after these lines.", setup]
+    parts = [_index(listed), "## What the calls need", CALLS, setup]
     for section in listed["section"]:
         parts.append(f"## {_heading(section)}")
         parts += [_block(item, measured) for item in section["item"]]
@@ -73,7 +76,7 @@ def _block(item: dict[str, Any], measured: Callable[[str], str]) -> str:
     lines = [f"### {item['name']}", f"*{_plain(_sentence(item['title']))}* {_plain(item['says'])}"]
     if calls := item.get("calls"):
         lines.append("```python\n" + "\n".join(_shown(call, value) for call, value in calls) + "\n```")
-    if command := item.get("command"):
+    if (command := item.get("command")) and command != REPEATED:
         lines.append(f"```bash\n{command}\n```")
     verdict = f"**[{_sentence(item['verdict'])}]({item['more']})** {_plain(item['note'])}"
     if what := item.get("measured"):

@@ -40,14 +40,14 @@ def table(name: str) -> str:
 def shares() -> str:
     """Who gains from the federated model, as objectives differ."""
     parts = [f"{problem} {_percents(_gains(problem))}" for problem in _problems()]
-    return f"Clients with lower regret when federated, by η_obj = {_levels()}: {'; '.join(parts)}."
+    return f"Clients that gain, by η_obj = {_levels()}: {'; '.join(parts)}."
 
 
 def slopes(problem: str, balance: str) -> str:
     """The same for one problem and balance, by the size of the clients where it differs."""
     sizes = sorted(_clients().query(_balance(problem, balance))["n"].unique(), reverse=True)
     parts = [f"with {n} samples {_percents(_gains(problem, balance, n))}" for n in sizes]
-    return f"Clients with lower regret when federated, by η_obj = {_levels()}: {'; '.join(parts)}."
+    return f"Clients that gain, by η_obj = {_levels()}: {'; '.join(parts)}."
 
 
 def means() -> str:
