@@ -14,6 +14,8 @@ LIST = ROOT / "docs" / "paper_items.toml"
 REPEATED = "dffl paper --show --authors --out studies/results/paper-authors"
 """The command of most figures and tables, which the page shows once."""
 CALLS = f"Every call of this page runs after these lines. `{REPEATED}` writes all results of section 6 and the appendix."
+AGREES = ("holds", "as printed", "reproduced")
+"""Verdicts without a remark: the contents only count their items."""
 COMMENT = re.compile(r"\s+# (?P<words>.*)$")
 
 
@@ -62,7 +64,7 @@ def _index(listed: dict[str, Any]) -> str:
     verdicts = ["| verdict | means | items |", "|---|---|---|"]
     for kind, meaning in listed["kinds"].items():
         judged = [item["name"] for item in items(listed) if item["verdict"] == kind]
-        links = ", ".join(f"[{name}](#{slug(name)})" for name in judged)
+        links = "" if kind in AGREES else ", ".join(f"[{name}](#{slug(name)})" for name in judged)
         verdicts.append(f"| **{kind}** ({len(judged)}) | {meaning} | {links} |")
     return "\n\n".join(["## By verdict", "\n".join(verdicts)])
 
