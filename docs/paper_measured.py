@@ -51,14 +51,13 @@ def slopes(problem: str, balance: str) -> str:
 
 
 def means() -> str:
-    """The mean of the pure methods at each level of each heterogeneity."""
-    parts = []
+    """The mean of the federated model at each level of each heterogeneity."""
+    federated, parts = _clients().query("method == 'fedavg'"), []
     for problem in _problems():
         for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
-            for method in PURE:
-                own = _clients().query("problem == @problem and method == @method").groupby(axis)["regret"].mean()
-                parts.append(f"{problem}, {NAMES[method]}, by {symbol} {_numbers(own)}")
-    return f"Mean regret in % at the levels {_levels()}: {'; '.join(parts)}."
+            level = federated.query("problem == @problem").groupby(axis)["regret"].mean()
+            parts.append(f"{problem} by {symbol} {_numbers(level)}")
+    return f"Mean regret of the federated model in %, at the levels {_levels()}: {'; '.join(parts)}."
 
 
 def best_of_two() -> str:
