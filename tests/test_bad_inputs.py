@@ -37,9 +37,12 @@ def options() -> list[list[str]]:
         *(["advise", "--confidence", value] for value in ("0", "1", *WRONG_NUMBERS)),
         *(
             [*RUN, option, value]
-            for option in ("--seeds", "--demand-seed", "--weather-lag", "--workers")
+            for option in ("--seeds", "--demand-seed", "--weather-lag", "--workers", "--refit")
             for value in WRONG_NUMBERS
         ),
+        *([*TRAIN, option, value] for option in ("--rates", "--decisions") for value in ("", "nowhere.toml", ".", "good.csv")),
+        *([*TRAIN, "--methods", value] for value in ("", ",", "nothing", "nothing-mse", "[red]")),
+        [*TRAIN, "--forecast", "nothing"],
         *([*TRAIN, "--seed", value] for value in WRONG_NUMBERS),
         *(
             [*TRAIN, "--split", value]
@@ -211,12 +214,9 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
         good = whole[whole["zone"].isin(sorted(set(whole["zone"]))[:3]) & (whole["date"] < "2024-03-10")].reset_index(drop=True)
         good.to_csv("good.csv", index=False)
         Path("whole.csv").unlink()
-        assert (
-            CliRunner().invoke(app, [*TRAIN[:-1], "good.dffl", "--method", "mean-cost", "--split", "2024-02-20"]).exit_code == 0
-        )
-        good[good["date"] == "2024-03-09"].drop(columns=[f"price_{hour}" for hour in range(24)]).to_csv(
-            "tomorrow.csv", index=False
-        )
+        assert CliRunner().invoke(app, [*TRAIN[:-1], "good.dffl", "--method", "steady", "--split", "2024-02-28"]).exit_code == 0
+        tomorrow = good[good["date"] == "2024-03-09"].assign(date="2024-03-10")
+        tomorrow.drop(columns=[f"price_{hour}" for hour in range(24)]).to_csv("tomorrow.csv", index=False)
         assert CliRunner().invoke(app, DECIDE).exit_code == 0
         assert CliRunner().invoke(app, SMALL).exit_code == 0
     return folder
@@ -248,7 +248,7 @@ def test_wrong_tables(inside: Path) -> None:
     for content in wrong.values():
         Path("bad.csv").write_bytes(content)
         refuse(
-            ["energy", "train", "bad.csv", "-q", "-o", "never.dffl", "--split", "2024-02-20", "--rounds", "1"], inside, before
+            ["energy", "train", "bad.csv", "-q", "-o", "never.dffl", "--split", "2024-02-28", "--rounds", "1"], inside, before
         )
 
 

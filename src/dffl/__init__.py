@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dffl.federation import Client as Client
     from dffl.federation import Federation as Federation
     from dffl.fitting import Fit as Fit
-    from dffl.fitting import fit as fit
     from dffl.limits import Limits as Limits
     from dffl.losses import Loss as Loss
     from dffl.losses import mean_of_regret_ratios as mean_of_regret_ratios
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from dffl.losses import relative_regret as relative_regret
     from dffl.losses import rspo_plus as rspo_plus
     from dffl.losses import spo_plus as spo_plus
+    from dffl.models import load as load
     from dffl.predictor import ConstantPredictor as ConstantPredictor
     from dffl.predictor import MeanPredictor as MeanPredictor
     from dffl.predictor import MixedPredictor as MixedPredictor
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from dffl.sets import ZeroOneKnapsack as ZeroOneKnapsack
     from dffl.sets import hausdorff as hausdorff
     from dffl.sets import shape_distance as shape_distance
-    from dffl.storage import load as load
     from dffl.theory import LossGap as LossGap
     from dffl.theory import loss_gap_bound as loss_gap_bound
     from dffl.theory.report import Bounds as Bounds
@@ -85,16 +84,16 @@ _HOMES = {
     "advice": ("Advice", "advise"),
     "comparing": ("compare", "fit_all", "summarise", "tabulate"),
     "federation": ("Client", "Federation"),
-    "fitting": ("Fit", "fit"),
+    "fitting": ("Fit",),
     "limits": ("Limits",),
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
+    "models": ("fit", "load"),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Assignment", "Ball", "Battery", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
         "FractionalKnapsack", "MixedInteger", "ModelFile", "Polytope", "ShortestPath", "Simplex", "Solver", "TopK",
         "ZeroOneKnapsack", "hausdorff", "shape_distance",
     ),
-    "storage": ("load",),
     "theory": ("LossGap", "loss_gap_bound"),
     "theory.report": ("Bounds", "bounds"),
     "time.backtest": ("backtest",),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,6 +18,9 @@ from dffl.sets._calls import CallLimits
 from dffl.sets._errors import host_errors
 from dffl.splitting import DATES, ZONED, Splitting, about, chained, cost_digests, keyed
 
+if TYPE_CHECKING:
+    from dffl.arrays import Costs, CostsAt, Decisions, Features, PerSample, RowNumbers
+
 
 @dataclass(frozen=True, eq=False)
 class Client:
@@ -27,14 +30,14 @@ class Client:
     """
 
     name: str
-    x: np.ndarray
-    c: np.ndarray
+    x: Features
+    c: Costs
     set: FeasibleSet
     maximize: bool = False
-    c_mean: np.ndarray | None = None
+    c_mean: Costs | None = None
     feature_names: tuple[str, ...] | None = None
     """The columns of x, where it was a data frame: they must be the same for all clients and in test data."""
-    cost_at: Callable[[np.ndarray], np.ndarray] | None = None
+    cost_at: Callable[[np.ndarray], CostsAt] | None = None
     """The conditional-mean costs at any features (..., p), where they are known, as in synthetic data."""
     cost_names: tuple[str, ...] | None = None
     """The columns of c, where it was a data frame: they must be the same for all clients and in test data."""
@@ -125,7 +128,7 @@ class Client:
         return -1 if self.maximize else 1
 
     @property
-    def w_star(self) -> np.ndarray:
+    def w_star(self) -> Decisions:
         """w*(c), the best decision of each sample, solved for once and kept."""
         found = optima([self])[0]
         return found if found.shape[1] == self.set.dim else found[:, : self.set.dim]
@@ -135,18 +138,18 @@ class Client:
         """The set that losses and regrets are computed on: with the known part of the objective, where there is one."""
         return self.set.lifted
 
-    def completed(self, c: np.ndarray, scale: float = 1.0) -> np.ndarray:
-        """Costs (..., d), divided by a scale, as `oracle` takes them: with the known costs, divided likewise, behind them."""
+    def completed(self, c: CostsAt, scale: float = 1.0) -> CostsAt:
+        """Costs, divided by a scale, as `oracle` takes them: with the known costs, divided likewise, behind them."""
         known = np.full((*c.shape[:-1], self.oracle.dim - self.set.dim), 1.0 / scale)
         return np.concatenate([c, known], axis=-1) if known.size else c
 
     @property
-    def best_objective(self) -> np.ndarray:
+    def best_objective(self) -> PerSample:
         """z*(c), the best objective of each sample, with its known part."""
         return np.sum(self.completed(self.c) * optima([self])[0], axis=-1)
 
     @property
-    def z_star_size(self) -> np.ndarray:
+    def z_star_size(self) -> PerSample:
         """|z*(c)|, the size of the best objective of each sample: what regrets are relative to."""
         return np.abs(self.best_objective)
 
@@ -158,18 +161,18 @@ class Client:
         return None if self.c_mean is None else replace(self, c=self.c_mean)
 
     @cached_property
-    def row_keys(self) -> np.ndarray:
+    def row_keys(self) -> RowNumbers:
         """A number for each row, the same for equal rows of any client: from its key, or from its features and costs."""
         return self.content_keys if self.keys is None else self.keys
 
     @cached_property
-    def content_keys(self) -> np.ndarray:
+    def content_keys(self) -> RowNumbers:
         """A number for each row, the same for rows of equal features and costs, also in another currency or precision."""
         features = self.x if self.forecast is None else self.x[:, : -self.c.shape[1]]
         return chained(np.column_stack([about(features), self.cost_keys]))
 
     @cached_property
-    def cost_keys(self) -> np.ndarray:
+    def cost_keys(self) -> RowNumbers:
         """A number for each row, the same for rows of equal costs of any client, also in another currency or precision."""
         return cost_digests(self.c)
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -37,6 +37,10 @@ from dffl.training.run import Spent
 from dffl.training.trainers.crossfit import FOLDS
 from dffl.training.trainers.tuning import EPOCHS
 from dffl.training.units import UnitPrior
+
+if TYPE_CHECKING:
+    from dffl.arrays import CostsAt, DecisionsAt, PerSample
+
 
 DEFAULT_METHOD = "crossfit"
 """What the measurements recommend: see docs/leaderboard.md."""
@@ -86,6 +90,8 @@ class Fit:
     effort: dict[str, float] = field(default_factory=dict)
     """What the fit took: ``passes`` over all samples, and mean bytes ``sent`` to and ``answered`` by a client. Trainings that
     other methods share are counted too. Not a number where an interrupted fit was continued; not saved."""
+    reads: Callable[[Any, str], np.ndarray] | None = None
+    """How features are read from a user's own data frame, for a client; `dffl.load` sets it for models of `dffl fit FILE`."""
 
     def __repr__(self) -> str:
         return f"Fit({self.method!r}, {len(self.members)} clients, {self.features} features, {self.dim} decisions)"
@@ -95,18 +101,21 @@ class Fit:
         """Whether clients bring a forecast of their costs: the last d features."""
         return self.settings.forecast
 
-    def predict(self, client: str | Client, x: Any, forecast: Any = None) -> np.ndarray:
+    def predict(self, client: str | Client, x: Any, forecast: Any = None) -> CostsAt:
         """The costs that a client expects at features x (..., p), in raw units.
 
         A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
         their names, if training knew them. Features that are far outside the range of training are refused, and so are
         predictions that are not finite: no decision follows from them.
 
+        A model of `dffl fit FILE` that `dffl.load` has read takes a data frame with the columns of the file's tables.
+
         Where the clients of training brought a forecast, new rows bring one too: as a table ``forecast`` (..., d) in the order
         of the costs, as columns of a data frame x that have the names of training, or as the last columns of an array x, as
         `Client.x` has them.
         """
-        member, features = self._member(client), self._features(x, forecast)
+        member = self._member(client)
+        features = self._features(self._read(member.name, x), forecast)
         if not features.size:
             return np.empty((*features.shape[:-1], self.dim))
         require_within_reach(member.name, member.predictor, features, self.feature_names)
@@ -114,7 +123,7 @@ class Fit:
         _require_finite(member.name, costs)
         return costs
 
-    def decide(self, client: str | Client, x: Any, forecast: Any = None) -> np.ndarray:
+    def decide(self, client: str | Client, x: Any, forecast: Any = None) -> DecisionsAt:
         """The decision that a client takes at features x (..., p), and a ``forecast`` as for `predict`, on its set.
 
         If a `Client` is handed in, its own set is used. Where a set has helper variables, they follow the decisions; the set's
@@ -122,8 +131,8 @@ class Fit:
         """
         return self.decide_at(client, self.predict(client, x, forecast))
 
-    def decide_at(self, client: str | Client, costs: np.ndarray) -> np.ndarray:
-        """The decision that a client takes if it expects costs (..., d); as `decide` gives it."""
+    def decide_at(self, client: str | Client, costs: CostsAt) -> DecisionsAt:
+        """The decision that a client takes if it expects these costs; as `decide` gives it."""
         member = self._member(client)
         _require_finite(member.name, costs)
         counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
@@ -134,14 +143,14 @@ class Fit:
             decisions = solve_each([member.set], [signed])[0] if len(signed) else signed
             return decisions.reshape(costs.shape) + 0.0  # no -0.0
 
-    def regrets(self, client: Client) -> np.ndarray:
+    def regrets(self, client: Client) -> PerSample:
         """The regret of each sample of a client.
 
         The model is found by the client's name; set and samples are the given client's.
         """
         return self.regrets_of([client])[0]
 
-    def regrets_of(self, clients: Sequence[Client]) -> list[np.ndarray]:
+    def regrets_of(self, clients: Sequence[Client]) -> list[PerSample]:
         """`regrets` of many clients; those with one kind of set are solved for together."""
         predictors = [self._member(client).predictor for client in clients]
         for client, predictor in zip(clients, predictors, strict=True):
@@ -299,6 +308,12 @@ class Fit:
             [Normaliser.middle(normalisers(member.predictor)) for member in self.members.values()],
             [member.n for member in self.members.values()],
         )
+
+    def _read(self, client: str, x: Any) -> Any:
+        """A data frame with a user's own columns as features; anything else as it is."""
+        if self.reads is None or not hasattr(x, "columns") or set(self.feature_names or ()) <= set(x.columns):
+            return x
+        return self.reads(x, client)
 
     def _features(self, x: Any, forecast: Any = None) -> np.ndarray:
         if forecast is not None and not self.has_forecast:

@@ -68,7 +68,13 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
     """Write a fit to ``path``: first next to it, then moved into place, so that no half-written file is left."""
     target = Path(path)
     require_target(target, "the path of a fit")
-    writer = _Writer()
+    members = members_of(fit)
+    write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may reveal what trained it
+
+
+def members_of(fit: Fit) -> dict[str, bytes]:
+    """The members of a fit's file."""
+    writer = Writer()
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -87,8 +93,7 @@ def save(fit: Fit, path: str | PathLike[str]) -> None:
     if fit.settings.network is not None:
         manifest["computes"] = {"jax": jax.__version__, "digest": _computes(fit.settings, fit.features, fit.dim)}
     arrays = {f"arrays/{number}.npy": content for number, content in enumerate(writer.arrays)}
-    members = {"manifest.json": json.dumps(manifest).encode(), "history.parquet": fit.history.to_parquet(index=False)} | arrays
-    write_whole(target, lambda where: write(where, members), mode=0o600)  # a model may reveal what trained it
+    return {"manifest.json": json.dumps(manifest).encode(), "history.parquet": fit.history.to_parquet(index=False)} | arrays
 
 
 def load(
@@ -110,16 +115,23 @@ def load(
         what = "a folder" if source.is_dir() else special(source)
         raise ValueError(f"{source}: {f'{what}, not a saved fit' if what else 'no such file'}")
     try:
-        archive = read(source, "manifest.json", "a dffl fit", bounds)
-        for name in archive.members:
-            if not PARTS.fullmatch(name):
-                raise ValueError(f"it holds a part {name!r:.80}, which no dffl fit has")
-        fit = _rebuild(_manifest(archive), archive.members, network, solvers or {}, bounds)
-        _check(fit, bounds)
+        fit = fit_from(read(source, "manifest.json", "a dffl fit", bounds), bounds, network, solvers)
     except ValueError as error:
         raise ValueError(f"{source}: {in_one_line(error)}") from None
     except Exception as error:  # a manifest that was edited can break anything that is built from it
         raise ValueError(f"{source}: cannot be read ({in_one_line(error)})") from error
+    return fit
+
+
+def fit_from(
+    archive: Archive, bounds: Limits, network: NetworkFactory | None = None, solvers: Mapping[str, Any] | None = None
+) -> Fit:
+    """The fit whose members these are, checked."""
+    for name in archive.members:
+        if not PARTS.fullmatch(name):
+            raise ValueError(f"it holds a part {name!r:.80}, which no dffl fit has")
+    fit = _rebuild(_manifest(archive), archive.members, network, solvers or {}, bounds)
+    _check(fit, bounds)
     return fit
 
 
@@ -166,7 +178,7 @@ def _rebuild(
     if wanted is not None and network is None:
         raise ValueError(f"trained with the network {wanted!r:.80}; hand in its factory: load(path, network=...)")
     settings = Settings.read(values, network if wanted is not None else None)
-    reader = _Reader(contents, settings, features, dim, solvers, limits, len(manifest["members"]))
+    reader = Reader(contents, settings, features, dim, solvers, limits, len(manifest["members"]))
     members = [reader.member(row) for row in manifest["members"]]
     shared = reader.shared(manifest["shared"])
     if reader.has_networks:
@@ -282,7 +294,7 @@ def _is_out_of_fold(value: Any, n: int, dim: int) -> bool:
     return isinstance(value, dict) and {name: np.shape(one) for name, one in value.items()} == shapes
 
 
-class _Writer:
+class Writer:
     """Turns a tree of fields into JSON, with arrays and networks by number; equal ones are written once."""
 
     def __init__(self) -> None:
@@ -324,7 +336,7 @@ class _Writer:
             return self.arrays.setdefault(packed(np.asarray(array)), len(self.arrays))
 
 
-class _Reader:
+class Reader:
     """Turns the JSON tree back into objects, once it is known that they are of bounded size."""
 
     def __init__(

@@ -395,3 +395,34 @@ def test_the_answer_does_not_depend_on_the_order_of_the_clients(fleet):
     assert there["recommendation"].tolist() == back["recommendation"].tolist()
     for column in ("gain", "gain_low", "local", "federated", "pooled_cost_regret", "cost_p_value", "decision_distance"):
         np.testing.assert_allclose(there[column], back[column], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("error", [0.3, None])
+def test_what_a_client_has_without_training_is_a_row_and_may_be_deployed(error: float | None) -> None:
+    """Costs that stand still but for noise, and features that say nothing: nothing that is trained does better."""
+    rng, clients = np.random.default_rng(0), []
+    for name in ("north", "south"):
+        costs = np.tile([9.0, 7.0, 5.0, 3.0], (120, 1)) + np.repeat([0.0, 0.0, 0.0, 6.0], 30)[:, None] * [0, 0, -1, 1]
+        costs = costs + rng.normal(0, 0.3, costs.shape)
+        forecast = None if error is None else costs + rng.normal(0, error, costs.shape)
+        clients.append(
+            dffl.Client(name, rng.normal(size=(120, 2)), costs, dffl.TopK(4, 1), times=np.arange(120), forecast=forecast)
+        )
+    found = dffl.advise(dffl.Federation(clients), quick=True)
+    for row in found.rows():
+        deployed = {"fedavg": "federated", "forecast": "forecast"}.get(row["deploy"], row["deploy"])
+        lost = row["naive"] if row["deploy"] == row["naive_rule"] else row[deployed]
+        known = [row["forecast"], row["naive"], row["local"]]
+        assert lost <= min(value for value in known if not np.isnan(value))
+    if error is None:
+        assert found.table["deploy"].str.startswith("mean-").all()
+        assert "federate" not in set(found.table["recommendation"])
+        assert all("keep to it" in row["reason"] for row in found.rows())
+        assert found.table["forecast"].isna().all()
+
+
+def test_nobody_is_told_to_join_for_less_than_the_own_forecast() -> None:
+    expected = {"local-tuned": 1.0, "crossfit": 0.8, "fedavg": 0.9}
+    assert settle("personalise", expected) == ("personalise", "crossfit")
+    assert settle("personalise", {**expected, "forecast": 0.5}) == ("cannot tell", "forecast")
+    assert settle("stay local", {**expected, "crossfit": 1.2, "fedavg": 1.1, "mean-14": 0.5}) == ("stay local", "mean-14")

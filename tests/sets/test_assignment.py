@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from itertools import permutations
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dffl
 from dffl.sets import Assignment, stack
 
 from .instances import TOLERANCE, costs, solve
@@ -69,24 +67,10 @@ def test_compiled_mapped_and_stacked_sets_answer_bit_for_bit() -> None:
 
 def test_contains_asks_for_permutations() -> None:
     s = Assignment(2)
+    assert s.n == 2
     assert np.asarray(s.contains([[1, 0, 0, 1], [0, 1, 1, 0]])).all()
     assert not np.asarray(s.contains([[0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]])).any()
     assert not bool(s.contains([np.nan, 0, 0, 1]))
-
-
-def test_it_is_saved_with_a_fit(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    tables = [rng.normal(size=(20, 3)) for _ in range(2)]
-    fed = dffl.Federation(
-        [dffl.Client(f"c{k}", x, 5 + x @ rng.normal(size=(3, 4)), Assignment(2)) for k, x in enumerate(tables)]
-    )
-    fit = dffl.fit(fed, "interp-spo", rounds=2)
-    fit.save(tmp_path / "fit.dffl")
-    again = dffl.load(tmp_path / "fit.dffl")
-    for before, after in zip(fit.members.values(), again.members.values(), strict=True):
-        assert after.set == before.set
-    assert again.evaluate(fed).equals(fit.evaluate(fed))
-    assert Assignment(2).n == 2
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True, "3", None])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dffl
 from dffl.sets import ConsecutiveHours, stack
 from dffl.sets._numerics import MOST
 
@@ -145,19 +143,6 @@ def test_contains_asks_for_whole_hours() -> None:
     assert bool(s.contains([0, 1, 1, 0]))
     assert not np.asarray(s.contains([[0.5, 1, 0.5, 0], [0, 1, 1, 1e-3], [2, 2, 0, 0], [-1, 0, 1, 1]])).any()
     assert not bool(s.contains([0, np.nan, 1, 0]))
-
-
-def test_it_is_saved_with_a_fit(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    sets = [ConsecutiveHours(6, 2), ConsecutiveHours(6, 2, first=1, last=5), ConsecutiveHours(6, 2, 2)]
-    x = rng.normal(size=(20, 3))
-    fed = dffl.Federation([dffl.Client(f"c{k}", x, 5 + x @ rng.normal(size=(3, 6)), s) for k, s in enumerate(sets)])
-    fit = dffl.fit(fed, "interp-spo", rounds=2)
-    fit.save(tmp_path / "fit.dffl")
-    again = dffl.load(tmp_path / "fit.dffl")
-    for before, after in zip(fit.members.values(), again.members.values(), strict=True):
-        assert after.set == before.set
-    assert again.evaluate(fed).equals(fit.evaluate(fed))
 
 
 @pytest.mark.parametrize(

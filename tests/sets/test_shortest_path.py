@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dffl
 from dffl.sets import ShortestPath, stack
 
 from .instances import TOLERANCE, costs, solve
@@ -177,19 +175,6 @@ def test_contains_asks_for_a_whole_path_over_open_arcs() -> None:
     assert not bool(s.contains(np.zeros(12)))
     assert not bool(s.contains(2 * way))
     assert not bool(ShortestPath(3, 3, np.arange(12) == 4).contains(way))
-
-
-def test_it_is_saved_with_a_fit(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    sets = [ShortestPath(3, 3), ShortestPath(3, 3, np.arange(12) == 0)]
-    x = rng.normal(size=(20, 3))
-    fed = dffl.Federation([dffl.Client(f"c{k}", x, 5 + x @ rng.normal(size=(3, 12)), s) for k, s in enumerate(sets)])
-    fit = dffl.fit(fed, "interp-spo", rounds=2)
-    fit.save(tmp_path / "fit.dffl")
-    again = dffl.load(tmp_path / "fit.dffl")
-    for before, after in zip(fit.members.values(), again.members.values(), strict=True):
-        assert after.set == before.set
-    assert again.evaluate(fed).equals(fit.evaluate(fed))
 
 
 @pytest.mark.parametrize(

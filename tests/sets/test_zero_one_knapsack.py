@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -144,21 +143,6 @@ def test_clients_with_other_budgets_share_one_size() -> None:
     sets = [ZeroOneKnapsack(np.ones(40), b) for b in (1, 20, 40, 1e30)]
     assert stack(sets).batch_shape == (4,)
     assert np.asarray(stack(sets).solve(-np.ones((4, 40)))).sum(axis=1).tolist() == [1, 20, 40, 40]
-
-
-def test_it_is_saved_with_a_fit(tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    sets = [ZeroOneKnapsack([1, 2, 3, 4], 5), ZeroOneKnapsack([0.5, 0.2, 0.3, 0.4], 0.9)]
-    x = rng.normal(size=(20, 3))
-    fed = dffl.Federation(
-        [dffl.Client(f"c{k}", x, 5 + x @ rng.normal(size=(3, 4)), s, maximize=True) for k, s in enumerate(sets)]
-    )
-    fit = dffl.fit(fed, "interp-spo", rounds=2)
-    fit.save(tmp_path / "fit.dffl")
-    again = dffl.load(tmp_path / "fit.dffl")
-    for before, after in zip(fit.members.values(), again.members.values(), strict=True):
-        assert after.set == before.set
-    assert again.evaluate(fed).equals(fit.evaluate(fed))
 
 
 @pytest.mark.parametrize(

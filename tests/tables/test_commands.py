@@ -93,7 +93,9 @@ def call(*words: object, code: int = 0) -> str:
 
 def test_fit_judges_the_method_beside_simpler_choices(folder: Path) -> None:
     found = json.loads((folder / "fit.json").read_text())
-    assert {row["method"] for row in found["clients"]} == {"mean-cost", "ridge", "local", "local-tuned", "finetune"}
+    assert {row["method"] for row in found["clients"]} == {
+        "mean-cost", "mean-7", "mean-14", "mean-28", "steady", "ridge", "local", "local-tuned", "finetune",
+    }  # fmt: skip
     assert {row["client"] for row in found["clients"]} == {"north", "south"}
     assert all(row["n_test"] == 6 and row["n"] == 24 for row in found["clients"])
     assert all(row["relative_regret"] >= 0 for row in found["clients"])
@@ -375,7 +377,7 @@ def test_init_writes_an_example_that_is_read_and_overwrites_nothing(tmp_path: Pa
 
 def test_a_forecast_is_found_by_name_told_and_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a naive method and few baselines: what trains is tested elsewhere."""
-    monkeypatch.setattr("dffl.tables.trained_model.BESIDE", ("mean-cost", "forecast", "local"))
+    monkeypatch.setattr("dffl.tables.reading.TRAINED_ONCE", ("mean-cost", "forecast", "local"))
     for seed, name in enumerate(("north", "south")):
         frame = table(seed)
         for hour in (3, 1, 2):

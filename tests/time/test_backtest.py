@@ -15,7 +15,8 @@ from dffl.judging import regrets_at
 from dffl.progress import Progress
 from dffl.time.backtest import _forecasts
 from dffl.time.bases import plain_mean
-from dffl.time.network import ItemFactory
+from dffl.time.mixtures import mixed, mixtures
+from dffl.time.network import ItemFactory, VectorFactory
 from dffl.time.past import Past
 from dffl.time.refits import Candidate, Prepared
 from tests.time.made import ITEMS, ROWS, federation, series
@@ -209,3 +210,27 @@ def test_bad_orders_are_one_line() -> None:
             dffl.backtest(dffl.Federation([client]), [])
     with pytest.raises(ValueError, match="client 'a': a backtest needs more than 56 rows, found 40"):
         dffl.backtest(dffl.Federation([series("a", 1, rows=40)]), [])
+
+
+def test_a_network_of_the_row_sees_the_first_features_of_all_items() -> None:
+    factory = VectorFactory(3, 2)
+    network = factory(jax.random.key(0), 4 * 3 + 2, 4)
+    x = np.random.default_rng(0).normal(size=14)
+    assert not np.asarray(network(x)).any()
+    moved = eqx.tree_at(lambda net: net.last, network, np.ones((network.inner.shape[1], 4)))
+    last = x.copy()
+    last[2:12:3] += 1  # the third feature of each item is not used
+    np.testing.assert_allclose(moved(last), moved(x))
+    for place in (0, 1, 13):
+        other = x.copy()
+        other[place] += 1
+        assert not np.allclose(moved(other), moved(x))
+
+
+def test_mixtures() -> None:
+    assert mixtures(["a"], "steady") == {"a": ("a",), "a+steady": ("a", "steady")}
+    assert list(mixtures(["a", "b"], "steady")) == ["a", "b", "a+steady", "b+steady", "a+b", "mix"]
+    tables = {"a": [np.ones((1, 2))], "b": [np.full((1, 2), 3.0)], "steady": [np.full((1, 2), 8.0)]}
+    found = {rule: mixed(parts, tables)[0][0, 0] for rule, parts in mixtures(["a", "b"], "steady").items()}
+    assert found == {"a": 1, "b": 3, "a+steady": 4.5, "b+steady": 5.5, "a+b": 2, "mix": 4}
+    assert mixtures([], "steady") == {}

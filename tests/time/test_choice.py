@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dffl.time.choice import choose, day_scaled
+from dffl.time.choice import choose, choose_rules, day_scaled
 from dffl.time.ranges import AdaptiveRange, adaptive_ranges, inside
 
 
@@ -55,6 +57,61 @@ def test_a_choice_ignores_the_size_of_a_client_and_obeys_dominance(seed: int, ra
         assert choose(best, how).tolist() == [4, 4, 4]
 
 
+RULES = ["steady", "mean-7", "a", "b", "a+steady", "b+steady", "a+b", "mix"]
+
+
+def record(rows: int, **lost: float) -> np.ndarray:
+    """Two clients; each rule loses 1 in every row unless said otherwise; each row adds one number to all."""
+    level = np.tile([0.0, 0.4], rows // 2)
+    each = [np.full(rows, lost.get(rule.replace("+", "_").replace("-", "_"), 1.0)) + level for rule in RULES]
+    return np.repeat(np.stack(each)[:, None], 2, axis=1)
+
+
+def chosen(scaled: np.ndarray, window: int = 20, **how: Any) -> list[str]:
+    return choose_rules(RULES, scaled, ("a", "b"), "steady", window, **how)
+
+
+def test_the_mix_is_chosen_unless_another_rule_is_better_by_more_than_noise() -> None:
+    assert chosen(record(40)) == ["mix", "mix"]
+    better = record(40, a=0.99)
+    assert chosen(better) == ["a", "a"]  # by the same in every row: no noise
+    # In turn 0.4 better and 0.38 worse: 0.01 on average, with a standard error of 0.39 / sqrt(20) before scaling.
+    better[2] = record(40, mix=1.0)[7] + np.tile([-0.4, 0.38], 20)
+    assert chosen(better) == ["mix", "mix"]
+    # 0.1 better on average with a deviation of 0.4 is more than 0.4 / sqrt(20) = 0.089 but less than 0.4 / sqrt(10).
+    better[2] = record(40)[7] + np.tile([-0.5, 0.3], 20)
+    assert chosen(better) == ["a", "a"]
+    assert chosen(better, window=10) == ["mix", "mix"]
+    assert chosen(better, how="shrunk") == ["a", "a"]
+
+
+def test_the_base_needs_no_more_than_a_better_record_and_all_of_it_counts() -> None:
+    base = record(40)
+    base[0] += np.tile([-0.5, 0.48], 20)
+    assert chosen(base) == ["steady", "steady"]
+    early = record(40, steady=1.001)
+    early[0, :, :20] = 0.5  # better long ago
+    assert chosen(early, window=20) == ["steady", "steady"]
+    late = record(40, steady=0.999)
+    late[0, :, :20] += 1
+    assert chosen(late, window=20) == ["mix", "mix"]
+
+
+def test_a_forecast_is_not_left_for_good() -> None:
+    alone = record(40, a=0.5, b_steady=0.9)
+    assert chosen(alone) == ["a", "a"]
+    assert chosen(alone, leaves=False) == ["b+steady", "b+steady"]
+    assert chosen(record(40, a_b=0.5, mean_7=0.8), leaves=False) == ["mean-7", "mean-7"]
+
+
+def test_where_nothing_is_known_or_trained() -> None:
+    assert chosen(record(40)[:, :, :0]) == ["steady", "steady"]
+    assert choose_rules(RULES[:2], record(40, mean_7=0.99)[:2], (), "steady", 20) == ["mean-7", "mean-7"]
+    gone = record(40, a=0.5)
+    gone[:, 1] = np.nan  # a client without a row follows the others
+    assert chosen(gone) == ["a", "a"]
+
+
 def test_one_storm_does_not_decide() -> None:
     costs = np.tile([1.0, 2.0, 3.0], (50, 1))
     costs[10] *= 1000
@@ -77,9 +134,29 @@ def test_literal_ends() -> None:
     state.low_rate, state.high_rate = 0.0, 0.3
     assert state.ends(0.0, 1.0) == (1 - 0.25 * 8, 7.0)
     state.observe(20.0, 0.0, 1.0, (-1.0, 7.0))
-    assert (state.low_rate, state.high_rate) == (pytest.approx(0.003), pytest.approx(0.3 + 0.03 * (0.1 - 1)))
+    assert (state.low_rate, state.high_rate) == (pytest.approx(0.005), pytest.approx(0.3 + 0.05 * (0.1 - 1)))
     assert state.errors[-1] == 20.0
     assert AdaptiveRange(errors=[1.0]).ends(0.0, 1.0) == (-np.inf, np.inf)
+
+
+@pytest.mark.parametrize("kind", ["constant", "two values", "growing spread", "weekly"])
+def test_ranges_of_many_kinds_of_costs(kind: str) -> None:
+    """Where costs repeat, a range may hold more than it states, never less."""
+    rng, n = np.random.default_rng(1), 320
+    cost = {
+        "constant": np.full(n, 12.1),  # expected 3.3 in spreads of 1.7, which does not give back 12.1 to the last bit
+        "two values": rng.choice([0.1, 0.3], n),
+        "growing spread": rng.standard_t(3, n) * np.exp(np.cumsum(rng.normal(0, 0.08, n))),
+        "weekly": 0.3 * rng.normal(size=n) + 3.0 * (np.arange(n) % 7 > 4),
+    }[kind]
+    ends = adaptive_ranges(cost, np.full(n, 3.3), np.full(n, 1.7))
+    held = inside(cost[140:], ends[140:])
+    assert held >= 0.77
+    if kind not in ("constant", "two values"):
+        assert held <= 0.83
+    assert np.isinf(ends[:8]).all()
+    assert np.isfinite(ends[8:]).all()
+    assert np.isnan(inside(cost[:5], ends[:5]))
 
 
 @pytest.mark.parametrize("drift", [0.0, 0.02])

@@ -16,7 +16,7 @@ from dffl.randomness import Purpose
 from dffl.training import Run, Settings
 from dffl.training.engines.vector import VectorEngine
 from dffl.training.parts import Part
-from dffl.training.trainers import Chosen, Refit, Stops, Weights, tuned
+from dffl.training.trainers import BestStop, Refit, Stops, Weights, tuned
 from dffl.training.trainers.tuning import reach_stops
 from dffl.training.update import NetworkForm
 
@@ -118,21 +118,21 @@ def test_finetune_of_zero_epochs_is_fedavg_and_one_candidate_is_no_choice(federa
 def test_finetune_continues_the_federated_model_of_all_data(federation: dffl.Federation) -> None:
     """With a fixed number of epochs the result is the client update from the shared model on all samples."""
     run = Run(federation, Settings.of(**SMALL))
-    found = run.trained(Refit(Chosen(Stops(dffl.FedAvg(), (7,)))))
+    found = run.trained(Refit(BestStop(Stops(dffl.FedAvg(), (7,)))))
     [site] = laid_out(run, dffl.ALL).sites(np.array([2]))
     current = run.trained(dffl.FedAvg())
     for first, count in ((0, 3), (3, 3), (6, 1)):
         current = site.train(current, count, first, purpose=Purpose.TUNE)
     np.testing.assert_array_equal(found.vectors[2], current.vectors[0])
     split = Run(federation, Settings.of(**SMALL))
-    chosen, part = tuned(split, Chosen(Stops(dffl.FedAvg(), (0, 7))), refit=False)
+    chosen, part = tuned(split, BestStop(Stops(dffl.FedAvg(), (0, 7))), refit=False)
     assert part == dffl.SPLIT
     assert set(chosen.epochs) <= {0, 7}
 
 
 def test_finetune_chooses_by_validation_loss(federation: dffl.Federation) -> None:
     run = Run(federation, Settings.of(**SMALL))
-    chosen = run.trained(Chosen(Stops(dffl.FedAvg(), (0, 2, 9))), dffl.SPLIT)
+    chosen = run.trained(BestStop(Stops(dffl.FedAvg(), (0, 2, 9))), dffl.SPLIT)
     engine = run.engine(dffl.SPLIT)
     form = NetworkForm(engine.template, run.settings.tau)
     _, held = federation.split(0.2, 0)
@@ -220,7 +220,7 @@ def test_a_mix_is_the_mean_of_the_shared_and_the_tuned_model(federation: dffl.Fe
 
 
 def test_a_mix_chooses_its_epochs_with_the_mix_in_view(run: Run, federation: dffl.Federation) -> None:
-    chosen = run.trained(Chosen(Stops(), share=0.5), dffl.SPLIT).epochs
+    chosen = run.trained(BestStop(Stops(), share=0.5), dffl.SPLIT).epochs
     engine, shared = laid_out(run, dffl.SPLIT), run.trained(dffl.FedAvg(), dffl.SPLIT)
     form, candidates = NetworkForm(engine.template, run.settings.tau), Stops().epochs
     [site, *_] = engine.sites()

@@ -21,7 +21,7 @@ from dffl.training import Run, Settings
 from dffl.training.engines.base import ClientAnswers
 from dffl.training.engines.site import Site
 from dffl.training.engines.vector import VectorEngine
-from dffl.training.trainers import Chosen, FedAvg, Local, Refit, Stops
+from dffl.training.trainers import BestStop, FedAvg, Local, Refit, Stops
 from dffl.training.trainers.federated import sampled
 from tests.federations import client, feasible_sets
 
@@ -166,7 +166,7 @@ def test_trainers_are_equal_by_content_and_named_by_what_differs() -> None:
     assert [t.label for t in (FedAvg(), FedAvg(pull=0.1), Local(), Local(7), Stops(), Refit())] == [
         "fedavg", "fedavg(pull=0.1)", "local", "local(epochs=7)", "finetune", "refit",
     ]  # fmt: skip
-    assert Refit(Chosen(share=0.5)).label != Refit().label
+    assert Refit(BestStop(share=0.5)).label != Refit().label
 
 
 def test_equal_trainers_train_once(monkeypatch: pytest.MonkeyPatch) -> None:

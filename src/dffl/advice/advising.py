@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, Unpack
@@ -20,11 +20,13 @@ from dffl.advice.gains import CROSSFIT, FEDERATED, LOCAL, LOCAL_TUNED, Gains, es
 from dffl.advice.quick import regressed
 from dffl.advice.signals import Signals, signals
 from dffl.advice.trained import TrainingPlan, trained
+from dffl.advice.untrained import RULES, Untrained, untrained
 from dffl.advice.words import METHODS, reason, shared_model
 from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import Fit, require_federation
 from dffl.jsonable import jsonable
+from dffl.time.bases import FORECAST
 from dffl.training import Settings
 from dffl.training.crossing import Crossing, crossing_of
 from dffl.training.crossing_words import reason as no_verdict
@@ -66,8 +68,10 @@ class Advice:
     ``gain_high`` the ends of the ``confidence`` interval and ``probability`` the probability that it is positive;
     ``crossfit_gain``, ``crossfit_low``, ``crossfit_high`` and ``crossfit_probability`` are the same for `crossfit`.
     ``mean_cost`` (the naive choice, the mean of past costs), ``local``, ``local_tuned``, ``federated``, ``finetuned`` and
-    ``crossfit`` are held-out relative regrets. ``cause`` is why the shared model loses more than the own one: constraint,
-    prices, both, neither, unclear, none (it does not lose more) or not examined; ``constraint_share`` is the part that goes
+    ``crossfit`` are held-out relative regrets. ``forecast`` is the relative regret of deciding by the forecast that the client
+    brings, and ``naive`` that of the best mean of its last rows, called ``naive_rule``, where its rows have an order.
+    ``cause`` is what makes the shared model lose more than the own one: constraint, prices, both, neither, unclear, none (it
+    does not lose more) or not examined; ``constraint_share`` is the part that goes
     with the constraint. ``pooled_cost_regret``, ``cost_p_value`` and ``decision_distance`` are signals about the client's
     prices and constraint. ``shared_rows`` counts the client's rows that other clients hold too (or whose costs they hold, as in
     one price zone): they teach little that is new. ``crossing_rows`` counts those that are held out while another client trains
@@ -130,6 +134,8 @@ class AllEvidence(NamedTuple):
 
     equal: frozenset[str] = frozenset()
     """The clients for which all decisions are equally good."""
+    free: Sequence[Untrained] = ()
+    """What each client has without any training."""
 
     def undecided(self, client: str) -> bool:
         """Whether too many of a client's held-out rows train others to judge it."""
@@ -194,7 +200,8 @@ def advise(
     why = causes(federation, evidence, "local" if quick else "local_tuned", blocks, plan.settings.seed)
     ruled = str(rule.split)
     equal = _equal(federation, evidence, plan.settings.seed)
-    found = AllEvidence(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled), equal)
+    rows = untrained(federation)
+    found = AllEvidence(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled), equal, rows)
     table = _table(found, signals(federation, plan.settings, blocks), alike, confidence, folds, blocks)
     crosses = warning(many, ruled) if many else ""
     return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)), crosses)
@@ -230,7 +237,7 @@ def _table(found: AllEvidence, why: Signals, alike: Sharing, confidence: float, 
     for place, one in enumerate(found.evidence):
         row: dict[str, Any] = {"client": one.name, "n": one.n, "deploy": "", "recommendation": ""}
         row |= {name: values[place] for name, values in (shared | personal).items()}
-        row |= {name: float(getattr(one, name).mean()) for name in REGRETS}
+        row |= {name: float(getattr(one, name).mean()) for name in REGRETS} | found.free[place]._asdict()
         row["shared_rows"] = common.get(one.name, 0)
         row["crossing_rows"] = found.crossed[one.name].rows if one.name in found.crossed else 0
         row["nothing"] = bool(found.main.nothing[place])
@@ -269,11 +276,11 @@ def settle(verdict: str, expected: dict[str, float]) -> tuple[str, str]:
     """The verdict on joining and the method to deploy, made to agree. ``expected`` are the regrets that methods will have.
 
     Nobody is told to stay local while a method that needs the others is expected to lose less: that is undecided. Nor is
-    anybody told to join for a model that loses more than the mean of past costs.
+    anybody told to join for a model that loses more than the mean of past costs, or than the client's own forecast.
     """
     best = min(expected, key=lambda name: expected[name])
     allowed = {"federate": JOINT, "personalise": PERSONAL}.get(verdict)
-    if (verdict == "stay local" and best in JOINT) or (allowed is not None and best == "mean-cost"):
+    if (verdict == "stay local" and best in JOINT) or (allowed is not None and best in ("mean-cost", *RULES)):
         return "cannot tell", best
     if allowed is None:
         return verdict, best
@@ -282,13 +289,17 @@ def settle(verdict: str, expected: dict[str, float]) -> tuple[str, str]:
 
 def _expected(row: dict[str, Any], verdict: str, found: AllEvidence, place: int, folds: int, blocks: bool) -> dict[str, float]:
     """The regret that each method is expected to have, in units of what `local-tuned` is expected to lose."""
+    free = {FORECAST: row["forecast"], row["naive_rule"]: row["naive"]}
+    free = {name: value for name, value in free.items() if not math.isnan(value)}
     if found.personal is None:
-        return {"fedavg" if verdict == "federate" else "local": 1.0}
+        name, column = ("fedavg", "federated") if verdict == "federate" else ("local", "local")
+        return {name: row[column], **free}
     if row["nothing"]:
         return {"local-tuned": row["local_tuned"], "mean-cost": row["mean_cost"]}
     curve = found.personal.curve
     own = max(row["local_tuned"] * math.exp(-LOCAL_TUNED.fall(curve)), 1e-9)
     expected = {"local-tuned": 1.0, "mean-cost": row["mean_cost"] / own}
+    expected |= {name: value / own for name, value in free.items()}
     if found.shared is not None:
         expected["local"] = row["local"] * math.exp(-LOCAL.fall(curve, folds, blocks)) / own
     if found.undecided(row["client"]):

@@ -94,7 +94,7 @@ def _table(advice: Advice, title: str) -> Table:
     gain = ("gain", "gain_") if advice.quick else ("crossfit_gain", "crossfit_")
     out.add_column(f"gain ({advice.confidence:.0%} interval)", justify="right", no_wrap=True)
     names = ["mean_cost", "local", "federated"] if advice.quick else ["mean_cost", "local_tuned", "federated", "crossfit"]
-    names = [name for name in names if advice.table[name].notna().any()]
+    names = [name for name in ("forecast", "naive", *names) if advice.table[name].notna().any()]
     for name in names:
         out.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     for row in advice.rows():

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from dffl.advice.causes import NOT_EXAMINED
+from dffl.time.bases import MEANS
 
 METHODS = {
     "mean-cost": "the mean of past costs",
@@ -14,6 +15,8 @@ METHODS = {
     "fedavg": "the shared model as it is",
     "finetune": "the shared model, trained further on your samples",
     "crossfit": "the shared model, trained further on your samples",
+    "forecast": "the forecast that you have already",
+    **{rule: f"the mean of your last {count} rows" for rule, count in MEANS.items()},
 }
 """What a client deploys, in words."""
 FEW = 0.75
@@ -41,6 +44,9 @@ def reason(row: dict[str, Any], median: float, steep: float, distance: float) ->
         return "the mean of past costs already loses nothing: there is nothing to gain"
     if row["nothing"]:
         return "your own model already loses nothing: there is nothing to gain"
+    if row["deploy"] in ("forecast", *MEANS):
+        lost = row["forecast" if row["deploy"] == "forecast" else "naive"]
+        return f"{METHODS[row['deploy']]} loses {lost:.2%}, less than any model is expected to: keep to it"
     if row["unknown"]:
         return "a closed-form model predicts your costs so well that it says nothing about networks: ask without quick"
     unlike = row["decision_distance"] > max(FAR, FARTHER * distance)

@@ -95,6 +95,8 @@ def fit(
 ) -> None:
     """Train the method that a federation.toml names, compare it with simpler rules on the test rows, and save the model.
 
+    Where the file has an order and names no method, a backtest chooses: among your forecast, moving averages and models.
+
     Ctrl-C keeps the last finished round: the same command resumes from there.
 
     Example: dffl fit federation.toml -o model.dffl
@@ -104,7 +106,8 @@ def fit(
 
         from dffl.archive import require_model_target
         from dffl.tables.description import inputs_of, read
-        from dffl.tables.trained_model import checkpoints, train
+        from dffl.tables.reading import checkpoints
+        from dffl.tables.trained_model import train_file
 
         part = out.with_name(out.name + ".part")
         inputs = inputs_of(federation)
@@ -112,7 +115,7 @@ def fit(
         for target in checkpoints(part, starts):
             require_target(target, "--out", inputs)
         try:
-            training = train(read(federation), shown_progress(quiet), part, starts)
+            trained = train_file(read(federation), shown_progress(quiet), part, starts)
         except KeyboardInterrupt:
             kept = (
                 f"the last finished round is in {part}; the same command resumes from there"
@@ -120,8 +123,8 @@ def fit(
                 else "nothing is kept"
             )
             raise KeyboardInterrupt(f"interrupted: {kept}") from None
-        training.fit.save(out)
-        answer(replace(training, path=out), json_)
+        trained.fit.save(out)
+        answer(replace(trained, path=out), json_)
 
 
 def compare(
@@ -152,8 +155,18 @@ def backtest(
     start: Annotated[
         str | None, typer.Option("--from", metavar="DATE", help="The first row that counts; by default the later half.")
     ] = None,
-    refit: Annotated[int, typer.Option(min=1, help="Train and choose again after this many rows.")] = 28,
-    window: Annotated[int, typer.Option(min=1, help="Choose by the regret in this many rows before.")] = 90,
+    refit: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Train and choose again after this many rows. Default: that of the file, or 28.", show_default=False
+        ),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Choose by the regret in this many rows before. Default: that of the file, or 90.", show_default=False
+        ),
+    ] = None,
     method: Annotated[list[str] | None, typer.Option(help="A method to train, instead of fedavg; may be repeated.")] = None,
     json_: Json = False,
     quiet: Quiet = False,

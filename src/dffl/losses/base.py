@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -11,17 +11,20 @@ from jax import Array
 from dffl.named import Named
 from dffl.sets import FeasibleSet
 
+if TYPE_CHECKING:
+    from dffl.arrays import LossPerSample, ScaledCosts, ScaledDecisions, ScaledFeatures
+
 
 class Rows(NamedTuple):
     """Samples of one client as training sees them: standardised features, scaled costs with a minimiser's sign, w*(c)."""
 
-    x: Array
-    c: Array
-    w_star: Array
+    x: ScaledFeatures
+    c: ScaledCosts
+    w_star: ScaledDecisions
     smoothing: Array | None = None
     """The client's own smoothing, one number, for losses that smooth; else None."""
-    present: Array | None = None
-    """(n,) 1 for a sample, and 0 for a row that only fills up the batch and repeats a sample; None: all are samples."""
+    present: LossPerSample | None = None
+    """1 for a sample, and 0 for a row that only fills up the batch and repeats a sample; None: all are samples."""
 
     @classmethod
     def cut(cls, table: Array, features: int, dim: int, smoothing: Array | None = None, present: Array | None = None) -> Rows:
@@ -30,7 +33,7 @@ class Rows(NamedTuple):
         c, w_star = table[..., features : features + dim], table[..., second : second + dim]
         return cls(table[..., :features], c, w_star, smoothing, present)
 
-    def completed(self, predicted: Array) -> Array:
+    def completed(self, predicted: ScaledCosts) -> ScaledCosts:
         """Predicted costs with the known costs of the rows behind them, where there are some."""
         known = self.c[..., predicted.shape[-1] :]
         return jnp.concatenate([predicted, known], axis=-1) if known.shape[-1] else predicted
@@ -59,5 +62,5 @@ class Loss(Named):
             raise ValueError(f"loss {self.name!r} needs sets that can project; {s.no_projection}")
 
     @abstractmethod
-    def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
-        """One value for each row: ``c_hat`` and ``rows.c`` have shape (n, d); ``key`` is None unless the loss is random."""
+    def __call__(self, c_hat: ScaledCosts, rows: Rows, s: FeasibleSet, key: Array | None) -> LossPerSample:
+        """One value for each row; ``key`` is None unless the loss is random."""

@@ -12,7 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import equinox as eqx
 import jax
@@ -26,6 +26,10 @@ from dffl.named import Catalogue, register
 from dffl.plugins import plugins
 from dffl.sets._calls import Calls
 from dffl.sets.parameters import Kind
+
+if TYPE_CHECKING:
+    from dffl.arrays import DecisionsAt, TruthValues, Values, Vectors
+
 
 Parameter: TypeAlias = Any
 """A set's parameter: a NumPy array, and a traced one inside compiled programs."""
@@ -245,7 +249,7 @@ class FeasibleSet(eqx.Module):
         """The same set with its decisions in the order of these cost columns, where it knows its own by names."""
         return self
 
-    def decide(self, c: ArrayLike, maximize: bool = False) -> np.ndarray:
+    def decide(self, c: ArrayLike, maximize: bool = False) -> DecisionsAt:
         """The decisions at costs (..., dim), in float64, with all variables of the model behind the set, if there is one."""
         with jax.enable_x64(True):
             signed = jnp.asarray(-np.asarray(c, np.float64) if maximize else np.asarray(c, np.float64))
@@ -253,7 +257,7 @@ class FeasibleSet(eqx.Module):
 
     # What every family can do.
 
-    def solve(self, c: ArrayLike) -> Array:
+    def solve(self, c: ArrayLike) -> Vectors:
         """The minimiser of ``c . w`` over the set, for costs of shape (..., dim).
 
         Ties go to the lowest index (a polytope has a rule of its own); the answer is feasible even then. The derivative is
@@ -264,7 +268,7 @@ class FeasibleSet(eqx.Module):
         # Fresh arrays of one precision: JAX confuses a 0-d float64 parameter that an eager scan has seen in float32.
         return _solve(self.astype(c.dtype), c)
 
-    def project(self, v: ArrayLike) -> Array:
+    def project(self, v: ArrayLike) -> Vectors:
         """The Euclidean projection: the point of the set that is nearest to v, for points of shape (..., dim).
 
         As for `solve`, the derivative is zero, the precision is that of ``v``, and ``jax.jit`` and ``jax.vmap`` are safe.
@@ -278,12 +282,12 @@ class FeasibleSet(eqx.Module):
         """Whether the set can `project`."""
         return type(self)._project is not FeasibleSet._project
 
-    def support(self, u: ArrayLike) -> Array:
+    def support(self, u: ArrayLike) -> Values:
         """The support function, the maximum of ``u . w`` over the set, for directions of shape (..., dim)."""
         u = self._checked(u, "directions")
         return jnp.sum(u * self.shadow.solve(-u), axis=-1)
 
-    def contains(self, w: ArrayLike, tol: float = 1e-6) -> Array:
+    def contains(self, w: ArrayLike, tol: float = 1e-6) -> TruthValues:
         """Whether each w of shape (..., dim) satisfies the constraints within ``tol``, relative to their size."""
         return self._over_batch(type(self)._excess, self._checked(w, "points")) <= tol
 

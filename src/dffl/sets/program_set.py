@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,6 +18,10 @@ from dffl.sets._host import HostModel, HostSet
 from dffl.sets._program import Program
 from dffl.sets._solving import ProgramModel
 from dffl.sets.base import Bracket, FeasibleSet
+
+if TYPE_CHECKING:
+    from dffl.arrays import DecisionsAt
+
 
 NODES, SECONDS = 100_000, 60.0
 """The limits of one call of an integer program, unless the set says otherwise."""
@@ -112,7 +116,7 @@ class ProgramSet(HostSet):
             fix = "give the helpers bounds, or change the sign of their known costs"
             raise ValueError(f"{program.owner}: for a client that {does}, its known costs have no end; {fix}")
 
-    def decide(self, c: ArrayLike, maximize: bool = False) -> np.ndarray:
+    def decide(self, c: ArrayLike, maximize: bool = False) -> DecisionsAt:
         """All variables of a best solution at predicted costs (..., dim): the decisions, then the helpers (see `variables`)."""
         program = self.program
         if program is None:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
-from dffl.federation import Client, Federation
 from dffl.tables.description import Description
-from dffl.time.backtest import CANDIDATES, REFIT, WINDOW, backtest
+from dffl.tables.over_time import keywords_of, require_order, whole
+from dffl.time.backtest import CANDIDATES, backtest
+from dffl.time.choosing import require_same_frequency
 from dffl.time.outcome import Backtest
-from dffl.time.timeline import NUMBERS, SECONDS
 
 
 @dataclass(frozen=True)
@@ -36,44 +35,25 @@ class OwnBacktest:
 def run(
     description: Description,
     start: str | None = None,
-    refit: int = REFIT,
-    window: int = WINDOW,
+    refit: int | None = None,
+    window: int | None = None,
     methods: Sequence[str] | None = None,
     progress: bool | None = None,
 ) -> OwnBacktest:
-    """The backtest of a federation's file: of its settings of training, the seed alone counts."""
-    if description.order is None:
-        fix = 'write order = "COLUMN" under [federation], the column of dates or numbers by which the rows follow each other'
-        raise ValueError(f"{description.path}: federation.order: is missing; {fix}")
+    """The backtest of a file; of its settings of training, the seed alone counts. What is typed replaces [time]."""
+    require_order(description)
+    keywords = keywords_of(description)
+    typed = {"refit": refit, "window": window}
+    federation = whole(description)
+    require_same_frequency(federation.clients)
     found = backtest(
-        whole(description),
+        federation,
         list(methods) if methods else CANDIDATES,
         start=start if description.dates or start is None else _number(start),
-        refit=refit,
-        window=window,
-        clock=SECONDS if description.dates else NUMBERS,
         progress=progress,
-        seed=int(description.settings.get("seed", 0)),
+        **{**keywords, **{name: value for name, value in typed.items() if value is not None}},
     )
     return OwnBacktest(found, description.notes)
-
-
-def whole(description: Description) -> Federation:
-    """The clients with training and test rows together, in their order."""
-    return Federation([_joined(client, description.test[client.name]) for client in description.train])
-
-
-def _joined(train: Client, test: Client) -> Client:
-    assert train.times is not None, "a file with an order has times"
-    assert test.times is not None, "and so do its test rows"
-    times = np.concatenate([train.times, test.times])
-    rows = np.argsort(times, kind="stable")
-    x, c = (np.concatenate([getattr(train, name), getattr(test, name)])[rows] for name in ("x", "c"))
-    forecast = None if train.forecast is None else x[:, -c.shape[1] :]
-    return Client(
-        train.name, x, c, train.set, train.maximize, feature_names=train.feature_names, cost_names=train.cost_names,
-        times=times[rows], forecast=forecast,
-    )  # fmt: skip
 
 
 def _number(text: str) -> float | str:

@@ -15,12 +15,17 @@ from rich.console import Console
 
 from dffl.cells import composed, safe_cell, safe_csv
 from dffl.files import write_whole
+from dffl.fitting import Member
 from dffl.sets import FeasibleSet
 from dffl.sets.program_set import ProgramSet
 from dffl.tables.cost_range import CostRange, known
+from dffl.tables.encoding import Encoding
+from dffl.tables.frames import Columns
 from dffl.tables.model import OwnModel
 from dffl.tables.sources import Table, open_source, require_columns
 from dffl.terminal import printable
+from dffl.time.chosen import Chosen
+from dffl.time.words import rule_in_words
 
 SHOWN, MOST_COLUMNS, FEWEST_COLUMNS = 10, 12, 4
 """Of a table on the screen; all of it is in the file."""
@@ -52,6 +57,8 @@ class Decided:
     """Columns of the table that say which row is which, such as its date."""
     named_by_costs: bool = False
     """The decisions have no names of their own."""
+    rule: str | None = None
+    """The rule that a model of `chosen` over time decides by."""
 
     @property
     def table(self) -> pd.DataFrame:
@@ -76,6 +83,8 @@ class Decided:
         """What to expect, in words."""
         unit, cost = f" {self.unit}" if self.unit else "", self.expected
         verb, past = ("earn", "earned") if self.maximize else ("cost", "cost")
+        if self.rule is not None:
+            return self._over_time(verb)
         if cost.guide is not None:
             what = (
                 f"Expect each decision to {verb} between its expected_low and expected_high: about {100 * cost.share:.0f} % "
@@ -89,12 +98,22 @@ class Decided:
         drift = " If the level of costs has moved since, fewer do." if self.ordered else ""
         return f"{what}{drift}"
 
+    def _over_time(self, verb: str) -> str:
+        """What to expect of a rule over time."""
+        by = f"Decided by {rule_in_words(str(self.rule))}."
+        if not np.isfinite(self.ranges).all():
+            return f"{by} Too few rows were decided so far to say what a decision will {verb}."
+        held = f"the latest {self.expected.rows} rows, and by what happened since where the table says it"
+        expect = f"Expect each decision to {verb} between its expected_low and expected_high"
+        return f"{by} {expect}: {self.expected.share:.0%} do, by {held}."
+
     def as_json(self) -> dict[str, Any]:
         one = self.expected
         expected = {"rows": one.rows, "low": one.low, "median": one.median, "high": one.high, "share": one.share}
         return {
             "client": self.client, "unit": self.unit, "file": None if self.path is None else str(self.path),
             "expected": expected | {"follows_features": one.guide is not None, "why_not": one.why or None},
+            **({} if self.rule is None else {"rule": self.rule}),
             "ranges": [dict(zip(("low", "median", "high"), row, strict=True)) for row in self.ranges.tolist()],
             "keys": [] if self.keys is None else _plain(self.keys),
             "decisions": self.decisions.to_dict("records"),
@@ -119,7 +138,10 @@ def decide(
     """
     fit, about = model.fit, model.about
     client = client if client in fit.members else composed(client)
-    member = fit._member(client)
+    member = model.member(client)
+    if isinstance(fit, Chosen):
+        return _written(_over_time(fit, about, client, table, out, keep))
+    assert isinstance(member, Member), "a fit has members"
     if client not in about["ranges"]:
         raise ValueError(f"client {client!r}: this model has no held-out rows of it, so nothing can be said of its costs")
     expected = CostRange.from_json(about["ranges"][client])
@@ -135,9 +157,38 @@ def decide(
         client, frame, ranges, expected, about["units"].get(client), member.maximize, order is not None, out, keys,
         member.set.variables is None,
     )  # fmt: skip
-    if out is not None:
-        write_whole(out, lambda whole: safe_csv(found.table).to_csv(whole, index=False))
+    return _written(found)
+
+
+def _written(found: Decided) -> Decided:
+    if found.path is not None:
+        write_whole(found.path, lambda whole: safe_csv(found.table).to_csv(whole, index=False))
     return found
+
+
+def _over_time(
+    fit: Chosen, about: dict[str, Any], client: str, path: str | PathLike[str], out: Path | None, keep: Sequence[str]
+) -> Decided:
+    """What a model of `chosen` over time decides at the rows of a table whose costs are not known yet."""
+    columns = Columns(Encoding.from_json(about["encoding"]).composed(), about["order"], about["costs"], fit.dates)
+    source = open_source(Path(path))
+    table = columns.table(source)
+    rows = columns.rows(table, client)
+    order = np.argsort(rows.times, kind="stable")
+    todo = order[~rows.filled[order]]
+    if not len(todo):
+        raise ValueError(f"{source.name}: has no row to decide: the costs of all its rows are known; leave those cells empty")
+    ahead = fit.ahead(client, rows)
+    member, state = fit.member(client), fit.ranges[client]
+    require_feasible(client, member.set, ahead.decisions)
+    frame = pd.DataFrame(ahead.decisions, columns=list(member.set.variables or about["costs"]))
+    low, middle, high = (float(np.median(ahead.ranges[:, column])) for column in range(3))
+    expected = CostRange(len(state.errors), low, middle, high, fit.share)
+    keys = _keys(table.take(todo), [composed(about["order"]), *map(composed, keep)])
+    return Decided(
+        client, frame, ahead.ranges, expected, about["units"].get(client), member.maximize, True, out, keys,
+        member.set.variables is None, fit.rules[client],
+    )  # fmt: skip
 
 
 def are_decisions(path: Path, model: OwnModel, table: str | PathLike[str]) -> bool:

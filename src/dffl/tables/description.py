@@ -47,6 +47,10 @@ class Description:
     """What a user should know, such as rows that were left out; one line each."""
     dates: bool = False
     """Whether the order is of dates: the times of the clients are then seconds since 1970."""
+    named: bool = True
+    """Whether the file names its method."""
+    time: dict[str, Any] = field(default_factory=dict)
+    """What the file says under [time]."""
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -119,6 +123,8 @@ def described(assembly: Assembly) -> Description:
         order=plan.order,
         notes=assembly.notes,
         dates=assembly.dates,
+        named=plan.named,
+        time=plan.time,
     )
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from rich.console import Console
 
-from dffl.comparing import against, judge_starts
+from dffl.comparing import Start, against, judge_starts
 from dffl.fitting import Fit
 from dffl.jsonable import jsonable
 from dffl.report import require_page, write
+from dffl.tables.chosen import compared, rules_table
 from dffl.tables.description import Description
-from dffl.tables.trained_model import baselines, reading, regrets_by_client, report_of
+from dffl.tables.over_time import method_of, naive_over_time, with_rules
+from dffl.tables.reading import reading, regrets_by_client, report_of, trained_baselines
+from dffl.time.outcome import CHOSEN
 from dffl.training.keywords import MethodChoice
 
 
@@ -32,10 +35,12 @@ class Comparison:
 
     def show(self, console: Console) -> None:
         """Print each client's regret under each method."""
+        console.print(reading(self.table, self.method, self.starts))
+        console.print(
+            rules_table(self.table) if CHOSEN in set(self.table["method"]) else regrets_by_client(self.table, self.method)
+        )
         for line in self.notes:
             console.print(line, style="yellow")
-        console.print(regrets_by_client(self.table, self.method))
-        console.print(reading(self.table, self.method, self.starts))
         if self.report is not None:
             console.print(f"Page: {self.report}", soft_wrap=True)
 
@@ -58,14 +63,38 @@ def compare(
     """Compare these methods, by default the one of the description, with its baselines; and write a ``report``."""
     if report is not None:
         require_page(report)
+    method, notes = method_of(description)
+    description = replace(description, method=method, notes=[*notes, *description.notes])
+    if CHOSEN in (method, *(methods or [])):
+        return _with_choice(description, methods, starts, progress, report)
     own: MethodChoice = (description.method, description.options)
     named = [own if name == description.method else name for name in methods or []]
     asked: list[MethodChoice] = [*named, *([] if own in named else [own])]
-    asked += [name for name in baselines(description) if name not in (methods or []) and name != description.method]
+    asked += [name for name in trained_baselines(description) if name not in (methods or []) and name != description.method]
     fits: dict[str, Fit] = {}
     found = judge_starts(
         description.train, asked, test=description.test, starts=starts, progress=progress, keep=fits, **description.settings
     )
+    if description.order is not None:
+        lost = naive_over_time(description)
+        found = [with_rules(one, lost, description.train, description.test) for one in found]
+    return _compared(description, methods, found, fits, report)
+
+
+def _with_choice(
+    description: Description, methods: Sequence[str] | None, starts: int, progress: bool | None, report: Path | None
+) -> Comparison:
+    """The same with the choice among methods: over time where there is an order, else by out-of-fold regret."""
+    others = [name for name in methods or [] if name != CHOSEN]
+    named = [description.method] if description.method not in (CHOSEN, *others) else []
+    made = compared(description, [*named, *others], starts, progress)
+    return _compared(made.description, methods, made.found, made.fits, report)
+
+
+def _compared(
+    description: Description, methods: Sequence[str] | None, found: list[Start], fits: dict[str, Fit], report: Path | None
+) -> Comparison:
+    starts = len(found)
     if report is not None:
         command = shlex.join(
             ["dffl", "compare", description.path.name, *(word for name in methods or [] for word in ("--method", name))]

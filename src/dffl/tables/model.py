@@ -9,13 +9,14 @@ from typing import Any
 
 from dffl.archive import in_one_line
 from dffl.cells import composed
-from dffl.fitting import Fit
+from dffl.federation import Client
+from dffl.fitting import Fit, Member
 from dffl.limits import Limits
-from dffl.storage import load
+from dffl.models import OWN_DATA, load
 from dffl.tables.cost_range import CostRange
 from dffl.tables.encoding import Encoding
+from dffl.time.chosen import Chosen
 
-ABOUT = "own_data"
 VERSION = 2
 """Raised when what is saved with a model changes its meaning. Version 1 had one range for all rows."""
 
@@ -24,7 +25,7 @@ VERSION = 2
 class OwnModel:
     """A fit of users' own data."""
 
-    fit: Fit
+    fit: Fit | Chosen
     encoding: Encoding
     about: dict[str, Any]
 
@@ -32,7 +33,7 @@ class OwnModel:
     def load(cls, path: str | PathLike[str], limits: Limits | Mapping[str, float] | None = None) -> OwnModel:
         """Read what `dffl fit` wrote; ``limits`` as in `dffl.load`."""
         fit = load(path, limits=limits)
-        about = fit.about.get(ABOUT)
+        about = fit.about.get(OWN_DATA)
         if not isinstance(about, dict) or about.get("version") != VERSION:
             fix = "train it again with dffl fit federation.toml"
             raise ValueError(f"{path}: is not a model of `dffl fit` of this version; {fix}")
@@ -42,10 +43,14 @@ class OwnModel:
         except (ValueError, KeyError, TypeError, AttributeError) as error:  # a file may say anything
             raise ValueError(f"{path}: what it says of its columns or ranges is damaged ({in_one_line(error)})") from None
 
+    def member(self, client: str) -> Member | Client:
+        """A client of the model."""
+        return self.fit.member(client) if isinstance(self.fit, Chosen) else self.fit._member(client)
+
     def only(self, client: str) -> OwnModel:
         """What one client needs, and nothing of the others."""
         client = client if client in self.fit.members else composed(client)
-        member = self.fit._member(client)
+        self.member(client)
         own = {
             "encoding": self.encoding.only(client).as_json(),
             "units": {name: unit for name, unit in self.about["units"].items() if name == client},
@@ -53,12 +58,21 @@ class OwnModel:
             "ranges": {name: one for name, one in self.about["ranges"].items() if name == client},
         }
         about = {name: value for name, value in self.about.items() if name != "report"} | own  # the report is of all clients
+        if isinstance(self.fit, Chosen):
+            chosen = replace(self.fit.only(client), about={**self.fit.about, OWN_DATA: about})
+            return OwnModel(chosen, self.encoding.only(client), about)
         history = self.fit.history[self.fit.history["client"] == client].reset_index(drop=True)
-        fit = replace(self.fit, members={client: member}, shared=None, history=history, about={**self.fit.about, ABOUT: about})
+        fit = replace(
+            self.fit,
+            members={client: self.fit.members[client]},
+            shared=None,
+            history=history,
+            about={**self.fit.about, OWN_DATA: about},
+        )
         return OwnModel(fit, self.encoding.only(client), about)
 
 
-def _require_sound(fit: Fit, about: dict[str, Any]) -> None:
+def _require_sound(fit: Fit | Chosen, about: dict[str, Any]) -> None:
     """Refuse what no `dffl fit` writes: the file may come from a stranger, and its texts reach a terminal."""
     costs, units, order = about["costs"], about["units"], about["order"]
     if not isinstance(costs, list) or len(costs) != fit.dim or not all(map(_is_name, costs)):

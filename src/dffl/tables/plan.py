@@ -12,6 +12,7 @@ from dffl.named import nearest
 from dffl.splitting import COST, DRAW, ROW, TIME
 from dffl.tables.encoding import MISSING, Missing
 from dffl.tables.keys import Keys, Problems, are_categories, are_columns, are_tables, is_fraction, is_seed, is_table
+from dffl.tables.time_keys import read_time
 from dffl.tables.training_keys import read_training
 
 SENSES = ("min", "max")
@@ -69,6 +70,10 @@ class Plan:
     method: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    named: bool = False
+    """Whether the file names a method; else there is a default."""
+    time: dict[str, Any] = field(default_factory=dict)
+    """The keys under [time] that are given, see `dffl.tables.time_keys`."""
 
     @property
     def folder(self) -> Path:
@@ -89,11 +94,11 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
     content = composed_content(content)
     top = Keys(content, f"{path}: ", problems)
     sections = {}
-    for name in ("federation", "training"):
+    for name in ("federation", "training", "time"):
         sections[name] = top.take(name, f"a table: write [{name}] above its keys", lambda value: isinstance(value, Mapping), {})
     members = top.take("client", "tables: write [[client]] above the keys of each client", are_tables, [])
     for key in top.rest():
-        allowed = ("federation", "training", "client")
+        allowed = ("federation", "training", "time", "client")
         near = "; it belongs under [federation]" if key in Plan.__dataclass_fields__ else nearest(key, allowed)
         problems.add(f"{path}: {key}: no such key at the top of the file{near} (allowed: {', '.join(allowed)})")
     plan = Plan(path)
@@ -102,6 +107,10 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
     else:
         _read_federation(plan, Keys(sections["federation"], f"{path}: federation.", problems))
     plan.method, plan.options, plan.settings = read_training(Keys(sections["training"], f"{path}: training.", problems))
+    plan.named = "method" in sections["training"]
+    plan.time = read_time(Keys(sections["time"], f"{path}: time.", problems), bool(plan.forecast))
+    if "time" in content and plan.order is None:
+        problems.add(f"{path}: time: needs federation.order, the column of dates or numbers by which rows follow each other")
     plan.settings.setdefault("seed", plan.seed)
     if plan.order is not None:
         plan.settings.setdefault("validation_blocks", True)  # neighbours in time are alike: hold out stretches

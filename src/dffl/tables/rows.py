@@ -92,7 +92,7 @@ def checked_rows(
     moments, dates = None, False
     if order is not None:
         with problems.catching():
-            moments, dates = _order(table, order)
+            moments, dates = order_of(table, order)
     if len(problems) > before:
         return None, 0
     if drop.all():
@@ -107,7 +107,7 @@ def checked_rows(
     return rows, int(drop.sum())
 
 
-def _order(table: Table, column: str) -> tuple[np.ndarray, bool]:
+def order_of(table: Table, column: str) -> tuple[np.ndarray, bool]:
     """What the rows are ordered by, and whether it is moments, in seconds; else it is numbers.
 
     Clocks with an offset from UTC are ordered by their instants.

@@ -11,6 +11,8 @@ from dffl.tables.keys import Keys
 from dffl.training.methods import METHODS, Method
 from dffl.training.settings import BY_NAME, FLAGS, FORECAST, MOVED, NAMED_SETTINGS, Settings
 
+CHOSEN = "chosen"
+"""The choice among methods; no method of its own."""
 NOT_IN_FILES = ("network",)
 """Settings that only Python can give."""
 OF_THE_FEDERATION = {"split": "split", "period": "train_from and test_from"}
@@ -20,11 +22,13 @@ OF_THE_FEDERATION = {"split": "split", "period": "train_from and test_from"}
 def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """The method, its options and the settings. Options are under ``options`` or next to the settings."""
     name = keys.text("method") or DEFAULT_METHOD
+    if name == CHOSEN:
+        return _of_choice(keys)
     method: Method | None = None
     try:
         method = find(METHODS, name, "method")
     except ValueError as error:
-        keys.refuse("method", str(error))
+        keys.refuse("method", f"{error}, or {CHOSEN!r}")
     known = list(method.options) if method is not None else []
     options: dict[str, Any] = {}
     given = keys.take("options", "a table of options of the method", lambda value: isinstance(value, Mapping), {})
@@ -48,6 +52,22 @@ def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
         else:
             _refuse(keys, key, known, name, method is not None)
     return name, options, settings
+
+
+def _of_choice(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """The settings of all trainings among which `chosen` chooses; it has no options."""
+    settings: dict[str, Any] = {}
+    for key, value in keys.rest().items():
+        keys.take(key, "", lambda _: True)
+        if key in OF_THE_FEDERATION:
+            keys.refuse(key, f"belongs under [federation], as {OF_THE_FEDERATION[key]}")
+        elif key == "privacy":
+            keys.refuse(key, f"cannot be combined with {CHOSEN}, which trains again and again; name one method instead")
+        elif key in Settings.names() and key not in (*NOT_IN_FILES, FORECAST):
+            _setting(keys, key, value, settings)
+        else:
+            _refuse(keys, key, [], CHOSEN, True)
+    return CHOSEN, {}, settings
 
 
 def _setting(keys: Keys, key: str, value: Any, settings: dict[str, Any]) -> None:

@@ -127,7 +127,7 @@ def mse_bound(radius: float, least_cost: float, mse: float, b: float = math.inf)
     return Bound(math.inf if math.isinf(radius) else 2 * radius / least_cost * mse, b)
 
 
-class Gain(NamedTuple):
+class CertifiedGain(NamedTuple):
     """FG_cert: two guarantees of Theorem 2 for one client, as a ratio."""
 
     local: Bound
@@ -149,7 +149,7 @@ class Gain(NamedTuple):
         return self.local.vacuous and self.federated.vacuous
 
 
-def certified_gain(local: Bound, federated: Bound) -> Gain:
+def certified_gain(local: Bound, federated: Bound) -> CertifiedGain:
     """The paper's certified federation gain, epsilon_j / (epsilon_mix + Delta_j): above 1 where its condition holds.
 
     A ratio of two upper bounds. Each of them is certified, the ratio is not a ratio of risks: a local model may be far better
@@ -158,7 +158,7 @@ def certified_gain(local: Bound, federated: Bound) -> Gain:
     if local.trivial != federated.trivial:
         found = f"{local.trivial} and {federated.trivial}"
         raise ValueError(f"certified_gain: both bounds must be of one client, with one largest loss, found {found}")
-    return Gain(local, federated)
+    return CertifiedGain(local, federated)
 
 
 # Gains as ratios of upper bounds: how they scale, not what is guaranteed.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,10 @@ from dffl.federation import Client, Federation, optima
 from dffl.judging import regrets_at_each
 from dffl.progress import Progress
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean
-from dffl.time.choice import FLEET, choose, day_scaled
+from dffl.time.choice import FLEET, choose_rules, day_scaled
+from dffl.time.kept import Kept
+from dffl.time.mixtures import MIX, mixed, mixtures
+from dffl.time.network import VECTOR
 from dffl.time.outcome import Backtest, Choice
 from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE
@@ -22,10 +27,8 @@ from dffl.time.spans import ranges_of
 from dffl.time.timeline import Timeline
 from dffl.training.keywords import MethodChoice
 
-CANDIDATES: tuple[MethodChoice, ...] = ("fedavg", ("fedavg", {"loss": "mse"}))
-"""The methods that a backtest trains by default."""
-MIX = "mix"
-"""The mean of all trained methods and of the base."""
+CANDIDATES: tuple[MethodChoice, ...] = ("fedavg", ("fedavg", {"network": VECTOR}))
+"""The methods that a backtest trains by default: a network of single items and one of the whole row."""
 REFIT, WINDOW = 28, 90
 
 Forecasts = dict[str, list[list[np.ndarray]]]
@@ -44,6 +47,7 @@ def backtest(
     past: Past | None = None,
     share: float = SHARE,
     clock: str | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     progress: bool | None = None,
     **settings: Any,
 ) -> Backtest:
@@ -51,15 +55,16 @@ def backtest(
 
     - ``federation``: its clients need ``times`` that differ from row to row.
     - ``candidates``: methods to train, by name or as (name, {option: value}). The naive rules and the forecast that clients
-      bring are always there, and so is the average of each method with the base.
+      bring are always there, and so are averages of methods and of the base (see `dffl.time.mixtures`).
     - ``refit``: models are trained again, and rules chosen again, after this many moments.
-    - ``window``: rules are chosen by their day-scaled regret in this many moments before.
+    - ``window``: rules are compared by their day-scaled regret in this many moments before, see `choose_rules`.
     - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
     - ``base``: where predictions start: ``forecast`` (the default where clients bring one) or ``steady``.
     - ``choice``: ``fleet`` (one rule for all clients) or ``shrunk`` (each client's own record, shrunk towards all).
     - ``past``: lags, means and ``known_after``, the delay in rows until costs are known.
     - ``share``: the share of costs that ranges are to hold.
     - ``clock``: ``seconds``, ``nanoseconds`` (since 1970) or ``numbers``, what the times are; guessed by default.
+    - ``checkpoint``: a file that keeps what is trained until the backtest is complete, so that the same call resumes there.
     - ``settings``: settings of all trainings, such as ``seed`` or ``rounds``.
     """
     if not isinstance(federation, Federation):
@@ -75,16 +80,21 @@ def backtest(
     if past.season is None:
         past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
     optima(federation.clients)
-    with Progress(progress) as bar:
+    recipe = (trained, base, past, refit, timeline.origins, sorted(settings.items()))
+    kept = None if checkpoint is None else Kept.of(checkpoint, federation, recipe)
+    with Progress(progress) as bar, kept or nullcontext():
         bar.expect(len(timeline.origins) * max(len(trained), 1))
-        forecasts = _forecasts(federation, trained, base, past, timeline, settings, bar)
+        forecasts = _forecasts(federation, trained, base, past, timeline, settings, bar, kept)
     order = [base, *(rule for rule in forecasts if rule != base)]
     expected = {rule: [np.concatenate(blocks) for blocks in forecasts[rule]] for rule in order}
     clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
     lost = {rule: regrets_at_each(clients, expected[rule]) for rule in order}
-    chosen = _choices(clients, lost, timeline, window, choice)
+    labels = tuple(one.label for one in trained)
+    chosen = _choices(clients, lost, timeline, window, choice, base, labels)
     ranges = ranges_of(federation.clients, clients, expected, base, chosen, share, past.known_after)
-    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, tuple(one.label for one in trained))
+    if kept is not None:
+        kept.remove()
+    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels)
 
 
 def _candidates(choices: Sequence[MethodChoice]) -> list[Candidate]:
@@ -98,7 +108,7 @@ def _candidates(choices: Sequence[MethodChoice]) -> list[Candidate]:
 
 def _forecasts(
     federation: Federation, trained: Sequence[Candidate], base: str, past: Past, timeline: Timeline,
-    settings: Mapping[str, Any], bar: Progress,
+    settings: Mapping[str, Any], bar: Progress, kept: Kept | None = None,
 ) -> Forecasts:  # fmt: skip
     """What each rule expects of each row from the first origin on."""
     clients = federation.clients
@@ -111,28 +121,22 @@ def _forecasts(
         if federation.has_forecast:
             whole[FORECAST] = [client.forecast for client in clients]
         block = {rule: [table[some] for table, some in zip(tables, rows, strict=True)] for rule, tables in whole.items()}
-        start = block[base]
-        if trained:
-            prepared = Prepared(clients, timeline.days, whole[base], past)
-        models = {}
+        prepared = Prepared(clients, timeline.days, whole[base], past) if trained else None
         for candidate in trained:
-            model = prepared.trained(candidate, known, settings)
-            models[candidate.label] = prepared.predictions(model, rows)
+            assert prepared is not None, "there are methods to train"
+            tables = None if kept is None else kept.found(origin, candidate.label, len(clients))
+            if tables is None:
+                tables = prepared.predictions(prepared.trained(candidate, known, settings), rows)
+                if kept is not None:
+                    kept.keep(origin, candidate.label, tables)
+            block[candidate.label] = tables
             bar.advance(1, f"{candidate.label} at {timeline.shown(origin)}")
-        block |= models
-        block |= {f"{label}+{base}": _mean([tables, start]) for label, tables in models.items()}
-        if len(models) > 1:
-            block[MIX] = _mean([*models.values(), start])
+        block |= {rule: mixed(parts, block) for rule, parts in mixtures([one.label for one in trained], base).items()}
         for rule, tables in block.items():
             places = found.setdefault(rule, [[] for _ in clients])
             for place, table in enumerate(tables):
                 places[place].append(table)
     return found
-
-
-def _mean(tables: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """The mean of what several rules expect, for each client."""
-    return [np.mean(np.stack(each), axis=0) for each in zip(*tables, strict=True)]
 
 
 def _judged(client: Client, timeline: Timeline, place: int) -> Client:
@@ -141,22 +145,24 @@ def _judged(client: Client, timeline: Timeline, place: int) -> Client:
 
 
 def _choices(
-    clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline, window: int, how: str
-) -> list[Choice]:
-    """The rule of each client at each origin: by the day-scaled regret of the last known rows; before any, the base."""
-    rules = list(lost)
-    offsets = [block.start for block in timeline.block(timeline.origins[0])]
-    scaled = [
-        np.stack([day_scaled(lost[rule][place], client.c) for rule in rules]) for place, client in enumerate(clients)
-    ]  # (rules, rows) of each client
+    clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline, window: int, how: str,
+    base: str, trained: Sequence[str],
+) -> list[Choice]:  # fmt: skip
+    """The rule of each client at each origin, by the day-scaled regret of the known rows before; before any, the base."""
+    rules, first = list(lost), timeline.origins[0]
+    offsets = [block.start for block in timeline.block(first)]
+    record = np.full((len(rules), len(clients), len(timeline.moments) - first), np.nan)
+    places = []  # of each client's rows among the moments
+    for place, (client, offset) in enumerate(zip(clients, offsets, strict=True)):
+        places.append(np.searchsorted(timeline.moments, timeline.times[place][offset:]) - first)
+        record[:, place, places[-1]] = np.stack([day_scaled(lost[rule][place], client.c) for rule in rules])
     made = []
     for origin in timeline.origins:
-        recent = np.full((len(rules), len(clients), window), np.nan)
+        until = record[:, :, : origin - first].copy()
         for place, (known, offset) in enumerate(zip(timeline.known(origin), offsets, strict=True)):
-            since = np.searchsorted(timeline.times[place], timeline.moments[max(origin - window, 0)])
-            some = scaled[place][:, max(int(since) - offset, 0) : max(known - offset, 0)]
-            recent[:, place, : some.shape[1]] = some
-        picked = [rules[number] for number in choose(recent, how)]
+            late = places[place][max(known - offset, 0) :]
+            until[:, place, late[late < until.shape[2]]] = np.nan  # not known yet
+        picked = choose_rules(rules, until, trained, base, window, how, leaves=base != FORECAST)
         made.append(Choice(origin, tuple(picked), tuple(timeline.block(origin))))
     return [_shifted(one, offsets) for one in made]
 

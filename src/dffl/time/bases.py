@@ -12,9 +12,8 @@ import numpy as np
 
 from dffl.federation import Client
 from dffl.judging import regrets_at_each
-from dffl.time.choice import day_scaled
 from dffl.time.past import average_before, fading_sums, lagged, mean_before, shapes
-from dffl.time.units import deviations, middles
+from dffl.time.units import day_scaled, deviations, middles
 
 MEANS = {"mean-7": 7, "mean-14": 14, "mean-28": 28}
 """Rules that expect the plain mean of the last known rows, and the number of these rows."""

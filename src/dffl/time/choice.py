@@ -2,26 +2,76 @@
 
 Regrets are divided by the spread of their own row: else one stormy day would decide. The choice is made for all clients
 together (``fleet``), or for each client with its own record shrunk towards that of all (``shrunk``).
+
+The rule that was best lately was often lucky. So where models are trained, the average of all of them and of the base is the
+usual rule. Another rule replaces it if it was better by more than the noise; the base does if it was better at all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
-from dffl.time.units import deviations
+from dffl.time.mixtures import mixtures
+from dffl.time.units import day_scaled as day_scaled
 
 FLEET, SHRUNK = WAYS = ("fleet", "shrunk")
 STRENGTH = 60.0
 """How many rows of a client's own weigh as much as the record of all clients."""
+NOISE = 1.0
+"""A rule replaces the usual one if it is better by more than this many standard errors."""
 
 
-def day_scaled(regrets: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """Regret of each row over the spread of that row's costs (n, d)."""
-    return np.asarray(regrets / deviations(costs)[:, 0])
+class _Record(NamedTuple):
+    """What rules have lost, (rules, clients, rows), in sizes of a client's mean, so that each client counts alike."""
+
+    lost: np.ndarray
+    counts: np.ndarray
+    """The rows of each client."""
+    judged: np.ndarray
+    """Whether a rule was judged on all rows."""
+
+    @classmethod
+    def of(cls, scaled: np.ndarray) -> _Record:
+        present = ~np.isnan(scaled).all(axis=0)
+        counts = present.sum(axis=1)
+        judged = ~(np.isnan(scaled) & present).any(axis=(1, 2))
+        sums = np.where(present, scaled, 0.0)[judged].sum(axis=2)
+        mean = sums.mean(axis=0) / np.maximum(counts, 1) if judged.any() else np.zeros(len(counts))
+        level = np.where(mean > 0, mean, 1.0)[:, None]
+        return cls(np.where(mean[:, None] > 0, scaled / level, np.where(present, 1.0, np.nan)), counts, judged)
+
+    @property
+    def says_nothing(self) -> bool:
+        return not self.judged.any() or not self.counts.any()
+
+    def scores(self, how: str, strength: float) -> np.ndarray:
+        """The mean loss of each rule for each client, (rules, clients); infinite where a rule was not judged."""
+        own = np.where(np.isnan(self.lost), 0.0, self.lost).sum(axis=2) / np.maximum(self.counts, 1)
+        fleet = own[:, self.counts > 0].mean(axis=1)[:, None]
+        found = self._shrunk(own, fleet, how, strength)
+        return np.where(self.judged[:, None], found, np.inf)
+
+    def noise(self, usual: int, how: str, strength: float) -> np.ndarray:
+        """The standard error of how much more each rule loses than the usual one, (rules, clients)."""
+        more = self.lost - self.lost[usual]
+        there = ~np.isnan(more)
+        rows = there.any(axis=(0, 1))
+        more, there = more[:, :, rows], there[:, :, rows]
+        fleet = np.where(there, more, 0.0).sum(axis=1, keepdims=True) / np.maximum(there.sum(axis=1, keepdims=True), 1)
+        series = self._shrunk(np.where(there, more, fleet), fleet, how, strength)
+        return np.asarray(series.std(axis=2) / np.sqrt(max(series.shape[2], 1)))
+
+    def _shrunk(self, own: np.ndarray, fleet: np.ndarray, how: str, strength: float) -> np.ndarray:
+        counts = self.counts.reshape(1, -1, *[1] * (own.ndim - 2))
+        trust = np.zeros_like(counts, dtype=np.float64) if how == FLEET else counts / (counts + strength)
+        return np.asarray(trust * own + (1 - trust) * fleet)
 
 
 def choose(scaled: np.ndarray, how: str = SHRUNK, strength: float = STRENGTH) -> np.ndarray:
-    """The number of the best rule of each client.
+    """The number of the rule of each client that lost least.
 
     - ``scaled`` (rules, clients, rows): day-scaled regrets of the window; NaN where a client has no such row. A rule that
       was not judged on some row of a client is not chosen by anybody.
@@ -30,20 +80,48 @@ def choose(scaled: np.ndarray, how: str = SHRUNK, strength: float = STRENGTH) ->
 
     Equal rules: the first one. A client without any row follows the others; without any row at all, everybody takes rule 0.
     """
+    _require_way(how)
+    record = _Record.of(scaled)
+    if record.says_nothing:
+        return np.zeros(scaled.shape[1], int)
+    return np.asarray(record.scores(how, strength).argmin(axis=0))
+
+
+def choose_rules(
+    rules: Sequence[str],
+    scaled: np.ndarray,
+    trained: Sequence[str],
+    base: str,
+    window: int,
+    how: str = FLEET,
+    leaves: bool = True,
+) -> list[str]:
+    """The rule of each client.
+
+    - ``rules``: their names; the first one is the base, which everybody takes where nothing is known.
+    - ``scaled`` (rules, clients, moments): day-scaled regrets up to now; NaN where a client has no row, or none that is known.
+    - ``trained`` and ``base``: what the rules were made of, see `mixtures`.
+    - ``window``: rules are compared on the last of these moments, but the base with the usual rule on all of them.
+    - ``leaves``: whether rules without the base in them may be chosen. A forecast that clients bring is not left for good.
+    """
+    _require_way(how)
+    parts = mixtures(trained, base)
+    names = [rule for rule in rules if leaves or base in parts.get(rule, (base,))]
+    lost = scaled[[rules.index(rule) for rule in names]]
+    whole, recent = _Record.of(lost), _Record.of(lost[:, :, max(lost.shape[2] - window, 0) :])
+    if recent.says_nothing:
+        return [base] * scaled.shape[1]
+    scores = recent.scores(how, STRENGTH)
+    if not parts:
+        return [names[number] for number in scores.argmin(axis=0)]
+    usual, start = names.index(list(parts)[-1]), names.index(base)
+    better = scores + NOISE * recent.noise(usual, how, STRENGTH) < scores[usual]
+    always = whole.scores(how, STRENGTH)
+    better[start] = always[start] < always[usual]
+    picked = np.where(better.any(axis=0), np.where(better, scores, np.inf).argmin(axis=0), usual)
+    return [names[number] for number in picked]
+
+
+def _require_way(how: str) -> None:
     if how not in WAYS:
         raise ValueError(f"choose must be one of {', '.join(WAYS)}, found {how!r:.40}")
-    present = ~np.isnan(scaled).all(axis=0)
-    counts = present.sum(axis=1)
-    judged = ~(np.isnan(scaled) & present).any(axis=(1, 2))
-    if not judged.any() or not counts.any():
-        return np.zeros(scaled.shape[1], int)
-    sums = np.where(present, scaled, 0.0).sum(axis=2)
-    score = sums / np.maximum(counts, 1)
-    mean = score[judged].mean(axis=0)
-    score = np.where(mean > 0, score / np.where(mean > 0, mean, 1.0), 1.0)  # each client counts alike
-    fleet = score[:, counts > 0].mean(axis=1)
-    fleet[~judged] = np.inf
-    if how == FLEET:
-        return np.full(scaled.shape[1], int(fleet.argmin()))
-    mixed = (counts * score + strength * fleet[:, None]) / (counts + strength)
-    return np.asarray(np.where(judged[:, None], mixed, np.inf).argmin(axis=0))

@@ -63,7 +63,7 @@ class Backtest:
         """
         parts = []
         for place, client in enumerate(self.clients):
-            rows, used = self._reported(place), self.used(place)
+            rows, used = self.reported(place), self.used(place)
             times = self.timeline.times[place][len(self.timeline.times[place]) - client.n :][rows]
             when = pd.to_datetime(times, unit="s") if self.timeline.dates else times
             for rule, lost in self.lost.items():
@@ -92,7 +92,7 @@ class Backtest:
         """Each client's relative regret from the start on, a ratio of sums, under a rule or under ``chosen``."""
         found = {}
         for place, client in enumerate(self.clients):
-            rows = self._reported(place)
+            rows = self.reported(place)
             lost = self.regrets(rule, place)[rows]
             found[client.name] = float(ratio(lost.sum(), client.z_star_size[rows].sum())) if len(lost) else float("nan")
         return found
@@ -106,7 +106,7 @@ class Backtest:
 
     def mean_regret(self, rule: str) -> float:
         """The mean over clients of the mean regret of a row, in the unit of the costs."""
-        rows = [self.regrets(rule, place)[self._reported(place)] for place in range(len(self.clients))]
+        rows = [self.regrets(rule, place)[self.reported(place)] for place in range(len(self.clients))]
         return float(np.mean([lost.mean() for lost in rows if len(lost)]))
 
     @property
@@ -114,7 +114,7 @@ class Backtest:
         """The share of each client's costs that were inside the range stated for them."""
         found = {}
         for place, client in enumerate(self.clients):
-            rows, spans = self._reported(place), self.spans[place]
+            rows, spans = self.reported(place), self.spans[place]
             found[client.name] = inside(spans.cost[rows], spans.ends[rows])
         return found
 
@@ -138,7 +138,7 @@ class Backtest:
         """
         total, parts = np.zeros(len(self.timeline.moments)), 0
         for place, client in enumerate(self.clients):
-            rows = self._reported(place)
+            rows = self.reported(place)
             size = client.z_star_size[rows].sum()
             if size > 0:
                 when = self.timeline.times[place][len(self.timeline.times[place]) - client.n :][rows]
@@ -214,7 +214,7 @@ class Backtest:
         }
         return dict(jsonable(found))
 
-    def _reported(self, place: int) -> slice:
+    def reported(self, place: int) -> slice:
         """The rows of a client from the start on."""
         client = self.clients[place]
         known = int(np.searchsorted(self.timeline.times[place], self.timeline.moments[self.timeline.start]))

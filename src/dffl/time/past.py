@@ -58,6 +58,11 @@ class Past:
         return tuple(dict.fromkeys(max(lag, self.known_after + 1) for lag in self.lags))
 
     @property
+    def own_width(self) -> int:
+        """How many features of each cost say what it was and what the base expects of it; they come first."""
+        return len(self.known_lags) + len(self.means) + len(self.weights) + 1
+
+    @property
     def longest(self) -> int:
         """How many rows the longest lag or mean looks back."""
         return self.known_after + max([0, *self.known_lags, *self.means])

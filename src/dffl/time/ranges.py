@@ -17,8 +17,8 @@ SHARE = 0.8
 """The share of later costs that a range is to hold."""
 WINDOW = 60
 """Errors that a range looks back on."""
-RATE = 0.03
-"""How fast an end moves."""
+RATE = 0.05
+"""How fast an end moves: a lower rate holds the stated share on average too, but less exactly within half a year."""
 FEWEST = 8
 """Errors below which there is no range."""
 ROUNDING = 1e-9
@@ -60,8 +60,9 @@ class AdaptiveRange:
     def observe(self, cost: float, expected: float, scale: float, ends: tuple[float, float]) -> None:
         """Learn from what a row has cost, given what was expected and the range that was stated."""
         if np.isfinite(ends[0]):
-            self.low_rate += self.rate * (self.miss - (cost < ends[0]))
-            self.high_rate += self.rate * (self.miss - (cost > ends[1]))
+            below, above = misses(np.array([cost]), np.array([ends]))
+            self.low_rate += self.rate * (self.miss - bool(below[0]))
+            self.high_rate += self.rate * (self.miss - bool(above[0]))
         self.errors = [*self.errors, float((cost - expected) / scale)][-self.window :]
 
 
@@ -83,7 +84,14 @@ def adaptive_ranges(
     return ends
 
 
+def misses(cost: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which costs (n,) are below their ranges (n, 2), and which above; by more than rounding, as costs may be constant."""
+    slack = ROUNDING * np.maximum(np.abs(cost), 1e-300)
+    return cost < ends[:, 0] - slack, cost > ends[:, 1] + slack
+
+
 def inside(cost: np.ndarray, ends: np.ndarray) -> float:
     """The share of costs inside their ranges; rows without a range do not count. NaN where no row has one."""
     ranged = np.isfinite(ends).all(axis=1)
-    return float(((ends[:, 0] <= cost) & (cost <= ends[:, 1]))[ranged].mean()) if ranged.any() else float("nan")
+    below, above = misses(cost, ends)
+    return float((~(below | above))[ranged].mean()) if ranged.any() else float("nan")

@@ -14,7 +14,7 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.fitting import Fit, fit
-from dffl.time.network import ItemFactory
+from dffl.time.network import ITEM, NETWORKS, VECTOR
 from dffl.time.past import Past, features
 from dffl.time.units import Units, for_training, recent
 from dffl.training.keywords import MethodChoice
@@ -23,6 +23,8 @@ SETTINGS: dict[str, Any] = {
     "rounds": 20, "local_epochs": 2, "batch_size": 32, "learning_rate": 3e-3, "schedule": "cosine", "scale_features": False,
 }  # fmt: skip
 """Settings of a refit: short, as it starts at a base. A candidate's own settings replace them."""
+OF_NETWORK: dict[str, dict[str, Any]] = {VECTOR: {"rounds": 10}}
+"""Other settings of a network that has more numbers to learn, and learns them sooner than is good for it."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,17 @@ class Candidate:
 
     @classmethod
     def of(cls, choice: MethodChoice) -> Candidate:
-        """From a name, or a name with options and settings: ``("fedavg", {"loss": "mse"})`` is called ``fedavg-mse``."""
+        """From a name, or a name with options and settings: ``("fedavg", {"loss": "mse"})`` is called ``fedavg-mse``.
+
+        ``network`` may be ``item`` (the default) or ``vector``.
+        """
         if isinstance(choice, str):
             return cls(choice, choice, {})
         name, keywords = choice
-        words = [str(value) if key == "loss" else f"{key}={value}" for key, value in keywords.items()]
+        network = keywords.get("network", ITEM)
+        if isinstance(network, str) and network not in NETWORKS:
+            raise ValueError(f"candidates: network must be one of {', '.join(NETWORKS)}, found {network!r:.40}")
+        words = [str(value) if key in ("loss", "network") else f"{key}={value}" for key, value in keywords.items()]
         return cls("-".join([name, *words]), name, dict(keywords))
 
 
@@ -84,11 +92,14 @@ class Prepared:
 
     def trained(self, candidate: Candidate, known: Sequence[int], settings: Mapping[str, Any]) -> Fit:
         """The candidate, fitted on the first ``known`` rows of each client."""
-        usual = SETTINGS | {"network": ItemFactory(self.width)}
+        own = dict(candidate.keywords)
+        network = own.pop("network", ITEM)
+        usual = SETTINGS | OF_NETWORK.get(network, {}) if isinstance(network, str) else SETTINGS
         if self._clients[0].times is not None:
-            usual["split"] = "time"
+            usual = usual | {"split": "time"}
+        made = NETWORKS[network](self.width, self._past.own_width) if isinstance(network, str) else network
         return fit(
-            self.federation(known), candidate.method, progress=False, **(usual | dict(settings) | dict(candidate.keywords))
+            self.federation(known), candidate.method, progress=False, **(usual | {"network": made} | dict(settings) | own)
         )
 
     def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:

@@ -19,6 +19,10 @@ class Spans(NamedTuple):
 
     cost: np.ndarray
     ends: np.ndarray
+    level: np.ndarray
+    """What the base said that they would cost."""
+    spread: np.ndarray
+    """The recent spread, by which errors are measured."""
 
 
 def ranges_of(
@@ -44,5 +48,5 @@ def ranges_of(
         cost = np.sum(client.completed(client.c) * decisions[place], axis=1)
         level = np.sum(client.completed(expected[base][place]) * decisions[place], axis=1)
         spread = recent(whole[place].c, known_after).spread[whole[place].n - client.n :, 0]
-        found.append(Spans(cost, adaptive_ranges(cost, level, spread, known_after, share)))
+        found.append(Spans(cost, adaptive_ranges(cost, level, spread, known_after, share), level, spread))
     return found

@@ -56,6 +56,11 @@ def deviations(costs: np.ndarray) -> np.ndarray:
     return (costs.std(axis=1, keepdims=True) if costs.shape[1] > 2 else size) + least
 
 
+def day_scaled(regrets: np.ndarray, costs: np.ndarray) -> np.ndarray:
+    """Regret of each row over the spread of that row's costs (n, d)."""
+    return np.asarray(regrets / deviations(costs)[:, 0])
+
+
 def recent(costs: np.ndarray, known_after: int = 0) -> Units:
     """Exponential averages of the level and of the logarithm of the spread, of the rows before each row.
 

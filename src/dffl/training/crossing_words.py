@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dffl.named import listed
 from dffl.splitting import COST, DRAW, TIME
 from dffl.training.crossing import WAYS, Crossing
 
@@ -22,7 +23,7 @@ def told(found: Sequence[Crossing]) -> str:
     """The client with the largest share, in a clause."""
     most = worst(found)
     what = f"{most.rows} of the {most.of} rows of {most.client!r} are held out while {WAYS[most.way]} train"
-    return f"{what} {listed(most.others)}{and_others(found)}"
+    return f"{what} {listed(map(repr, most.others), SHOWN)}{and_others(found)}"
 
 
 def and_others(found: Sequence[Crossing]) -> str:
@@ -48,11 +49,6 @@ def warning(found: Sequence[Crossing], rule: str) -> str:
 
 def reason(crossed: Crossing, rule: str) -> str:
     """Why a client gets no verdict."""
-    what = f"{crossed.rows} of your {crossed.of} rows are held out while {WAYS[crossed.way]} train {listed(crossed.others)}"
+    others = listed(map(repr, crossed.others), SHOWN)
+    what = f"{crossed.rows} of your {crossed.of} rows are held out while {WAYS[crossed.way]} train {others}"
     return f"{what}, so what joining would gain cannot be measured; {fix(crossed.way, rule)}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Some names."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(repr, names[:SHOWN])) + more

@@ -14,9 +14,10 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 
 from dffl.federation import Client, Federation
+from dffl.named import listed
 from dffl.splitting import COST, DRAW, ROW, TIME
 from dffl.training.crossing import FOLDS, SAME_COSTS, Crossing, crossing, crossing_of, divisible, varying_features
-from dffl.training.crossing_words import and_others, listed, warning, worst
+from dffl.training.crossing_words import SHOWN, and_others, warning, worst
 from dffl.training.settings import Settings
 from dffl.training.telling import different_rows, has_moments, telling_costs
 
@@ -33,7 +34,7 @@ class RowsInCommon(NamedTuple):
     others: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.client!r} has {self.rows} of its {self.of} rows in common with {listed(self.others)}"
+        return f"{self.client!r} has {self.rows} of its {self.of} rows in common with {listed(map(repr, self.others), SHOWN)}"
 
 
 class Sharing(NamedTuple):
@@ -202,7 +203,7 @@ def seen_words(found: Sequence[Crossing]) -> str:
     """Which test rows train, of the client with the largest share of them."""
     most = worst(found)
     what = f"{most.rows} of the {most.of} test rows of client {most.client!r} {SEEN[most.way]}"
-    return f"{what} {listed(most.others)}{and_others(found)}"
+    return f"{what} {listed(map(repr, most.others), SHOWN)}{and_others(found)}"
 
 
 SEEN = {

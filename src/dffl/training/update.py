@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,9 @@ from dffl.sets import FeasibleSet
 from dffl.shapes import round_up
 from dffl.training.optimisers import Adam, Optimiser
 from dffl.training.privacy.levels import SamplePrivacy, hidden_mean
+
+if TYPE_CHECKING:
+    from dffl.arrays import Key, Minibatches, Model, Scalar, StepCount, StepKeyWords, StepNoise, Table
 
 
 class Diagnostics(NamedTuple):
@@ -79,40 +82,36 @@ class Recipe:
         return optax.chain(optax.clip_by_global_norm(self.gradient_clip), self.optimiser.transformation(self.learning_rate))
 
 
-Numbers: TypeAlias = Any
-"""A NumPy array, and a traced one inside compiled programs."""
-
-
 class ClientSide(NamedTuple):
     """What belongs to one client; engines map over it."""
 
     set: FeasibleSet
     """The client's `oracle`, or a stack of them."""
-    sign: Numbers
+    sign: Scalar
     """-1 for a client that maximises: its predictions, like its costs in the table, are negated before the oracle."""
-    batches: Numbers
-    """(steps at most, rows) row numbers of the table, one minibatch for each step; -1 is an empty place."""
-    key: Numbers | None = None
+    batches: Minibatches
+    """Row numbers of the table, one minibatch for each step at most; -1 is an empty place."""
+    key: Key | None = None
     """Two words that a random loss draws from."""
-    anchor: Numbers | None = None
+    anchor: Model | None = None
     """The vector that the proximal term pulls towards."""
-    correction: Numbers | None = None
+    correction: Model | None = None
     """A vector that is added to every gradient, as in SCAFFOLD."""
-    rate: Numbers | None = None
+    rate: Scalar | None = None
     """A factor on the learning rate; what judges has none."""
-    smoothing: Numbers | None = None
+    smoothing: Scalar | None = None
     """How much a loss that smooths does so."""
-    noise: Numbers | None = None
-    """(steps at most, numbers) standard normal numbers, where the recipe protects samples."""
-    draws: Numbers | None = None
-    """(steps at most, 2) words that a network with dropout draws from."""
+    noise: StepNoise | None = None
+    """Standard normal numbers, where the recipe protects samples."""
+    draws: StepKeyWords | None = None
+    """Words that a network with dropout draws from."""
 
 
 class Shared(NamedTuple):
     """What is the same for all clients of a call, yet not static."""
 
-    table: Numbers
-    steps: Numbers
+    table: Table
+    steps: StepCount
     """How many of the minibatches to take."""
 
 
@@ -260,7 +259,7 @@ def in_blocks(function: Callable[..., Any], shared: int) -> Callable[..., Any]:
     The mapped function takes ``count`` first; its last ``shared`` arguments are the same for all.
     """
 
-    def mapped(count: Numbers, *args: Any) -> Any:
+    def mapped(count: StepCount, *args: Any) -> Any:
         own, common = args[: len(args) - shared], args[len(args) - shared :]
         blocks = jax.tree.map(lambda a: jnp.reshape(a, (-1, BLOCK, *jnp.shape(a)[1:])), own)
         together = jax.vmap(lambda mine: function(*mine, *common))
@@ -278,7 +277,7 @@ def in_blocks(function: Callable[..., Any], shared: int) -> Callable[..., Any]:
 
 
 @lru_cache(maxsize=64)
-def compiled_start(recipe: Recipe, places: int) -> Callable[[Numbers], tuple[Array, Any]]:
+def compiled_start(recipe: Recipe, places: int) -> Callable[[Model], tuple[Array, Any]]:
     """From one vector, or one for each of the first clients, to ``places`` start vectors and fresh optimiser states."""
 
     def start(vectors: Array) -> tuple[Array, Any]:

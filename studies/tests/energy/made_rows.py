@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dffl_studies.energy.naive import RULES
-
 SHARES = np.array([0.4, 0.3, 0.2, 0.1])
 """What four weeks add to a regret."""
 
 
 def with_weeks(rows: pd.DataFrame, shares: np.ndarray = SHARES) -> pd.DataFrame:
-    """The rows with the columns of weeks; and with what each rule lost on the training days: as much as on the test days."""
+    """The rows with the columns of weeks."""
     weeks = {f"week_{week:02d}": (share * rows["regret"]).astype("float32") for week, share in enumerate(shares)}
-    return rows.assign(training_regret=rows["regret"].where(rows["method"].isin(RULES)), **weeks)
+    return rows.assign(**weeks)

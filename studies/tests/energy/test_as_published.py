@@ -17,9 +17,9 @@ from dffl_studies.energy.as_published import one_year, published_settings, six_m
 from dffl_studies.energy.compared import Comparison, checked_market
 from dffl_studies.energy.data import HOURS, read_panel
 from dffl_studies.energy.papers_tables import papers_tables
-from dffl_studies.energy.result import EnergyResult
-from dffl_studies.energy.setup import EVERY_METHOD, METHODS, Setup, halves
-from dffl_studies.energy.study import study
+from dffl_studies.energy.result import PublishedResult
+from dffl_studies.energy.setup import EVERY_METHOD, Setup, halves
+from dffl_studies.energy.study import judge, study
 from dffl_studies.energy.tables import all_tables
 from dffl_studies.paper.study import AUTHORS
 from dffl_studies.running.render import to_csv, to_markdown
@@ -49,7 +49,7 @@ def random_rows(zones, seeds=5) -> pd.DataFrame:
     rows = [
         {"seed": seed, "zone": zone, "demand": 6.0, "method": method, "best": 100.0, "regret": rng.uniform(10, 60),
          "lambda": rng.uniform() if method == "interp-spo" else None}
-        for seed in range(seeds) for zone in zones for method in (*EVERY_METHOD, "mean-cost", "steady-average")
+        for seed in range(seeds) for zone in zones for method in (*EVERY_METHOD, "mean-7", "steady")
     ]  # fmt: skip
     return with_weeks(pd.DataFrame(rows))
 
@@ -68,14 +68,13 @@ def test_the_settings_are_those_of_the_synthetic_study_and_of_no_other_place():
 def test_the_command_hands_over_the_protocol(tmp_path, monkeypatch):
     handed = []
 
-    def run(panel, setup, options, seeds, zone, model, figures, report, market):
+    def run(panel, setup, options, seeds, figures, market):
         handed.append((setup, seeds, market))
         raise ValueError("enough")
 
-    monkeypatch.setattr("dffl_studies.energy.running.run", run)
+    monkeypatch.setattr("dffl_studies.energy.published_run.run", run)
     call("run", "none.csv", "--as-published", "--market", "PJM", "--cost", "total+own", "--from", "2025/1/1", "--without", "A")
-    call("run", "none.csv")
-    (setup, seeds, market), (default, _, none) = handed
+    [(setup, seeds, market)] = handed
     assert setup.settings == AUTHORS["settings"]
     assert (setup.published, setup.blocked, setup.lags, setup.cost, setup.first) == (
         True,
@@ -86,15 +85,13 @@ def test_the_command_hands_over_the_protocol(tmp_path, monkeypatch):
     )
     assert setup.methods == EVERY_METHOD
     assert (seeds, market) == ([0, 1, 2, 3, 4], "pjm")
-    assert (default.published, default.blocked, default.settings, default.methods, none) == (False, True, {}, METHODS, None)
 
 
 @pytest.mark.parametrize(
     ("options", "option", "instead"),
     [
-        (("--lags",), "--lags", "uses no past prices"),
         (("--split", "2025-05-01"), "--split", "trains on the first six months"),
-        (("--blocked",), "--blocked", "holds out random days"),
+        (("--methods", "fedavg"), "--methods", "has the paper's market, decisions and methods"),
         (("--weather-lag", 1), "--weather-lag", "uses the weather of the day itself"),
         (("--covariates", "wind"), "--covariates", "uses the covariates of the paper"),
         (("--seeds", 3), "--seeds 3", "has 5 seeds"),
@@ -178,6 +175,42 @@ def test_a_protocol_without_the_new_options_is_that_of_version_0_2_0():
     assert Setup.of(plain) == Setup()
     asked = Setup(blocked=False, first="2025-01-01", published=True, settings=published_settings({}))
     assert Setup.of(json.loads(json.dumps(asked.as_json()))) == asked
+
+
+# --- its results, as version 0.2.0 had them
+
+RESULTS = {
+    "local": (37.1621052631579, 47.002105263157894, 29.336842105263152),
+    "fedavg": (37.09473684210526, 47.71421052631579, 29.265263157894736),
+    "interp-spo": (37.42052631578947, 47.41, 29.507894736842104),
+}
+"""Regrets of AECO, BGE and COMED after two rounds of one epoch."""
+WHOLE = {
+    "local": (35.845263157894735, 42.75315789473684, 28.70526315789473),
+    "fedavg": (37.703157895, 44.113684211, 30.818421053),
+    "interp-spo": (34.29, 45.421052631578945, 28.95473684210527),
+}
+"""The same after the paper's 50 rounds of five epochs."""
+
+
+def results(folder, **changed):
+    path = market_file(folder, ("AECO", "BGE", "COMED"))
+    begun = study(path, Setup(published=True, blocked=False, settings=published_settings({}) | changed), [0])
+    rows = judge(**begun.protocol | {"methods": list(RESULTS)}, seed=0, panel=str(path))
+    return {method: tuple(own["regret"]) for method, own in rows.groupby("method")}, rows["lambda"].dropna().tolist()
+
+
+def test_its_results_are_those_of_version_0_2_0(tmp_path):
+    found, weights = results(tmp_path, rounds=2, local_epochs=1)
+    assert found == {method: pytest.approx(values, abs=1e-9) for method, values in RESULTS.items()}
+    assert weights == [0.5, 0.0, 0.65]
+
+
+@pytest.mark.slow
+def test_its_whole_training_ends_as_in_version_0_2_0(tmp_path):
+    found, weights = results(tmp_path)
+    assert found == {method: pytest.approx(values, abs=1e-8) for method, values in WHOLE.items()}
+    assert weights == [0.65, 0.6, 0.85]
 
 
 # --- Tables 4 and 5
@@ -308,16 +341,15 @@ def test_the_terminal_shows_both_tables_with_the_settings_and_what_differs(tmp_p
     found = Comparison.of(panel, setup, "pjm")
     tables = [*papers_tables(rows, found), *all_tables(rows)]
     rows = rows.assign(dffl="0.2.0", job="job")
-    whole = EnergyResult(
+    whole = PublishedResult(
         study(path, setup), tmp_path / "out", rows, pd.DataFrame(), [], [], panel=panel, setup=setup, first_test="2021-07-01",
         tables=tables, comparison=found,
     )  # fmt: skip
     with (screen := Console(width=160, file=io.StringIO())).capture() as printed:
         whole.show(screen)
     text = " ".join(printed.get().split())
-    titles = ("The paper's Table 4: change", "The paper's Table 5: regret", "The result in short", "What it is worth", "Read: ")
-    assert [text.find(title) > 0 for title in titles] == [True] * 5
-    assert "Each zone's regret and interpolation weight" not in text  # Table 5 says it
+    titles = ("The paper's Table 4: change", "The paper's Table 5: regret", "Change of regret against local-tuned")
+    assert [text.find(title) > 0 for title in titles] == [True] * 3
     for words in (
         "As published: rounds = 50, local_epochs = 5, batch_size = 64, client_fraction = 0.2, scale_costs = True, random days",
         "19 zones; 2021-01-01 to 2021-06-30 train, 2021-07-01 to 2021-07-19 test; 5 seeds.",
@@ -334,7 +366,7 @@ def test_the_whole_command_prints_both_tables(tmp_path, monkeypatch):
     table = frame(zones=3, days=200, start="2024-03-01")
     table["zone"] = table["zone"].map({"Z00": "AECO", "Z01": "BGE", "Z02": "Elsewhere"})
     path = write(table.assign(demand=4.0), tmp_path / "panel.csv")
-    options = ("--as-published", "--market", "pjm", "--out", tmp_path / "out", "--no-model", "--workers", 1, "--quiet")
+    options = ("--as-published", "--market", "pjm", "--out", tmp_path / "out", "--workers", 1, "--quiet")
     answer = call("run", path, *options)
     assert answer.exit_code == 0, answer.output
     text = " ".join(answer.stdout.split())
@@ -353,8 +385,8 @@ def test_the_whole_command_prints_both_tables(tmp_path, monkeypatch):
     assert "Elsewhere | 4 | ours alone |" in (tables / "table-5.md").read_text()
     rows = pd.read_parquet(tmp_path / "out" / "rows.parquet")
     assert set(EVERY_METHOD) <= set(rows["method"])
-    assert "Interpolated (MSE)" in (tables / "summary.md").read_text()
+    assert "Interpolated (MSE)" in (tables / "changes-local.md").read_text()
     assert (tmp_path / "out" / "figures" / "bars.png").is_file()
-    found = json.loads(call("run", path, *options[:6], "--no-figures", "--show", "--json").stdout)
+    found = json.loads(call("run", path, *options[:5], "--no-figures", "--show", "--json").stdout)
     assert found["paper"]["zones"] == ["AECO", "BGE"]
     assert found["paper"]["same_year"] is False

@@ -9,7 +9,6 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from dffl.training.methods import colour_of
-from dffl_studies.energy.chosen import Rules
 from dffl_studies.energy.figures import draw_all, draw_bars, draw_calendar, draw_changes, draw_places, draw_zone_weights
 from dffl_studies.energy.figures.calendar import EXPENSIVE, HIT, MISSED, REST, Bought
 from dffl_studies.energy.figures.labels import place_labels
@@ -20,7 +19,7 @@ from dffl_studies.energy.summary import zone_changes, zone_order
 from dffl_studies.energy.tables import name_of
 from studies.tests.energy.made_rows import with_weeks
 
-METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "crossfit", "mean-cost", "yesterday")
+METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "crossfit", "mean-7", "steady")
 NEW_YORK = {"G": (41.7, -73.92), "H": (41.2, -73.8), "I": (40.93, -73.9), "J": (40.71, -74.01), "K": (40.71, -73.62)}
 FAR_WEST = {"TEXAS": (30.1, -94.1), "MINNESOTA": (45.0, -93.3)}
 
@@ -97,7 +96,7 @@ def test_a_change_is_of_the_regret_of_the_own_model_of_its_seed():
 def test_bars_whiskers_and_numbers_are_the_changes():
     rows = fabricate()
     figure = draw_changes(rows)
-    rule = Rules.of(rows).chosen
+    rule = "steady"
     assert titles(figure) == ["Federated", "Interpolated (SPO+)", "Cross-fitted", name_of(rule)]
     changes, harmed = zone_changes(rows), harmed_zones(rows, "local-tuned")
     for axes, method in zip(figure.axes, ("fedavg", "interp-spo", "crossfit", rule), strict=True):
@@ -142,7 +141,7 @@ def test_any_number_of_zones_up_to_a_page_has_a_line_each(zones):
 
 
 def test_of_very_many_zones_both_ends_are_shown():
-    rows = fabricate(zones=MOST + 5, seeds=2, methods=("local-tuned", "fedavg", "yesterday"))
+    rows = fabricate(zones=MOST + 5, seeds=2, methods=("local-tuned", "fedavg", "steady"))
     figure = draw_changes(rows)
     order, (axes, _) = zone_order(rows), figure.axes
     names = [label.get_text().split()[0] for label in axes.get_yticklabels()]
@@ -164,10 +163,10 @@ def test_one_wild_zone_leaves_the_others_their_scale():
 
 
 def test_methods_that_are_missing_have_no_panel():
-    methods = ("local-tuned", "finetune-mix", "mean-cost")
-    assert titles(draw_changes(fabricate(methods=methods))) == ["Fine-tuned, mixed", "Historical mean price"]
+    methods = ("local-tuned", "finetune-mix", "steady")
+    assert titles(draw_changes(fabricate(methods=methods))) == ["Fine-tuned, mixed", "Steady moving average"]
     assert draw_changes(fabricate(methods=("fedavg", "interp-spo"))) is None  # there is nothing to compare with
-    assert draw_changes(fabricate(methods=("local-tuned", "mean-cost"))) is None
+    assert draw_changes(fabricate(methods=("local-tuned", "steady"))) is None
     assert draw_changes(pd.DataFrame()) is None
 
 
@@ -372,12 +371,12 @@ def test_cells_tell_hits_from_misses():
 
 def test_the_strip_is_each_days_regret_and_names_the_costliest():
     days = days_of()
-    figure = draw_calendar(days.assign(date=pd.to_datetime(days["date"])), "ZONE", "yesterday")
+    figure = draw_calendar(days.assign(date=pd.to_datetime(days["date"])), "ZONE", "mean-7")
     strip = figure.axes[0]
     regret = (days["price"] * (days["chosen"].astype(float) - days["cheapest"])).groupby(days["date"]).sum()
     assert [bar.get_height() for bar in strip.patches] == pytest.approx(list(regret))
     assert texts(strip) == [f"{regret.idxmax()}: {regret.max():.0f}"]
-    assert strip.get_title(loc="left") == "Hours bought by ZONE: Yesterday's prices"
+    assert strip.get_title(loc="left") == "Hours bought by ZONE: Mean of the last 7 days"
     assert f"mean regret {regret.mean():.2f}" in note_of(figure)
     assert draw_calendar(days, "ZONE", "interp-spo").axes[0].get_title(loc="left").endswith(name_of("interp-spo"))
 
@@ -397,7 +396,7 @@ def test_days_that_are_missing_stay_empty_and_seeds_are_averaged():
 
 def test_perfect_foresight_has_a_calendar_too():
     days = days_of(days=5)
-    figure = draw_calendar(days.assign(chosen=days["cheapest"]), "ZONE", "perfect-foresight")
+    figure = draw_calendar(days.assign(chosen=days["cheapest"]), "ZONE", "steady")
     assert "hit 100 %" in figure.legends[0].get_texts()[0].get_text()
     assert texts(figure.axes[0]) == []
     render(figure)

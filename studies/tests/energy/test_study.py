@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dffl.time.bases import NAIVE
 from dffl_studies.energy.data import read_panel
-from dffl_studies.energy.naive import RULES
 from dffl_studies.energy.setup import METHODS, Setup
 from dffl_studies.energy.study import judge, study
 from dffl_studies.energy.weeks import week_columns, week_names, weeks_of
@@ -52,26 +52,25 @@ def test_what_has_an_option_of_its_own_cannot_be_set_beside_it(name, instead):
 
 
 @pytest.mark.slow
-def test_what_the_weeks_add_gives_the_regret_and_rules_know_their_training_days(tmp_path):
+def test_what_the_weeks_add_gives_the_regret(tmp_path):
     begun = study(panel_file(tmp_path, zones=2), Setup(settings={"rounds": 1, "local_epochs": 1, "batch_size": 8}))
     rows = judge(**begun.protocol, seed=0, panel=begun.places["panel"])
-    assert set(rows["method"]) == {*METHODS, *RULES}
+    assert set(rows["method"]) == {*METHODS, *NAIVE}
     weeks = week_names(rows)
     assert weeks == [f"week_{week:02d}" for week in range(5)]  # 30 days
     np.testing.assert_allclose(rows[weeks].sum(axis=1), rows["regret"], rtol=1e-5)
-    assert set(rows.loc[rows["training_regret"].notna(), "method"]) == set(RULES)
     assert rows.loc[rows["method"] == "crossfit", "epochs"].notna().all()
     assert rows.loc[rows["method"] == "interp-spo", "lambda"].notna().all()
-    two = judge(**begun.protocol | {"methods": ["fedavg", "yesterday"]}, seed=0, panel=begun.places["panel"])
-    alike = rows[rows["method"].isin(["fedavg", "yesterday"])].reset_index(drop=True)
+    two = judge(**begun.protocol | {"methods": ["fedavg", "mean-7"]}, seed=0, panel=begun.places["panel"])
+    alike = rows[rows["method"].isin(["fedavg", "mean-7"])].reset_index(drop=True)
     pd.testing.assert_frame_equal(two, alike)  # a method's rows do not depend on which others are asked for
 
 
 def test_rules_can_be_asked_for_alone(tmp_path):
     begun = study(panel_file(tmp_path, zones=2), Setup(settings={"finetune.epochs": [0, 1]}))
-    assert begun.values == [*METHODS, *RULES]
-    rows = judge(**begun.protocol | {"methods": ["yesterday", "mean-cost"]}, seed=0, panel=begun.places["panel"])
-    assert rows["method"].tolist() == ["yesterday", "mean-cost"] * 2
+    assert begun.values == [*METHODS, *NAIVE]
+    rows = judge(**begun.protocol | {"methods": ["mean-7", "mean-28"]}, seed=0, panel=begun.places["panel"])
+    assert rows["method"].tolist() == ["mean-7", "mean-28"] * 2
     assert rows[["lambda", "epochs"]].isna().all(axis=None)
 
 

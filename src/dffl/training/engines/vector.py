@@ -36,6 +36,9 @@ from dffl.training.settings import Settings
 from dffl.training.units import client_units, own_smoothing, sample_table
 from dffl.training.update import BLOCK, ClientSide, places_for
 
+SMALL = 1 << 23
+"""The numbers in a table below which its idle rows may be as many as the others."""
+
 
 class _Group(NamedTuple):
     """All clients that can share a program."""
@@ -175,8 +178,12 @@ class LoopEngine(VectorEngine):
 
 
 def _roomy(table: np.ndarray) -> np.ndarray:
-    """The table with idle rows behind it, one row at least: programs are compiled for a number of rows, and folds have many."""
-    return np.pad(table, ((0, round_up(max(len(table), 1)) - len(table)), (0, 0)))
+    """The table with idle rows behind it, one row at least: programs are compiled for a number of rows, and folds have many.
+
+    A small table has a power of two, as refits of a growing past are many.
+    """
+    bits = 0 if table.size < SMALL else 3
+    return np.pad(table, ((0, round_up(max(len(table), 1), bits) - len(table)), (0, 0)))
 
 
 def _evenly(items: list[Any], number: int) -> Iterator[list[Any]]:

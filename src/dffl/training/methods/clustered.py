@@ -28,7 +28,7 @@ from dffl.training.engines.base import Engine, Fields, gathered
 from dffl.training.methods.registry import method
 from dffl.training.parts import Part
 from dffl.training.run import Outcome, Run
-from dffl.training.trainers import Chosen, Federated, ServerState, Stops, tuned
+from dffl.training.trainers import BestStop, Federated, ServerState, Stops, tuned
 from dffl.training.trainers.federated import checked_aggregate
 from dffl.training.trainers.tuning import checked_epochs
 
@@ -151,7 +151,7 @@ def clustered(run: Run, *, clusters: int = 3, epochs: Any = None, judge: Loss | 
         models, cluster = run.trained(trainer)
         vectors, chosen = models[cluster], {}
     else:
-        found, _ = tuned(run, Chosen(ClusterStops(trainer, checked_epochs(epochs)), judge), refit=True)
+        found, _ = tuned(run, BestStop(ClusterStops(trainer, checked_epochs(epochs)), judge), refit=True)
         models, cluster = run.trained(trainer)
         vectors, chosen = found.vectors, {"epochs": found.epochs.tolist()}
     largest = np.argmax(np.bincount(cluster, weights=run.federation.counts))

@@ -18,7 +18,7 @@ from dffl.losses import Loss
 from dffl.predictor import ForecastPredictor, MixedPredictor, Predictor
 from dffl.training.methods.registry import method
 from dffl.training.run import Outcome, Run
-from dffl.training.trainers import Chosen, FedAvg, Stops, tuned
+from dffl.training.trainers import BestStop, FedAvg, Stops, tuned
 from dffl.training.trainers.tuning import EPOCHS, checked_epochs
 
 SHARE = 0.5
@@ -28,7 +28,7 @@ SHARE = 0.5
 @method("finetune", label="Fine-tuned", colour="#E69F00", words="the shared model, trained further at each client")
 def finetune(run: Run, *, epochs: Any = EPOCHS, refit: bool = True, judge: Loss | str = "spo+") -> Outcome:
     """The shared model, trained on at each client."""
-    found, part = tuned(run, Chosen(Stops(FedAvg(), checked_epochs(epochs)), judge), refit)
+    found, part = tuned(run, BestStop(Stops(FedAvg(), checked_epochs(epochs)), judge), refit)
     newcomer = run.common(run.trained(FedAvg(), part), part)[1]
     return Outcome(run.personal(found.vectors, part), newcomer, {"epochs": found.epochs.tolist()})
 
@@ -42,7 +42,7 @@ def finetune(run: Run, *, epochs: Any = EPOCHS, refit: bool = True, judge: Loss 
 def finetune_mix(run: Run, *, epochs: Any = EPOCHS, refit: bool = True, judge: Loss | str = "spo+") -> Outcome:
     """The mean of the shared model, the shared model trained on at each client, and the forecast, if there is one."""
     # A forecast is left out of the choice of epochs.
-    found, part = tuned(run, Chosen(Stops(FedAvg(), checked_epochs(epochs)), judge, SHARE), refit)
+    found, part = tuned(run, BestStop(Stops(FedAvg(), checked_epochs(epochs)), judge, SHARE), refit)
     common, newcomer = run.common(run.trained(FedAvg(), part), part)
     own = run.personal(found.vectors, part)
     mixed: list[Predictor] = [MixedPredictor(a, b, np.asarray(SHARE)) for a, b in zip(own, common, strict=True)]

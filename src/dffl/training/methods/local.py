@@ -13,7 +13,7 @@ from dffl.losses import Loss
 from dffl.training.methods.registry import method
 from dffl.training.run import Outcome, Run
 from dffl.training.schedules import Constant
-from dffl.training.trainers import Chosen, Local, Stops, tuned
+from dffl.training.trainers import BestStop, Local, Stops, tuned
 from dffl.training.trainers.tuning import checked_epochs
 
 
@@ -25,5 +25,5 @@ def local(run: Run, *, epochs: Any = None, judge: Loss | str = "spo+") -> Outcom
         # At a constant rate it is the training that other methods ask for too.
         scheduled = run.settings.schedule != Constant()
         return Outcome(run.personal(run.trained(Local(candidates[0] if candidates else None, scheduled))))
-    found, part = tuned(run, Chosen(Stops(None, candidates), judge), refit=True)
+    found, part = tuned(run, BestStop(Stops(None, candidates), judge), refit=True)
     return Outcome(run.personal(found.vectors, part), choices={"epochs": found.epochs.tolist()})

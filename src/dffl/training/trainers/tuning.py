@@ -1,6 +1,6 @@
 """Training on from a common start, for as many epochs as each client finds best on held-out samples.
 
-Three steps: `Stops` trains with a stop at every candidate number of epochs; `Chosen` lets each client judge its stops on its
+Three steps: `Stops` trains with a stop at every candidate number of epochs; `BestStop` lets each client judge its stops on its
 held-out samples; `Refit` trains on all of the samples for as long as each client chose.
 """
 
@@ -104,7 +104,7 @@ class Stops(Trainer):
 
 
 @dataclass(frozen=True)
-class Chosen(Trainer):
+class BestStop(Trainer):
     """Each client's best stop on its held-out samples. Among equally good ones the smallest is chosen."""
 
     name: ClassVar[str] = "choice"
@@ -147,7 +147,7 @@ class Refit(Trainer):
     """All of each client's samples, trained on for as long as the client chose on the split."""
 
     name: ClassVar[str] = "refit"
-    chosen: Chosen = Chosen()
+    chosen: BestStop = BestStop()
 
     def train(self, run: Run, part: Part) -> Tuned:
         epochs = run.trained(self.chosen, SPLIT).epochs
@@ -173,7 +173,7 @@ class Refit(Trainer):
         return 0.5 * float(run.engine(part).counts.sum()) * self.chosen.stops.epochs[-1]
 
 
-def tuned(run: Run, chosen: Chosen, refit: bool) -> tuple[Tuned, Part]:
+def tuned(run: Run, chosen: BestStop, refit: bool) -> tuple[Tuned, Part]:
     """The models tuned for as long as each client finds best, and the part of the samples that they were trained on.
 
     Without ``refit`` they are those of the split: reusing the held-out samples is worth more than the choice itself.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,22 +13,26 @@ from dffl_studies.options import AcceptVersions, Workers
 
 if TYPE_CHECKING:
     from dffl_studies.energy.data import Panel
+    from dffl_studies.energy.preset import Preset
     from dffl_studies.energy.setup import Setup
 
 energy = typer.Typer(
-    help="Electricity zones that buy the cheapest of the next 24 hours: panels, the study, and a decision for tomorrow.",
+    help="Electricity zones that decide for the periods of tomorrow: any market, backtests, and a decision.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-ROUNDS, SEEDS = 50, 5
-"""The defaults of `dffl.Settings` and of the study, which are too slow to import for help."""
+SEEDS, PAPERS_SEEDS = 1, 5
+"""The default number of seeds, and that of the paper's protocol."""
 PanelFile = Annotated[
-    Path, typer.Argument(metavar="PANEL", help="A panel (.csv, .csv.gz, .parquet), or a folder with prices and weather.")
+    Path,
+    typer.Argument(
+        metavar="PANEL",
+        help="A panel or a table of prices (.csv, .csv.gz, .parquet), a file of ENTSO-E or Energy-Charts, or a folder.",
+    ),
 ]
-Split = Annotated[str | None, typer.Option(help="The first test day. Default: the first day of the second half.")]
-Lags = Annotated[bool, typer.Option(help="Also use past prices, which the paper does not.")]
-Cost = Annotated[str, typer.Option(help="What an hour costs: total (its price), or total+own (the authors' choice).")]
+Split = Annotated[str | None, typer.Option(help="The first test day. Default: the first day of the later half.")]
+Cost = Annotated[str, typer.Option(help="What a period costs: total (its price), or total+own (the authors' choice).")]
 WeatherLag = Annotated[
     int,
     typer.Option(
@@ -40,17 +44,31 @@ Covariates = Annotated[
     typer.Option(help="The covariates, separated by commas, or all. Default: all of a panel; of a folder, those of the paper."),
 ]
 DemandSeed = Annotated[int, typer.Option(help="The seed of the demands, if the panel has none.")]
-Blocked = Annotated[
-    bool, typer.Option("--blocked/--random-days", help="Choose by consecutive days that are held out, or random ones.")
-]
 From = Annotated[
     str | None, typer.Option("--from", help="The first day to use, such as 2020-05-01. Default: the panel's first.")
 ]
 To = Annotated[str | None, typer.Option("--to", help="The last day to use. Default: the panel's last.")]
-Rounds = Annotated[int, typer.Option(help="Federated rounds; fewer is quicker and worse.")]
+Rounds = Annotated[int | None, typer.Option(help="Federated rounds of a training; fewer is quicker and worse.")]
 Other = Annotated[
     list[str] | None, typer.Option("--set", help="Another setting of dffl.Settings, NAME=VALUE; may be repeated.")
 ]
+Currency = Annotated[
+    str | None, typer.Option(help="The currency of the prices, such as EUR, or the one to convert to. Default: the file's.")
+]
+Unit = Annotated[str | None, typer.Option(help="What a price is for. Default: the file's, or MWh.")]
+Rates = Annotated[
+    Path | None, typer.Option(help="A table with the columns currency and rate: what each is worth in --currency.")
+]
+Forecast = Annotated[
+    str | None, typer.Option(help="The column of a published forecast to start from, in a file of epftoolbox: 'DNN Ensemble'.")
+]
+Decisions = Annotated[
+    Path | None, typer.Option(help="A small TOML: what each zone decides (a block, a battery, a flexible load, ...).")
+]
+Methods = Annotated[
+    str | None, typer.Option(help="What is trained, separated by commas. Default: what dffl.backtest trains by default.")
+]
+Refit = Annotated[int, typer.Option(min=1, max=3660, help="Days from one training to the next.")]
 
 
 @energy.command()
@@ -75,83 +93,69 @@ def run(
     first: From = None,
     last: To = None,
     split: Split = None,
-    lags: Lags = False,
-    blocked: Annotated[
-        bool | None,
-        typer.Option(
-            "--blocked/--random-days",
-            help="Choose by consecutive days that are held out, or random ones. Default: consecutive; random with "
-            "--as-published.",
-            show_default=False,
-        ),
-    ] = None,
     cost: Cost = "total",
     weather_lag: WeatherLag = 0,
     covariates: Covariates = None,
     without: Without = None,
     demand_seed: DemandSeed = 0,
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="The number of seeds.")] = SEEDS,
-    rounds: Rounds = ROUNDS,
+    currency: Currency = None,
+    unit: Unit = None,
+    rates: Rates = None,
+    forecast: Forecast = None,
+    decisions: Decisions = None,
+    methods: Methods = None,
+    refit: Refit = 28,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="The number of seeds. Default: 1; with --as-published 5.")
+    ] = None,
+    rounds: Rounds = None,
     set_: Other = None,
-    zone: Annotated[str | None, typer.Option(help="The zone of the calendar figure. Default: that with most regret.")] = None,
     workers: Workers = None,
     accept_versions: AcceptVersions = False,
     model: Annotated[bool, typer.Option(help="Train a model on all days, for dffl energy decide.")] = True,
-    figures: Annotated[bool, typer.Option(help="Draw the figures.")] = True,
+    figures: Annotated[bool, typer.Option(help="Draw the figures of --as-published.")] = True,
     show: Annotated[bool, typer.Option(help="Run nothing: show the tables of what is finished.")] = False,
     report: Report = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train every method on the first half of a panel and test it on the second half, zone by zone, beside naive rules.
+    """Decide every day of the later half of a market by models and by naive rules, each with what was known before it.
 
-    By default all zones take part in each round, and consecutive days are held out. With --as-published everything is as in
-    the paper's energy study, whose training settings are those of its synthetic one. A run that was stopped continues with the
-    same command.
+    Prices alone are enough; weather, load and forecasts are used where they are there. The first line says what to use, and
+    what it saves in a year. A run that was stopped continues with the same command.
 
     Example: dffl energy run panel.csv
 
-    Example: dffl energy run pjm.csv --as-published --market pjm
+    Example: dffl energy run prices.csv --currency EUR --decisions zones.toml --report report.html
 
-    Example: dffl energy run panel.csv --lags --out with-past-prices --report report.html
+    Example: dffl energy run pjm.csv --as-published --market pjm
     """
     with answering():
-        from dffl_studies.energy.as_published import refuse_contradictions
         from dffl_studies.energy.compared import checked_market
-        from dffl_studies.energy.running import run as run_study
         from dffl_studies.running.result import RunOptions
 
-        known = checked_market(market)
+        known, options = checked_market(market), _preset_options(locals())
+        how = RunOptions(out, workers=workers, show=show, progress=shown_progress(quiet), accept_versions=accept_versions)
         if as_published:
-            contradictions = {
-                "--lags": (lags, "uses no past prices"),
-                "--split": (split is not None, "trains on the first six months"),
-                "--blocked": (blocked is True, "holds out random days"),
-                "--weather-lag": (weather_lag != 0, "uses the weather of the day itself"),
-                "--covariates": (covariates is not None, "uses the covariates of the paper"),
-                f"--seeds {seeds}": (seeds != SEEDS, f"has {SEEDS} seeds"),
-                f"--rounds {rounds}": (rounds != ROUNDS, f"has {ROUNDS} rounds"),
-            }
-            refuse_contradictions(contradictions)
-            blocked = False
-        asked = _setup(
-            split, lags, blocked is not False, cost, weather_lag, covariates, without, demand_seed, rounds, set_, first, last,
-            as_published,
-        )  # fmt: skip
-        options = RunOptions(out, workers=workers, show=show, progress=shown_progress(quiet), accept_versions=accept_versions)
-        answer(run_study(panel, asked, options, list(range(seeds)), zone, model, figures, report, known), json_)
+            from dffl_studies.energy.published_run import run as run_published
+
+            setup = _published(options, seeds, report)
+            answer(run_published(panel, setup, how, list(range(PAPERS_SEEDS)), figures, known), json_)
+            return
+        from dffl_studies.energy.running import run as run_market
+
+        answer(run_market(panel, _preset(options), how, list(range(seeds or SEEDS)), model, report), json_)
 
 
 @energy.command()
 def train(
     panel: PanelFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="The model's file.")],
-    method: Annotated[str, typer.Option(help="A method of dffl.fit, except for the oracles.")] = "finetune-mix",
-    lags: Lags = False,
-    blocked: Blocked = True,
-    split: Annotated[
-        str | None, typer.Option(help="The first test day of a second model, whose errors give the range of expected costs.")
+    method: Annotated[
+        str | None,
+        typer.Option(help="A rule: steady, mean-7, fedavg, fedavg+steady, mix, ... Default: the one that a backtest chooses."),
     ] = None,
+    split: Split = None,
     first: From = None,
     last: To = None,
     cost: Cost = "total",
@@ -159,14 +163,21 @@ def train(
     covariates: Covariates = None,
     without: Without = None,
     demand_seed: DemandSeed = 0,
-    rounds: Rounds = ROUNDS,
+    currency: Currency = None,
+    unit: Unit = None,
+    rates: Rates = None,
+    forecast: Forecast = None,
+    decisions: Decisions = None,
+    methods: Methods = None,
+    refit: Refit = 28,
+    rounds: Rounds = None,
     set_: Other = None,
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Train one model on all the days of a panel, for dffl energy decide.
+    """Train one rule on all the days of a panel, for dffl energy decide.
 
-    Example: dffl energy train panel.csv --lags -o market.dffl
+    Example: dffl energy train panel.csv --method mix -o market.dffl
     """
     with answering():
         from dffl.archive import require_model_target
@@ -176,13 +187,41 @@ def train(
         from dffl_studies.energy.model import train as train_model
         from dffl_studies.energy.result import print_notes
 
-        asked = _setup(
-            split, lags, blocked, cost, weather_lag, covariates, without, demand_seed, rounds, set_, first, last
-        )  # fmt: skip
-        opened, screen = asked.open(str(panel)), console()
-        print_notes(opened.notes, screen)
-        train_model(opened, asked, method, seed, progress=shown_progress(quiet)).model.save(out)
-        screen.print(f"{method} of {len(opened.names)} zones, {opened.days[0]} to {opened.days[-1]}: {out}")
+        preset = _preset(_preset_options(locals()))
+        made, screen = preset.market(panel), console()
+        print_notes(made.panel.notes, screen)
+        fit = train_model(made, preset, method, seed, progress=shown_progress(quiet))
+        fit.save(out)
+        rule, days = fit.about["energy"]["rule"], made.panel.days
+        screen.print(f"{rule} of {len(made.panel.names)} zones, {days[0]} to {days[-1]}: {out}")
+
+
+@energy.command()
+def newcomer(
+    panel: PanelFile,
+    zone: Annotated[list[str] | None, typer.Option(help="A zone to leave out; may be repeated. Default: each in turn.")] = None,
+    split: Split = None,
+    without: Without = None,
+    demand_seed: DemandSeed = 0,
+    currency: Currency = None,
+    rounds: Rounds = None,
+    set_: Other = None,
+    seed: Seed = 0,
+    json_: Json = False,
+) -> None:
+    """Leave a zone out of training, give it its last 3 to 60 days, and say until when the others' model is better.
+
+    Example: dffl energy newcomer panel.csv --zone Ashford
+    """
+    with answering():
+        from dffl_studies.energy.newcomers import newcomers
+        from dffl_studies.energy.preset import Preset
+
+        settings = settings_of(set_) | ({} if rounds is None else {"rounds": rounds})
+        shared = {"split": split, "without": tuple(without or ()), "demand_seed": demand_seed, "currency": currency}
+        preset = Preset(**shared, settings=settings)  # type: ignore[arg-type]
+        made = preset.market(panel)
+        answer(newcomers(made, preset, zone or list(made.panel.names), seed), json_)
 
 
 @energy.command()
@@ -190,18 +229,16 @@ def decide(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What dffl energy run or train has written.")],
     features: Annotated[Path, typer.Option(help="A table with the date and the covariates of each day to decide for.")],
     zone: Annotated[str | None, typer.Option(help="The zone that decides. Default: every zone in the table.")] = None,
-    past: Annotated[
-        Path | None, typer.Option(help="Prices since the model was trained: zone, date, price_0 to price_23.")
-    ] = None,
+    past: Annotated[Path | None, typer.Option(help="The days since the model was trained: zone, date, price_0, ...")] = None,
     json_: Json = False,
 ) -> None:
-    """Print which hours a zone should buy, and what they are expected to cost.
+    """Print in which periods a zone should buy, where its demand comes from, and what that is expected to cost.
 
     Example: dffl energy decide dffl-energy-example/model.dffl --zone Ashford --features tomorrow.csv
     """
     with answering():
-        from dffl.storage import load
         from dffl_studies.energy.decide import decide as decide_days
+        from dffl_studies.energy.model import load
 
         found = decide_days(load(model), zone, features, past)
         if json_:
@@ -213,14 +250,17 @@ def decide(
 
 @energy.command()
 def panel(
-    prices: Annotated[Path, typer.Option(help="Hourly prices: zone, date, hour, total.")],
-    weather: Annotated[Path, typer.Option(help="Daily weather: zone, date, covariates.")],
+    prices: Annotated[Path, typer.Option(help="Prices: zone, date, hour (and minute, or period), total.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The panel: .csv, .csv.gz or .parquet.")],
+    weather: Annotated[Path | None, typer.Option(help="Daily weather: zone, date, covariates.")] = None,
     zones: Annotated[Path | None, typer.Option(help="Places and demands: zone, lat, lon, demand.")] = None,
     covariates: Annotated[
         str | None, typer.Option(help="Columns of the weather, separated by commas, or all. Default: those of the paper.")
     ] = None,
     without: Without = None,
+    currency: Currency = None,
+    unit: Unit = None,
+    rates: Rates = None,
 ) -> None:
     """Make a panel from a table of prices and one of weather. Missing and repeated hours are filled or averaged, and reported.
 
@@ -228,10 +268,12 @@ def panel(
     """
     with answering():
         from dffl_studies.energy.data.hourly import build_panel
+        from dffl_studies.energy.data.money import Money
         from dffl_studies.energy.data.panel import check_target
 
-        check_target(out, [one for one in (prices, weather, zones) if one is not None])
-        _written(build_panel(prices, weather, zones, _names(covariates), without or ()), out)
+        check_target(out, [one for one in (prices, weather, zones, rates) if one is not None])
+        money = Money(currency, unit, rates)
+        _written(build_panel(prices, weather, zones, _names(covariates), without or (), money=money), out)
 
 
 @energy.command()
@@ -302,25 +344,59 @@ def _written(made: Panel, out: Path) -> None:
     screen.print(f"{len(made.names)} zones, {days}, {', '.join(made.covariate_names)}: {out}")
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _setup(
-    split: str | None, lags: bool, blocked: bool, cost: str, weather_lag: int, covariates: str | None,
-    without: list[str] | None, demand_seed: int, rounds: int, others: list[str] | None, first: str | None, last: str | None,
-    published: bool = False,
-) -> Setup:  # fmt: skip
-    from dffl_studies.energy.as_published import published_settings
+SHARED = (
+    "split", "cost", "weather_lag", "covariates", "without", "demand_seed", "first", "last", "currency", "unit", "rates",
+    "forecast", "decisions", "methods", "refit", "rounds", "set_",
+)  # fmt: skip
+
+
+def _preset_options(given: dict[str, Any]) -> dict[str, Any]:
+    """The options that run and train share, checked as far as they are texts."""
     from dffl_studies.energy.data.days import Days
+
+    options = {name: given[name] for name in SHARED}
+    settings = settings_of(options.pop("set_"))
+    if (rounds := options.pop("rounds")) is not None:
+        settings["rounds"] = rounds
+    first, last = Days(options["first"], options["last"]).checked()
+    lists = {"covariates": _names(options["covariates"]), "methods": _names(options["methods"])}
+    lists |= {"without": tuple(options["without"] or ())}
+    for name in ("covariates", "methods"):
+        if lists[name] == ():
+            raise ValueError(f"--{name} must name at least one, found none")
+    paths = {name: None if options[name] is None else str(options[name]) for name in ("rates", "decisions")}
+    return options | lists | paths | {"first": first, "last": last, "settings": settings}
+
+
+def _preset(options: dict[str, Any]) -> Preset:
+    from dffl_studies.energy.preset import Preset
+
+    for name in ("rates", "decisions"):
+        if options[name] is not None and not Path(options[name]).is_file():
+            raise ValueError(f"--{name} must name a file, found {options[name]!r}")
+    return Preset(**options)
+
+
+def _published(options: dict[str, Any], seeds: int | None, report: Path | None) -> Setup:
+    """The paper's protocol, with the options that do not contradict it."""
+    from dffl_studies.energy.as_published import published_settings, refuse_contradictions
     from dffl_studies.energy.setup import Setup
 
-    names, settings, days = _names(covariates), settings_of(others), Days(first, last).checked()
-    if rounds != ROUNDS:
-        settings["rounds"] = rounds
-    if published:
-        settings = published_settings(settings)
-    chosen = None if names is None else tuple(names)
-    return Setup(
-        split, lags, cost, weather_lag, chosen, tuple(without or ()), demand_seed, blocked, settings, *days, published
-    )  # fmt: skip
+    rounds = options["settings"].get("rounds", 50)
+    contradictions = {
+        "--split": (options["split"] is not None, "trains on the first six months"),
+        "--weather-lag": (options["weather_lag"] != 0, "uses the weather of the day itself"),
+        "--covariates": (options["covariates"] is not None, "uses the covariates of the paper"),
+        f"--seeds {seeds}": (seeds not in (None, PAPERS_SEEDS), f"has {PAPERS_SEEDS} seeds"),
+        f"--rounds {rounds}": (rounds != 50, "has 50 rounds"),
+        "--report": (report is not None, "writes tables and figures"),
+    }
+    for name in ("currency", "unit", "rates", "forecast", "decisions", "methods"):
+        contradictions[f"--{name}"] = (options[name] is not None, "has the paper's market, decisions and methods")
+    refuse_contradictions(contradictions)
+    shared = {name: options[name] for name in ("cost", "without", "demand_seed", "first", "last")}
+    return Setup(**shared, blocked=False, settings=published_settings(options["settings"]), published=True)

@@ -1,108 +1,215 @@
-"""Decisions for tomorrow: which hours a zone buys, and what they are expected to cost."""
+"""Decisions for tomorrow: what a zone buys in which period, and what that is expected to cost."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dffl.batched import solve_each
+from dffl.federation import Client
 from dffl.fitting import Fit
 from dffl.named import listed
-from dffl_studies.energy.data import Sampling
-from dffl_studies.energy.data.clients import with_past
-from dffl_studies.energy.data.columns import DATE, ZONE, price_columns
-from dffl_studies.energy.data.lagged import Memory, weekday
+from dffl.time.past import Past
+from dffl.time.ranges import AdaptiveRange
+from dffl.time.refits import Prepared
+from dffl.time.units import recent
+from dffl_studies.energy.data.columns import DATE, ZONE, forecast_columns, price_columns
 from dffl_studies.energy.input_table import InputTable, read_table
-from dffl_studies.energy.model import KIND, CostRange
+from dffl_studies.energy.model import FORMAT, KIND, day_numbers, table, unpacked
 
 STALE = 7
-"""Days after the last known prices beyond which a moving average of them is not used any more."""
+"""Days after the last known prices beyond which nothing is decided."""
+DAY = np.timedelta64(1, "D")
 
 
 class Decision(NamedTuple):
-    """What one zone buys on one day."""
+    """What one zone does on one day."""
 
     zone: str
     date: str
-    demand: float
+    demand: float | None
+    """The periods that it buys; None where it decides something else."""
+    demand_from: str
     hours: list[float]
-    """The part of each hour that is bought: 0 or 1, except for one hour if the demand is fractional."""
+    """What is bought in each period: 0 or 1 of top-k, except for one period if the demand is fractional."""
     expected_cost: float | None
-    """None if the last known prices are too old to estimate it."""
     low: float | None
     high: float | None
+    currency: str
+    unit: str
     prices_until: str
     """The last day whose prices are known."""
+    rule: str
     notes: list[str]
     """Reasons to doubt the decision."""
 
+    @property
+    def buy(self) -> list[int]:
+        """The periods in which something is bought; period 0 begins at midnight."""
+        return [period for period, part in enumerate(self.hours) if part > 0]
+
     def as_json(self) -> dict[str, Any]:
-        """For programs; ``buy`` lists the hours that are bought."""
+        """For programs; ``buy`` lists the periods in which something is bought."""
         return self._asdict() | {"buy": self.buy}
 
     def in_words(self) -> str:
         """For people."""
         day = np.datetime64(self.date, "D").item()
-        spans = ", ".join(_spans(self.hours)) or "none"
-        first = f"{self.zone}, {day:%a} {self.date}: buy {self.demand:g} hours: {spans}"
+        what = "hours" if len(self.hours) == 24 else f"of {len(self.hours)} periods"
+        amount = "" if self.demand is None else f" {self.demand:g} {what}"
+        source = "" if self.demand is None else f"\n  demand: {self.demand_from}"
+        first = f"{self.zone}, {day:%a} {self.date}: buy{amount}: {', '.join(_spans(self.hours)) or 'nothing'}{source}"
         doubts = "".join(f"\n  note: {note}" for note in self.notes)
+        known = f"prices known up to {self.prices_until}; by {self.rule}"
         if self.expected_cost is None:
-            until = f"prices are known up to {self.prices_until}, and costs are estimated for {STALE} days after them"
-            return f"{first}\n  expected cost unknown: {until}; see --past{doubts}"
-        likely = f"four days in five: {self.low:,.2f} to {self.high:,.2f}; prices known up to {self.prices_until}"
-        return f"{first}\n  expected cost {self.expected_cost:,.2f} US$ for each MW ({likely}){doubts}"
+            return f"{first}\n  {known}{doubts}"
+        each = f" for 1 {self.unit} in each period bought" if self.demand is not None else ""
+        likely = "" if self.low is None else f"four days in five: {self.low:,.2f} to {self.high:,.2f}; "
+        return f"{first}\n  expected cost {self.expected_cost:,.2f} {self.currency}{each} ({likely}{known}){doubts}"
 
-    @property
-    def buy(self) -> list[int]:
-        """The hours that are bought, whole or in part; hour 0 begins at midnight."""
-        return [hour for hour, part in enumerate(self.hours) if part > 0]
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a zone: its days in order, their costs, other features, and a forecast where there is one."""
+
+    dates: np.ndarray
+    costs: np.ndarray
+    x: np.ndarray
+    forecast: np.ndarray | None
+
+    def with_day(self, date: np.datetime64, costs: np.ndarray, x: np.ndarray, forecast: np.ndarray | None) -> Known:
+        """The same with one more day."""
+        own = None if self.forecast is None or forecast is None else np.vstack([self.forecast, forecast])
+        return Known(np.append(self.dates, date), np.vstack([self.costs, costs]), np.vstack([self.x, x]), own)
 
 
 def decide(model: Fit, zone: str | None, features: Path, past: Path | None = None) -> list[Decision]:
     """A decision for each row of a file of features, which has the covariates of a day and its date.
 
     Without a ``zone``, every zone that the file names decides. A model that was trained on covariates of some days before
-    (``weather_lag``) decides for so many days after each row's. ``past`` is a file of prices (zone, date, price_0 to
-    price_23) of the days since the model was trained.
+    (``weather_lag``) decides for so many days after each row's. ``past`` is a file of the days since the model was trained:
+    zone, date, the prices, and the covariates where the model has some.
     """
-    about = model.about.get(KIND)
-    if about is None:
-        raise ValueError("MODEL must be made by dffl energy run or dffl energy train, which store how days become features")
+    about = _about(model)
     if zone is not None and zone not in about["zones"]:
         raise ValueError(f"--zone must be one of {', '.join(about['zones'])}, found {zone!r}")
-    rows, prices = _rows(features, zone), None if past is None else _rows(past, zone)
+    rows, newer = _rows(features, zone), None if past is None else _rows(past, zone)
     made = []
     for name in [zone] if zone is not None else dict.fromkeys(rows.keys):
         if name not in about["zones"]:
             raise ValueError(f"{features}: zone must be one of {', '.join(about['zones'])}, found {name!r}")
-        made += _decide_zone(model, about, name, _of_zone(rows, name), None if prices is None else _of_zone(prices, name))
+        made += _decide_zone(model, about, name, _of_zone(rows, name), None if newer is None else _of_zone(newer, name))
     return made
+
+
+def _about(model: Fit) -> dict[str, Any]:
+    about = model.about.get(KIND)
+    if about is None:
+        raise ValueError("MODEL must be made by dffl energy run or dffl energy train, which store how days become features")
+    if about.get("format") != FORMAT:
+        raise ValueError("MODEL was made by dffl energy of version 0.2.0, which decided by other features; train it again")
+    return dict(about)
 
 
 def _decide_zone(model: Fit, about: dict[str, Any], zone: str, rows: InputTable, past: InputTable | None) -> list[Decision]:
-    sampling, known = Sampling(**about["recipe"]), about["zones"][zone]
-    memory, until = _memory(sampling, known, past)
-    dates = rows.dates + sampling.weather_lag
-    forecasts = np.stack([memory.forecast(date) for date in dates])
-    derived = {name: weekday(dates).astype(float) for name in about["weekdays"]}
-    x = np.stack([derived[name] if name in derived else rows.complete(name) for name in about["covariates"]], axis=1)
-    if sampling.weight is not None:
-        _refuse_dates(rows, dates, until)
-        x = with_past(x, dates, forecasts)
-    ranges, made = CostRange(**known["cost_range"]), []
-    doubts = [_unseen(values, about["covariates"], *known["seen"]) for values in x]
-    for date, bought, forecast, notes in zip(dates, model.decide(zone, x), forecasts, doubts, strict=True):
-        fresh = 0 < int((date - until).astype(int)) <= STALE
-        cost, low, high = ranges.around(float(bought @ forecast)) if fresh else (None, None, None)
-        made.append(Decision(zone, str(date), known["demand"], bought.tolist(), cost, low, high, str(until), notes))
+    kept, lag, periods = about["zones"][zone], about["weather_lag"], about["periods"]
+    forecast = None if kept["forecast"] is None else unpacked(kept["forecast"])
+    known = Known(np.array(kept["dates"], "datetime64[D]"), unpacked(kept["costs"]), unpacked(kept["x"]), forecast)
+    if past is not None:
+        known = _continued(known, about, past)
+    until, made = known.dates[-1], []
+    x, forecasts = _covariates(rows, about), _forecasts(rows, periods, kept["forecast"] is not None)
+    for row, date in enumerate(rows.dates + lag * DAY):
+        ahead = int((date - until) / DAY)
+        if ahead < 1:
+            raise ValueError(f"{rows.at(row)}: prices are known up to {until}; decide for a day after it")
+        if ahead > STALE:
+            fix = "pass the prices since then with --past FILE"
+            raise ValueError(f"{rows.at(row)}: prices are known up to {until} only, {ahead} days before; {fix}")
+        # The costs of the day itself are not known: nothing depends on what stands in their place.
+        tomorrow = known.with_day(date, known.costs[-1], x[row], None if forecasts is None else forecasts[row])
+        made.append(_decision(model, about, zone, tomorrow, _unseen(x[row], about["covariates"], *kept["seen"])))
     return made
+
+
+def _decision(model: Fit, about: dict[str, Any], zone: str, days: Known, notes: list[str]) -> Decision:
+    """The decision for the last of these days."""
+    member, kept = model.members[zone], about["zones"][zone]
+    client = Client(zone, days.x, days.costs, member.set, member.maximize, times=days.dates, forecast=days.forecast)
+    base = table(about["base"], client, about["weight"])
+    prepared = Prepared([client], [day_numbers(client)], [base], Past(season=False))
+    [expected] = prepared.predictions(model, [slice(client.n - 1, client.n)])
+    [decision] = model.decide_at(zone, expected)
+    bought = decision[: about["periods"]]
+    level, low, high = _cost(client, base, bought)
+    return Decision(
+        zone, str(days.dates[-1]), kept["demand"], about["demand_from"], bought.tolist(), level, low, high, about["currency"],
+        about["unit"], str(days.dates[-2]), about["rule"], notes,
+    )  # fmt: skip
+
+
+def _cost(client: Client, base: np.ndarray, decision: np.ndarray) -> tuple[float, float | None, float | None]:
+    """What the base says that a decision will cost, and the range of four days in five.
+
+    The range follows from how far the base was off, with its own decisions, on the days before.
+    """
+    [before] = solve_each([client.oracle], [client.sense * client.completed(base)])
+    before = before[:, : client.set.dim]
+    level, cost = (base * before).sum(axis=1), (client.c * before).sum(axis=1)
+    scale, state = recent(client.c).spread[:, 0], AdaptiveRange()
+    for row in range(Past().longest, client.n - 1):
+        state.observe(cost[row], level[row], scale[row], state.ends(level[row], scale[row]))
+    expected = float(decision @ base[-1])
+    low, high = state.ends(expected, scale[-1])
+    return (expected, low, high) if np.isfinite(low) else (expected, None, None)
+
+
+def _continued(known: Known, about: dict[str, Any], past: InputTable) -> Known:
+    """What is known with the days of a file added."""
+    if about["cost"] != "total":
+        raise ValueError("--past works with models of the total price only; train again with the days up to today")
+    columns = price_columns(past)
+    if len(columns) != about["periods"]:
+        raise ValueError(f"{past.path}: must have {about['periods']} prices a day, as in training, found {len(columns)}")
+    prices = np.stack([past.complete(name) for name in columns], axis=1)
+    there = about["weather_lag"] == 0 and all(name in past.table for name in about["covariates"])
+    x = _covariates(past, about) if there else np.repeat(known.x[-1:], len(past), axis=0)
+    forecasts = _forecasts(past, about["periods"], known.forecast is not None)
+    for row in np.argsort(past.dates, kind="stable"):
+        gap = int((past.dates[row] - known.dates[-1]) / DAY)
+        if gap > STALE:
+            until = known.dates[-1]
+            raise ValueError(f"{past.at(row)}: the day before it that is known is {until}; give the {gap - 1} days between too")
+        if gap > 0:
+            known = known.with_day(past.dates[row], prices[row], x[row], None if forecasts is None else forecasts[row])
+    return known
+
+
+def _covariates(rows: InputTable, about: dict[str, Any]) -> np.ndarray:
+    """The covariates of each row; a model of prices alone has one that is always 0."""
+    names = about["covariates"]
+    return np.stack([rows.complete(name) for name in names], axis=1) if names else np.zeros((len(rows), 1))
+
+
+def _forecasts(rows: InputTable, periods: int, needed: bool) -> np.ndarray | None:
+    """The published forecasts of each row, where the model starts from one."""
+    if not needed:
+        return None
+    columns = forecast_columns(rows, periods)
+    if not columns:
+        raise ValueError(
+            f"{rows.path}: must have the columns forecast_0 to forecast_{periods - 1}, as the model has a forecast"
+        )
+    return np.stack([rows.complete(name) for name in columns], axis=1)
 
 
 def _unseen(values: np.ndarray, names: list[str], low: list[float], high: list[float]) -> list[str]:
     """Notes on covariates that are outside the range of the training days by more than half of that range."""
     notes = []
-    for name, value, least, most in zip(names, values, low, high, strict=False):  # past prices follow the covariates
+    for name, value, least, most in zip(names, values, low, high, strict=False):  # prices alone have no names
         if not least - (most - least) / 2 <= value <= most + (most - least) / 2:
             notes.append(f"{name} is {value:g}, and was {least:g} to {most:g} on the days of training: do not rely on this")
     return notes
@@ -110,12 +217,12 @@ def _unseen(values: np.ndarray, names: list[str], low: list[float], high: list[f
 
 def _rows(path: Path, zone: str | None) -> InputTable:
     """The rows of a file; one without a column of zones is of the given zone throughout."""
-    table, lines = read_table(path, ZONE, DATE)
-    if not any(name in table for name in ZONE):
+    whole, lines = read_table(path, ZONE, DATE)
+    if not any(name in whole for name in ZONE):
         if zone is None:
             raise ValueError(f"{path}: has no column zone; name the zone with --zone")
-        table = table.assign(zone=zone)
-    return InputTable(path, table, lines, ZONE, DATE)
+        whole = whole.assign(zone=zone)
+    return InputTable(path, whole, lines, ZONE, DATE)
 
 
 def _of_zone(rows: InputTable, zone: str) -> InputTable:
@@ -128,41 +235,19 @@ def _of_zone(rows: InputTable, zone: str) -> InputTable:
     return own
 
 
-def _memory(sampling: Sampling, known: dict[str, Any], rows: InputTable | None) -> tuple[Memory, np.datetime64]:
-    """The memory of the moving average with the days in these rows added, and the last day that it knows."""
-    memory, until = Memory(**known["memory"]), np.datetime64(known["last_day"], "D")
-    if rows is None:
-        return memory, until
-    if sampling.cost != "total":
-        raise ValueError("--past works with models of the total price only; train again with the days up to today")
-    prices = np.stack([rows.complete(name) for name in price_columns(rows)], axis=1)
-    for row in np.argsort(rows.dates, kind="stable"):
-        gap = int((rows.dates[row] - until).astype(int))
-        if gap > STALE:
-            raise ValueError(f"{rows.at(row)}: the day before it that is known is {until}; give the {gap - 1} days between too")
-        if gap > 0:
-            memory.add(prices[row], rows.dates[row])
-            until = rows.dates[row]
-    return memory, until
-
-
-def _refuse_dates(rows: InputTable, dates: np.ndarray, until: np.datetime64) -> None:
-    """Refuse days whose prices are known already, and days too far ahead of the last known prices."""
-    for row, date in enumerate(dates):
-        ahead = int((date - until).astype(int))
-        if ahead < 1:
-            raise ValueError(f"{rows.at(row)}: prices are known up to {until}; decide for a day after it")
-        if ahead > STALE:
-            fix = "pass the prices since then with --past FILE"
-            raise ValueError(f"{rows.at(row)}: prices are known up to {until} only, {ahead} days before; {fix}")
-
-
-def _spans(hours: list[float]) -> list[str]:
-    """Hours in a row as clock times: 00:00-03:00, 13:00-14:00; an hour that is bought in part is listed on its own."""
+def _spans(parts: list[float]) -> list[str]:
+    """Periods in a row as clock times: 00:00-03:00, 13:00-14:00; where not 1 is bought, the amount is named."""
+    minutes = 24 * 60 / len(parts)
     spans: list[tuple[int, int, float]] = []
-    for hour, part in enumerate(hours):
-        if part > 0 and spans and spans[-1][1:] == (hour, part) and part == 1:
-            spans[-1] = (spans[-1][0], hour + 1, part)
-        elif part > 0:
-            spans.append((hour, hour + 1, part))
-    return [f"{a:02d}:00-{b:02d}:00" + (f" ({part:g} of it)" if part < 1 else "") for a, b, part in spans]
+    for period, part in enumerate(parts):
+        if abs(part) < 1e-9:
+            continue
+        if spans and spans[-1][1:] == (period, part):
+            spans[-1] = (spans[-1][0], period + 1, part)
+        else:
+            spans.append((period, period + 1, part))
+
+    def clock(period: int) -> str:
+        return f"{int(period * minutes) // 60:02d}:{int(period * minutes) % 60:02d}"
+
+    return [f"{clock(a)}-{clock(b)}" + ("" if part == 1 else f" ({part:g} each)") for a, b, part in spans]

@@ -1,116 +1,98 @@
-"""The energy study as a page: each zone's regret under each method and naive rule, from the rows of the study."""
+"""A market's backtests as a page for a manager: money a year first, then each zone under each rule, and ranges that held."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from dffl.fitting import Fit
 from dffl.harm import HARM_TOLERANCE, interval
 from dffl.report.comparison import plain
-from dffl.report.curves import curves
 from dffl.report.data import Change, Client, Method, ReportData, Result
-from dffl.report.repeat import settings_in_words, versions
+from dffl.report.repeat import versions
 from dffl.report.styles import known
 from dffl.terminal import typed
-from dffl.training import Settings
-from dffl.training.methods import requests
-from dffl_studies.energy.data import HOURS, Panel
-from dffl_studies.energy.harm import Change as Excess
-from dffl_studies.energy.harm import excesses
-from dffl_studies.energy.model import METHOD
-from dffl_studies.energy.naive import FORESIGHT, RULES
-from dffl_studies.energy.setup import Setup
-from dffl_studies.energy.summary import REFERENCES
-from dffl_studies.energy.tables import RULE_LABELS
+from dffl_studies.energy.answers import NO_REGRET, named
+from dffl_studies.energy.backtests import CHOSEN, NAIVE
+from dffl_studies.energy.market_result import MarketResult
 from dffl_studies.energy.weeks import week_names
 
-UNIT = "US$ for each MW"
-CHOSEN = ("lambda", "epochs")
 
-
-def report_data(rows: pd.DataFrame, panel: Panel, setup: Setup, first_test: str, fit: Fit | None = None) -> ReportData:
-    """The report of a study's rows; ``fit``, the model of the training days, gives the training curves."""
-    there = set(rows["method"])
-    methods = [_rule(name) for name in RULES if name in there and name != FORESIGHT]
-    methods += [known(name) for name in setup.methods if name in there]
-    references = [name for name in REFERENCES if name in there]
-    _, settings = requests(setup.methods, setup.training(int(rows["seed"].min())))
-    seeds = sorted(int(seed) for seed in rows["seed"].unique())
+def report_data(result: MarketResult) -> ReportData:
+    """The page of a run."""
+    answer, panel, first = result.answer, result.market.panel, result.market.first_test
+    saved, held = answer.saved, answer.held[np.isfinite(answer.held)]
+    count = len(panel.names)
+    ranges = [f"Ranges of 80 % held {held.mean():.0%} of the costs; zones: {held.min():.0%} to {held.max():.0%}."]
     return ReportData(
-        title=f"Electricity: {rows['zone'].nunique()} zones that buy the cheapest hours",
-        main=METHOD,
-        methods=tuple(methods),
-        clients=tuple(_client(str(zone), part) for zone, part in rows.groupby("zone", sort=False)),
-        results=tuple(_results(rows, [one.name for one in methods], references)),
-        references=tuple(references),
-        starts=len(seeds),
+        title=f"Electricity: {saved:+,.0f} {panel.money} a year by the chosen rules, mean of {count} zone{'s' * (count > 1)}",
+        main=CHOSEN,
+        methods=tuple(_method(rule, rule in answer.of_kind(NAIVE)) for rule in answer.rules),
+        clients=tuple(_client(result, str(zone)) for zone in answer.regrets.index),
+        results=tuple(_results(result)),
+        references=(answer.naive_rule,),
+        starts=int(result.rows["seed"].nunique()),
         tolerance=HARM_TOLERANCE,
         sample="day",
         notes=(
-            f"{panel.days[0]} to {np.datetime64(first_test, 'D') - 1} train, {first_test} to {panel.days[-1]} test. Intervals "
-            "are over the weeks of the test days and over the seeds: days that follow each other are alike.",
+            answer.in_words(panel.money),
+            f"Each day from {first} on is decided with what was known before it. Demands: {panel.demand_from}.",
+            *(ranges if len(held) else ()),
+            "Rules chosen, from when on: " + "; ".join(f"{day} {rule}" for day, rule in answer.choices) + ".",
             *panel.notes,
         ),
-        curves=() if fit is None else curves({fit.method: fit}),
-        settings=settings_in_words(replace(Settings.of(**settings), forecast=setup.lags).at(HOURS))
-        | {"seed": ", ".join(map(str, seeds))},
+        settings={"seed": ", ".join(str(seed) for seed in sorted(result.rows["seed"].unique()))},
         versions=versions(),
         command=typed(),
         made=date.today().isoformat(),
     )
 
 
-def _rule(name: str) -> Method:
-    """A naive rule of past prices; all have one colour, and a marker of their own."""
-    words = RULE_LABELS[name]
-    return Method(name, "naive", words[0].lower() + words[1:], known("mean-cost").colour)
+def _method(rule: str, naive: bool) -> Method:
+    """A rule of the backtest; naive rules have one colour, the chosen one that of the recommended method."""
+    if naive:
+        return Method(rule, "naive", named(rule), known("mean-cost").colour)
+    words = "the rule chosen at each training" if rule == CHOSEN else named(rule)
+    return Method(rule, known(rule).kind, words, known("crossfit" if rule == CHOSEN else rule.split("+")[0]).colour)
 
 
-def _client(zone: str, rows: pd.DataFrame) -> Client:
-    first = rows.iloc[0]
-    decides = f"buy {float(first['demand']):g} of {HOURS} hours"
-    return Client(zone, int(first["n"]), int(first["n_test"]), "minimises", decides, UNIT)
+def _client(result: MarketResult, zone: str) -> Client:
+    panel, sets = result.market.panel, result.market.sets
+    place = panel.names.index(zone)
+    decides = sets[zone].in_words() if zone in sets else f"buy {panel.demands[place]:g} of {panel.periods} periods"
+    tested = int(result.rows.loc[result.rows["zone"] == zone, "n_test"].iloc[0])
+    rows = panel.rows(zone)
+    return Client(zone, rows.stop - rows.start - tested, tested, "minimises", decides, panel.money)
 
 
-def _results(rows: pd.DataFrame, methods: list[str], references: list[str]) -> list[Result]:
-    compared: dict[str, dict[tuple[Any, Any], Any]] = {
-        against: {(one["zone"], one["method"]): one for one in excesses(rows, against).to_dict("records")}
-        for against in references
-    }
-    weeks, made = week_names(rows), []
-    for (zone, method), part in rows.groupby(["zone", "method"], sort=False):
-        if method not in methods:
-            continue
-        best = abs(float(part["best"].mean()))
-        # The columns of the weeks add up to the mean regret: multiplied by their number they are what a day of each loses.
-        _, low, high = interval(part[weeks].to_numpy(float) * len(weeks))
-        ends = (None, None) if not np.isfinite(high) else (_share(max(low, 0.0), best), _share(high, best))
-        chosen = {name: value for name in CHOSEN if name in part and (value := plain(part[name].mean())) is not None}
-        changes = tuple(
-            _change(against, found.get((zone, method)), best, method == against) for against, found in compared.items()
-        )
-        mean = float(part["regret"].mean())
-        made.append(Result(str(zone), str(method), _share(mean, best), *ends, mean, chosen, changes))
+def _results(result: MarketResult) -> list[Result]:
+    """Each zone under each rule: regrets are shares of the best possible cost."""
+    rows, weeks = result.rows.sort_values("seed", kind="stable"), week_names(result.rows)
+    parts = dict(iter(rows.groupby(["zone", "rule"], sort=False)))
+    made = []
+    for (zone, rule), part in parts.items():
+        best, mean = abs(float(part["best"].mean())), float(part["regret"].mean())
+        reference = parts[zone, result.answer.naive_rule]
+        change = _change(part, reference, weeks, best) if rule != result.answer.naive_rule else _itself(rule)
+        made.append(Result(str(zone), str(rule), _share(mean, best), lost=mean, changes=(change,)))
     return made
 
 
-def _change(against: str, found: Any, best: float, itself: bool) -> Change:
-    """A change of the study, in percent of the reference's regret, as a share of the best possible cost."""
-    if itself:
-        return Change(against, 0.0, 0.0, 0.0, "reference", False)
-    if found is None:  # the reference loses nothing: there is no percentage, and the study does not judge it
-        return Change(against, None, None, None, "not judged", None)
-    scale = float(found["reference"]) / 100
-    value, low, high = (_share(scale * float(found[name]), best) for name in Excess._fields)
-    if low is None or high is None:
-        return Change(against, value, None, None, "not judged", None, bool(found["over"]))
+def _itself(rule: str) -> Change:
+    return Change(rule, 0.0, 0.0, 0.0, "reference", False)
+
+
+def _change(part: Any, reference: Any, weeks: list[str], best: float) -> Change:
+    """A zone's regret minus that of the naive rule, with its interval over weeks and seeds where there are three."""
+    own, other = (table[weeks].to_numpy(float) * len(weeks) for table in (part, reference))
+    mean, low, high = interval(own - other)
+    naive, base = str(reference["rule"].iloc[0]), float(reference["regret"].mean())
+    above = base > NO_REGRET and float(part["regret"].mean()) > (1 + HARM_TOLERANCE) * base
+    if not np.isfinite(high):
+        return Change(naive, _share(mean, best), None, None, "not judged", None, above)
     verdict = "better" if high < 0 else "worse" if low > 0 else "unclear"
-    return Change(against, value, low, high, verdict, bool(found["harmed"] == 1), bool(found["over"]))
+    return Change(naive, _share(mean, best), _share(low, best), _share(high, best), verdict, above and low > 0, above)
 
 
 def _share(value: float, best: float) -> float | None:

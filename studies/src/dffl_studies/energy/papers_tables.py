@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from dffl.time.bases import NAIVE
 from dffl_studies.energy import published
-from dffl_studies.energy.chosen import Rules
 from dffl_studies.energy.compared import Comparison
 from dffl_studies.energy.summary import PAPERS, STATISTICS, by_seed
-from dffl_studies.energy.tables import HEADINGS, LAMBDA, over_seeds, remarked, trained
+from dffl_studies.energy.tables import HEADINGS, LAMBDA, name_of, over_seeds, trained
 from dffl_studies.running.tables import Cell, Table, Value
 
 COLUMNS = {"local": "local", "fedavg": "federated", "interp-spo": "interpolated"}
@@ -22,18 +22,18 @@ def papers_tables(rows: pd.DataFrame, comparison: Comparison) -> list[Table]:
 
 def table_4(rows: pd.DataFrame, comparison: Comparison) -> Table:
     """The change of the zones' regrets against `local`: the paper's two methods, then ours and the naive rules."""
-    parts, rules = dict(iter(by_seed(rows, PAPERS).groupby("method", sort=False))), Rules.of(rows)
+    parts = dict(iter(by_seed(rows, PAPERS).groupby("method", sort=False)))
+    rules = [rule for rule in NAIVE if rule in parts]
     others = [method for method in trained(rows) if method not in (PAPERS, *published.CHANGES)]
     cells = []
     for method in dict.fromkeys([*published.CHANGES, *others, *rules]):
         paper = published.CHANGES.get(method) if comparison.zones else None
         for place, (name, heading) in enumerate(zip(STATISTICS, HEADINGS, strict=True)):
-            cells.append(Cell((remarked(method, rules),), heading, over_seeds(parts[method][name]), paper and paper[place]))
+            cells.append(Cell((name_of(method),), heading, over_seeds(parts[method][name]), paper and paper[place]))
     note = _note(
         "Change of a zone's regret against its local model of T x E epochs, in percent; negative is a gain. Statistics over "
         "zones in each seed, then mean +- sd over seeds. Worst harm: the largest change. Worst-20 % harm: the mean harm, gains "
-        "counted as zero, of the worst fifth of the zones. Chosen: the naive rule that loses least on the training days; "
-        "hindsight: on the test days.",
+        "counted as zero, of the worst fifth of the zones.",
         comparison,
     )
     title = "The paper's Table 4: change of regret against local"

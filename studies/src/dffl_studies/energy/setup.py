@@ -1,8 +1,8 @@
-"""The setup of the energy study: its options, and the two halves of a panel that they give."""
+"""The setup of studies that train once, on the first part of a panel: the paper's protocol, and the leaderboard's zones."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +13,13 @@ from dffl.training import Settings
 from dffl.training.methods import requests
 from dffl_studies.energy.as_published import one_year, six_months
 from dffl_studies.energy.data import Panel, Sampling, federation, open_panel
-from dffl_studies.energy.data.clients import require_days
+from dffl_studies.energy.data.clients import require_days, tuned_weight
 from dffl_studies.energy.data.days import Days
+from dffl_studies.energy.data.reading import demands_in_order
 from dffl_studies.energy.input_table import read_day
-from dffl_studies.energy.naive import tuned_weight
 
 METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "finetune", "finetune-mix", "crossfit")
-"""What is trained. The methods without training, `mean-cost` and (with past prices) `forecast`, are naive rules here."""
+"""What is trained."""
 PAPERS_TOO = ("interp-mse",)
 """What is trained too where the study is the paper's."""
 EVERY_METHOD = (*METHODS[:3], *PAPERS_TOO, *METHODS[3:])
@@ -31,7 +31,7 @@ LATER = ("first", "last", "published")
 
 @dataclass(frozen=True)
 class Setup:
-    """The options of `dffl energy run`.
+    """The options of such a study.
 
     The demands of 4 to 12 hours and the five seeds are the paper's. The rest is as in the paper with ``published`` only:
     without it all clients take part in each round (0.2 of them in the paper), consecutive days are held out, and two halves of
@@ -96,7 +96,10 @@ class Setup:
 
     def _open(self, path: str, days: Days) -> Panel:
         names = None if self.covariates is None else list(self.covariates)
-        return open_panel(path, self.without, names, self.demand_seed, days, papers_only=self.published)
+        panel = open_panel(path, self.without, names, self.demand_seed, days, papers_only=self.published)
+        if panel.demand_known or not self.published:
+            return panel
+        return replace(panel, demands=demands_in_order(len(panel.names), self.demand_seed))
 
     def sampling(self, panel: Panel, before: str | None = None) -> Sampling:
         """How days become samples; a moving average is tuned on the days before ``before``."""

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dffl
+from dffl.time.bases import steady
 from dffl_studies.energy.data import Panel, Sampling, federation, read_panel
-from dffl_studies.energy.data.clients import RECENT, WARM_UP, feature_names, with_past, zone_features
-from dffl_studies.energy.data.lagged import steady_average
+from dffl_studies.energy.data.clients import WARM_UP
 from studies.tests.energy.data.made import made_panel, panel_table, refused, write, zone_days
 
 
@@ -63,27 +63,16 @@ def test_two_federations_split_at_a_day_have_each_day_once(tmp_path: Path, sampl
 
 
 def test_features_are_the_covariates_and_with_past_prices_a_forecast_of_24_hours(panel: Panel) -> None:
-    assert feature_names(("tmean", "dow"), Sampling()) == ("tmean", "dow")
-    past = feature_names(("tmean", "dow"), Sampling(weight=0.1))
-    assert past == ("tmean", "dow", "weekend", *(f"recent_{hour}" for hour in range(24)))
-    assert past[-24:] == RECENT
     sampling = Sampling(weight=0.1)
     fed = federation(panel, sampling)
-    assert fed.feature_names == feature_names(panel.covariate_names, sampling)
+    assert fed.feature_names == (*panel.covariate_names, "weekend", *(f"recent_{hour}" for hour in range(24)))
     assert fed.counts == [30 - WARM_UP] * 3
     zone = zone_days(panel, "B")
     np.testing.assert_array_equal(fed["B"].c, zone.prices[WARM_UP:])
-    np.testing.assert_array_equal(fed["B"].x[:, -24:], steady_average(zone.prices, zone.dates, 0.1)[WARM_UP:30])
+    np.testing.assert_array_equal(fed["B"].x[:, -24:], steady(zone.prices, 0.1, zone.dates.astype(float))[WARM_UP:])
     np.testing.assert_array_equal(fed["B"].x[:, :3], zone.covariates[WARM_UP:])
     weekend = np.isin(np.arange(1, 31), [2, 3, 9, 10, 16, 17, 23, 24, 30])  # of January 2021
     np.testing.assert_array_equal(fed["B"].x[:, 3], weekend[WARM_UP:])
-
-
-def test_the_past_is_put_behind_the_features() -> None:
-    dates = np.array(["2021-01-01", "2021-01-02", "2021-01-03", "2021-01-04"], "datetime64[D]")  # Friday to Monday
-    found = with_past(np.full((4, 2), 7.0), dates, np.full((4, 24), 5.0))
-    np.testing.assert_array_equal(found[:, :4], [[7, 7, 0, 5], [7, 7, 1, 5], [7, 7, 1, 5], [7, 7, 0, 5]])
-    assert found.shape == (4, 27)
 
 
 @settings(max_examples=40, deadline=None)
@@ -103,8 +92,9 @@ def test_features_of_a_day_know_no_price_of_that_day_or_of_a_later_one(
     yesterdays[panel.dates == date - 1] *= 2
     rows = panel.rows(zone)
     changed = [with_prices(panel, each) for each in (panel.prices, prices, yesterdays)]
-    costs = [each.costs(cost)[rows] for each in changed]
-    known, same, moved = (zone_features(each, rows, own, sampling) for each, own in zip(changed, costs, strict=True))
+    costs, skipped = [each.costs(cost)[rows] for each in changed], sampling.skipped
+    known, same, moved = (federation(each, sampling)[zone].x for each in changed)
+    day -= skipped
     np.testing.assert_array_equal(known[: day + 1], same[: day + 1])
     assert not np.array_equal(costs[0], costs[1])
     # Yesterday's prices are known, and no feature of an earlier day depends on them.

@@ -149,21 +149,23 @@ def test_a_folder_is_opened_as_a_panel(tmp_path: Path) -> None:
     assert panel.names == ("B",)
     assert panel.covariate_names == ("wind",)
     np.testing.assert_array_equal(panel.places, [[42, -72]])
-    assert panel.demands.tolist() == random_demands(1, 4).tolist() != random_demands(1, 0).tolist()
+    assert panel.demands.tolist() == random_demands("B", 4).tolist() != random_demands("B", 0).tolist()
 
 
 def test_a_file_is_opened_as_a_panel(tmp_path: Path) -> None:
     path = write(panel_table(), tmp_path / "panel.csv")
     panel = open_panel(str(path), ["A"], ["wind"], demand_seed=4)
-    assert panel.demands.tolist() == random_demands(1, 4).tolist()
+    assert panel.demands.tolist() == random_demands("B", 4).tolist()
     assert panel.names == ("B",)
     assert panel.covariate_names == ("wind",)
 
 
-def test_a_folder_that_lacks_a_table_is_refused(tmp_path: Path) -> None:
+def test_a_folder_needs_prices_and_no_weather(tmp_path: Path) -> None:
     folder_of(tmp_path)
     (tmp_path / "weather.csv.gz").unlink()
-    message = f"{tmp_path / 'weather.csv.gz'}: there is no such file; the folder must hold prices.csv.gz and weather.csv.gz"
+    assert open_panel(tmp_path).covariate_names == ("day_of_week",)
+    (tmp_path / "prices.csv.gz").unlink()
+    message = f"{tmp_path / 'prices.csv.gz'}: there is no such file; the folder must hold prices.csv.gz (and weather.csv.gz)"
     with refused(message):
         open_panel(tmp_path)
     with refused(message):
@@ -232,7 +234,7 @@ def test_the_real_zones_are_those_of_their_hourly_table(real: Panel) -> None:
 @needs_real_files
 def test_the_real_zones_as_clients() -> None:
     panel = open_panel(FOLDER, without=["NE_INTERNAL_HUB"])
-    assert panel.demands.tolist() == [11, 9, 8, 6, 6, 4, 4, 4, 5, 11, 9, 12, 8, 9, 12, 10, 9, 8, 9]
+    assert panel.demands.tolist() == random_demands(panel.names, 0).tolist()
     early, late = federation(panel, last="2021-06-30"), federation(panel, first="2021-07-01")
     assert (set(early.counts), set(late.counts), len(late)) == ({181}, {184}, 19)
     assert (federation(panel, Sampling(weight=0.1)).feature_names or ())[-1] == "recent_23"

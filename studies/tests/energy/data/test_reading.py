@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dffl_studies.energy.data import Panel, read_panel
-from dffl_studies.energy.data.lagged import weekday
+from dffl_studies.energy.data.clocks import weekday
 from studies.tests.energy.data.made import PRICES, authors_table, panel_table, refused, write, zone_days
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -152,7 +152,9 @@ def test_demands_are_drawn_by_the_seed_where_they_are_not(tmp_path: Path) -> Non
     zones = [f"Z{number:02d}" for number in range(19)]
     panel = read(tmp_path, panel_table(zones, 2))
     assert not panel.demand_known
-    assert panel.demands.tolist() == [11, 9, 8, 6, 6, 4, 4, 4, 5, 11, 9, 12, 8, 9, 12, 10, 9, 8, 9]
+    assert panel.demands.tolist() == [11, 10, 9, 7, 8, 9, 9, 9, 5, 10, 7, 6, 4, 5, 11, 8, 10, 7, 4]
+    fewer = read(tmp_path, panel_table(["Z07", "Z03"], 2))
+    assert dict(zip(fewer.names, fewer.demands, strict=True)) == {"Z03": panel.demands[3], "Z07": panel.demands[7]}
     empty = read(tmp_path, panel_table(zones, 2).assign(demand=np.nan))
     assert not empty.demand_known
     assert empty.demands.tolist() == panel.demands.tolist()

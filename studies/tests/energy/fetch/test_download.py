@@ -176,3 +176,20 @@ def test_a_file_that_the_server_does_not_have_leaves_nothing(server, tmp_path, w
     with pytest.raises(Refused, match="404 Not Found"):
         cache.fetch(server.base + "/a.csv", "a.csv")
     assert not list(cache.folder.iterdir())
+
+
+def test_a_download_without_an_end_is_ended_by_its_size(server, web, tmp_path):
+    cache = Cache(tmp_path, web, most_bytes=1 << 20)
+    for headers in ({}, {"Content-Length": str(1 << 40)}):  # a size that is told is believed at once
+        url = server.on("/huge", Reply(b"x" * ((1 << 20) + 1), headers=headers))
+        with pytest.raises(ValueError, match=r"/huge is larger than 1 MB, the most that is fetched: is it the right file\?$"):
+            cache.fetch(url, "huge.csv")
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_download_without_an_end_is_ended_by_its_time(server, time, tmp_path):
+    slow = Web(most_seconds=30.0, clock=time, now=time, sleep=time.sleep)
+    url = server.on("/slow", [Reply(b"", 503, {"Retry-After": "20"}), Reply(b"", 503, {"Retry-After": "20"}), Reply(b"late")])
+    with pytest.raises(NoNetwork, match=r"over 30 s in all; what has arrived is kept\): download .*/slow by hand"):
+        Cache(tmp_path, slow).fetch(url, "slow.csv")
+    assert len(server.asked) == 2

@@ -1,4 +1,4 @@
-"""Zones of an electricity market as clients: each buys some of the next 24 hours at the least cost."""
+"""Zones of an electricity market as clients: each decides for the periods of the next day."""
 
 from dffl_studies.energy.data.clients import Sampling, federation
 from dffl_studies.energy.data.example import example_panel

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dffl.checks import require_whole
 from dffl.federation import Client, Federation
-from dffl.sets import TopK
+from dffl.sets import FeasibleSet, TopK
+from dffl.time.bases import SteadyAverage, steady, weekends
 from dffl_studies.energy.data.columns import CALENDAR
-from dffl_studies.energy.data.lagged import is_weekend, steady_average
-from dffl_studies.energy.data.panel import HOURS, Panel, check_cost
+from dffl_studies.energy.data.panel import Panel, check_cost
 from dffl_studies.energy.input_table import read_day
 
-RECENT = tuple(f"recent_{hour}" for hour in range(HOURS))
-"""The features from past prices: a forecast of the 24 costs (see `Client.forecast`)."""
 WARM_UP = 7
 """The days that start a zone's moving average, before its first sample."""
 FEWEST = 10
@@ -28,11 +26,11 @@ class Sampling:
     """How a day becomes a sample."""
 
     cost: str = "total"
-    """The cost of an hour (see `Panel.costs`)."""
+    """The cost of a period (see `Panel.costs`)."""
     weather_lag: int = 0
     """Use the covariates of so many days before. 0: of the day itself, as if forecasts were perfect."""
     weight: float | None = None
-    """The weight of a new day in the moving average of past prices; None: no past prices."""
+    """The weight of a new day in a steady average of past prices that is a forecast; None: no past prices."""
 
     def __post_init__(self) -> None:
         check_cost(self.cost)
@@ -46,29 +44,37 @@ class Sampling:
         return max(self.weather_lag, WARM_UP if self.weight is not None else 0)
 
 
-def feature_names(covariates: Sequence[str], sampling: Sampling) -> tuple[str, ...]:
-    """The names of the features."""
-    return tuple(covariates) + (() if sampling.weight is None else ("weekend", *RECENT))
+def zone_features(panel: Panel, rows: slice, sampling: Sampling) -> np.ndarray:
+    """The covariates of each day of a zone; those of the calendar are known and are not those of an earlier day."""
+    values, lag = panel.covariates[rows], sampling.weather_lag
+    held = np.array([name not in CALENDAR for name in panel.covariate_names])
+    return np.where(held, np.roll(values, lag, axis=0), values) if lag else values
 
 
-def zone_features(panel: Panel, rows: slice, costs: np.ndarray, sampling: Sampling) -> np.ndarray:
-    """The features of each day of a zone. They do not depend on any price of that day or of a later one."""
-    features = lagged_weather(panel.covariates[rows], panel.covariate_names, sampling.weather_lag)
-    if sampling.weight is None:
-        return features
-    dates = panel.dates[rows]
-    return with_past(features, dates, steady_average(costs, dates, sampling.weight)[:-1])
+def in_time(panel: Panel, sampling: Sampling, sets: Mapping[str, FeasibleSet] | None = None) -> Federation:
+    """The zones as clients with the date of each row, for `dffl.backtest`: it adds the weekday and all that past prices say."""
+    costs, clients = panel.costs(sampling.cost), []
+    plain = [place for place, name in enumerate(panel.covariate_names) if name not in CALENDAR]
+    for (zone, rows), demand in zip(panel.zones.items(), panel.demands, strict=True):
+        x = zone_features(panel, rows, sampling)[:, plain] if plain else np.zeros((rows.stop - rows.start, 1))
+        s = (sets or {}).get(zone) or TopK(panel.periods, float(demand))
+        late = slice(rows.start + sampling.weather_lag, rows.stop)
+        forecast = None if panel.forecast is None else panel.forecast[late]
+        clients.append(
+            Client(zone, x[sampling.weather_lag :], costs[late], s, times=panel.dates[late], forecast=forecast)
+        )  # fmt: skip
+    return Federation(clients)
 
 
-def lagged_weather(covariates: np.ndarray, names: Sequence[str], lag: int) -> np.ndarray:
-    """The covariates of so many days before; those of the calendar are known and stay."""
-    held = np.array([name not in CALENDAR for name in names])
-    return np.where(held, np.roll(covariates, lag, axis=0), covariates) if lag else covariates
-
-
-def with_past(features: np.ndarray, dates: np.ndarray, forecast: np.ndarray) -> np.ndarray:
-    """The features, followed by whether the day is a weekend and by the forecast from past prices."""
-    return np.concatenate([features, is_weekend(dates)[:, None], forecast], axis=1)
+def tuned_weight(panel: Panel, cost: str, before: str | None = None) -> float:
+    """The weight of a steady average that loses least on the days before ``before`` (default: all)."""
+    end, costs = np.datetime64(before or "9999-12-31", "D"), panel.costs(cost)
+    clients = [
+        Client(zone, costs[rows, :1], costs[rows], TopK(panel.periods, float(demand)))
+        for (zone, rows), demand in zip(panel.zones.items(), panel.demands, strict=True)
+    ]
+    dates = [panel.dates[rows] for rows in panel.zones.values()]
+    return SteadyAverage(clients, [own.astype(float) for own in dates]).weight([int((own < end).sum()) for own in dates])
 
 
 def require_days(panel: Panel, sampling: Sampling, first: str | None, last: str | None) -> None:
@@ -87,13 +93,19 @@ def federation(panel: Panel, sampling: Sampling | None = None, first: str | None
     """The zones as clients, one sample per day from ``first`` to ``last`` (both inclusive), in order of time."""
     sampling = sampling or Sampling()
     require_days(panel, sampling, first, last)
-    costs, names, clients = panel.costs(sampling.cost), feature_names(panel.covariate_names, sampling), []
-    forecast = None if sampling.weight is None else RECENT
+    costs, clients = panel.costs(sampling.cost), []
+    recent = tuple(f"recent_{period}" for period in range(panel.periods))
+    names: Sequence[str] = panel.covariate_names
     for (zone, days), demand in zip(_sample_days(panel, sampling, first, last).items(), panel.demands, strict=True):
-        own = costs[panel.rows(zone)]
-        features = zone_features(panel, panel.rows(zone), own, sampling)
-        s = TopK(HOURS, float(demand))
-        clients.append(Client(zone, features[days], own[days], s, feature_names=names, forecast=forecast))
+        rows = panel.rows(zone)
+        own, features = costs[rows], zone_features(panel, rows, sampling)
+        s, forecast = TopK(panel.periods, float(demand)), None
+        if sampling.weight is not None:
+            dates = panel.dates[rows].astype(float)
+            past = steady(own, sampling.weight, dates)
+            features = np.concatenate([features, weekends(dates, len(own))[:, None], past], axis=1)
+            names, forecast = (*panel.covariate_names, "weekend", *recent), recent
+        clients.append(Client(zone, features[days], own[days], s, feature_names=tuple(names), forecast=forecast))
     return Federation(clients)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.named import listed
-from dffl_studies.energy.data.lagged import weekday
+from dffl_studies.energy.data.clocks import weekday
 from dffl_studies.energy.data.panel import HOURS
 from dffl_studies.energy.input_table import InputTable, numbers_in
 
@@ -19,7 +19,11 @@ DEMAND = ("demand", "bess")
 """The paper's authors call a zone's demand bess."""
 LATITUDE, LONGITUDE = ("lat", "latitude"), ("lon", "longitude")
 PRICE = ("price", "total_lmp", "lmp", "total")
-"""The names that the 24 columns of prices may have, before the underscore and the hour."""
+"""The names that the columns of prices may have, before the underscore and the number of the period."""
+FORECAST = "forecast"
+"""The same for a forecast of the prices that was published before the day."""
+CLOCK_CHANGES = {23: 24, 25: 24, 46: 48, 50: 48, 92: 96, 100: 96}
+"""Numbers of periods that only the days have on which clocks are changed, and those of other days."""
 COMPONENTS = ("energy", "congestion", "loss")
 """The hourly components of a price: known together with the price, and not before."""
 CALENDAR = ("day_of_week", "dow", "weekday")
@@ -28,14 +32,15 @@ PAPERS = (
     ("wind", "wind_speed_mean"), ("solar_irradiance_mean",), ("solar_irradiance_max",), CALENDAR,
 )  # fmt: skip
 """The covariates that the paper uses, by the names that they may have."""
-NEITHER = {*ZONE, DATE, *DEMAND, *LATITUDE, *LONGITUDE, "iso", "market", "filled"}
+MONEY = ("currency", "unit")
+NEITHER = {*ZONE, DATE, *DEMAND, *LATITUDE, *LONGITUDE, "iso", "market", "filled", *MONEY}
 """Columns that are neither prices nor covariates."""
 ALL = ["all"]
 """A request for every covariate that there is."""
 
 
 def price_columns(rows: InputTable) -> list[str]:
-    """The 24 columns of prices, in order of the hours: 0 to 23, or 1 to 24 where they count hours that end."""
+    """The columns of prices in order of the periods: from 0 on, or from 1 on where they count periods that end."""
     families = _families(rows.table.columns)
     stems = [stem for stem in PRICE if stem in families]
     if not stems:
@@ -46,11 +51,23 @@ def price_columns(rows: InputTable) -> list[str]:
     if not _is_a_day(family):
         first, last = min(family), max(family)
         missing = [f"{stem}_{hour}" for hour in range(first, last) if hour not in family]
+        whole = CLOCK_CHANGES.get(len(family), last + 1 - min(first, 1))
         raise ValueError(
-            f"{rows.path}: a day must have {HOURS} prices, {stem}_0 to {stem}_{HOURS - 1}, found {len(family)} columns, "
+            f"{rows.path}: a day must have {whole} prices, {stem}_0 to {stem}_{whole - 1}, found {len(family)} columns, "
             f"{family[first]} to {family[last]}{f' without {missing[0]}' if missing else ''}; "
             "for days of 23 or 25 hours, build the panel with dffl energy panel"
         )
+    return [family[hour] for hour in sorted(family)]
+
+
+def forecast_columns(rows: InputTable, periods: int) -> list[str]:
+    """The columns of a published forecast of the prices, in order of the periods; none where there is none."""
+    family = _families(rows.table.columns).get(FORECAST, {})
+    if not family:
+        return []
+    if len(family) != periods or not _is_a_day(family):
+        wanted = f"{FORECAST}_0 to {FORECAST}_{periods - 1}"
+        raise ValueError(f"{rows.path}: must have a forecast of every price, {wanted}, found {len(family)} such columns")
     return [family[hour] for hour in sorted(family)]
 
 
@@ -67,13 +84,13 @@ def covariate_columns(
     if asked is not None and list(asked) != ALL:
         return checked_covariates(rows, asked)
     families = _families(rows.table.columns)
-    hourly = {stem for stem, family in families.items() if len(family) >= HOURS - 1 or stem in (*PRICE, *COMPONENTS)}
+    hourly = {stem for stem, family in families.items() if len(family) >= HOURS - 1 or stem in (*PRICE, *COMPONENTS, FORECAST)}
     plain = [name for name in rows.table.columns if name not in NEITHER and _stem(name) not in hourly]
     numeric = [name for name in plain if mostly_numbers(rows.table[name])]
     names = papers_covariates(numeric) if papers_only and asked is None else numeric
     left_out = {
         "by the hour; prices' components are known only with the prices": [
-            f"{stem}_*" for stem in sorted(hourly - {_stem(price) for price in prices})
+            f"{stem}_*" for stem in sorted(hourly - {FORECAST} - {_stem(price) for price in prices})
         ],
         "which the paper does not use (--covariates all takes them)": [name for name in numeric if name not in set(names)],
         "which hold no numbers": [name for name in plain if name not in set(numeric)],
@@ -132,4 +149,6 @@ def _families(columns: Iterable[str]) -> dict[str, dict[int, str]]:
 
 
 def _is_a_day(family: dict[int, str]) -> bool:
-    return sorted(family) in (list(range(HOURS)), list(range(1, HOURS + 1)))
+    count = len(family)
+    whole = sorted(family) in (list(range(count)), list(range(1, count + 1)))
+    return whole and count > 1 and count not in CLOCK_CHANGES

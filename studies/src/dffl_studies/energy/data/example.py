@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dffl.randomness import Purpose, stream
-from dffl_studies.energy.data.lagged import weekday
+from dffl_studies.energy.data.clocks import weekday
 from dffl_studies.energy.data.panel import HOURS, Panel
 from dffl_studies.energy.data.reading import random_demands
 
@@ -41,7 +41,8 @@ def example_panel(days: int = 365, first: str = "2024-01-01", seed: int = 0, tow
         prices=np.concatenate(prices),
         covariates=np.concatenate(weather),
         covariate_names=COVARIATES,
-        demands=random_demands(len(towns), seed),
+        demands=random_demands(towns, seed),
+        currency="EUR",
         places=np.stack([50 + 0.4 * place, -4 + 0.9 * np.sin(place)], axis=1),
     )
 

@@ -1,4 +1,4 @@
-"""A panel from its file, or from a folder with the tables of a market."""
+"""A panel from its file, from a table of prices, or from a folder with the tables of a market."""
 
 from __future__ import annotations
 
@@ -6,36 +6,46 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from dffl_studies.energy.data.columns import DEMAND
+from dffl_studies.energy.data.columns import DATE, DEMAND, ZONE
+from dffl_studies.energy.data.daily_prices import HOUR, PERIOD
 from dffl_studies.energy.data.days import EVERY_DAY, Days
 from dffl_studies.energy.data.hourly import build_panel
+from dffl_studies.energy.data.layouts import published_prices
+from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import Panel
 from dffl_studies.energy.data.reading import read_panel
-from dffl_studies.energy.input_table import read_table
+from dffl_studies.energy.input_table import InputTable, read_table
 
-FILES = ("prices.csv.gz", "weather.csv.gz")
-ZONES = "zones.csv"
+PRICES, WEATHER, ZONES = "prices.csv.gz", "weather.csv.gz", "zones.csv"
 
 
 def open_panel(
     path: str | Path, without: Iterable[str] = (), covariates: list[str] | None = None, demand_seed: int = 0,
-    days: Days = EVERY_DAY, papers_only: bool = False,
+    days: Days = EVERY_DAY, papers_only: bool = False, money: Money = AS_IN_FILE, forecast: str | None = None,
 ) -> Panel:  # fmt: skip
-    """A panel from its file, or from a folder with prices.csv.gz, weather.csv.gz and, if there, zones.csv.
+    """A panel from its file; from a table of prices by the hour; or from a folder with prices.csv.gz and, if there,
+    weather.csv.gz and zones.csv.
 
-    Of a file, ``papers_only`` takes the covariates that the paper uses, as is always done of a folder.
+    Of a file, ``papers_only`` takes the covariates that the paper uses, as is always done of a folder. ``forecast`` names the
+    column of a published forecast, where a file of epftoolbox has several.
     """
     path = Path(path)
-    if not path.is_dir():
-        return read_panel(path, covariates, without, demand_seed, days, papers_only)
-    prices, weather = _tables(path)
-    zones = path / ZONES
-    return build_panel(prices, weather, zones if zones.is_file() else None, covariates, without, demand_seed, days)
+    if path.is_dir():
+        prices = _tables(path)[0]
+        weather, zones = (path / name if (path / name).is_file() else None for name in (WEATHER, ZONES))
+        return build_panel(prices, weather, zones, covariates, without, demand_seed, days, money)
+    if (published := published_prices(path, forecast)) is not None:
+        return build_panel(published, None, None, None, without, demand_seed, days, money)
+    table, lines = read_table(path, ZONE, DATE)
+    rows = InputTable(path, table, lines, ZONE, DATE)
+    if rows.first_of((HOUR, PERIOD)) is not None:
+        return build_panel(rows, None, None, None, without, demand_seed, days, money)
+    return read_panel(rows, covariates, without, demand_seed, days, papers_only, money)
 
 
 def panel_files(path: Path) -> list[Path]:
     """The files that `open_panel` reads, some of which need not be there."""
-    return [path / name for name in (*FILES, ZONES)] if path.is_dir() else [path]
+    return [path / name for name in (PRICES, WEATHER, ZONES)] if path.is_dir() else [path]
 
 
 def digest(path: str | Path) -> str:
@@ -53,7 +63,7 @@ def digest(path: str | Path) -> str:
 
 
 def _tables(folder: Path) -> list[Path]:
-    for name in FILES:
-        if not (folder / name).is_file():
-            raise ValueError(f"{folder / name}: there is no such file; the folder must hold {' and '.join(FILES)}")
-    return [folder / name for name in FILES]
+    """The table of prices, and that of the weather where it is there."""
+    if not (folder / PRICES).is_file():
+        raise ValueError(f"{folder / PRICES}: there is no such file; the folder must hold {PRICES} (and {WEATHER})")
+    return [folder / name for name in (PRICES, WEATHER) if (folder / name).is_file()]

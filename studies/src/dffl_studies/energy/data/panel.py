@@ -1,4 +1,7 @@
-"""The panel: one row per zone and day, with 24 prices and what was known of the day beforehand.
+"""The panel: one row per zone and day, with the prices of its periods and what was known of the day beforehand.
+
+A day has any number of periods, 24 or 96 for example: hours, or quarter hours. Every period that is bought is one unit (MWh) of
+energy, so that the same demand costs as much whatever the periods are.
 
 A price is the sum of the mean over the zones of that hour, the *market part*, and of the rest, the zone's *own part*. The
 paper calls the own part congestion; a market's own congestion component is another thing, and the panel does not use it.
@@ -22,7 +25,8 @@ from dffl.files import require_target, write_whole
 from dffl.named import listed
 
 HOURS = 24
-PRICES = tuple(f"price_{hour}" for hour in range(HOURS))
+"""The periods of a day of hours."""
+UNIT = "MWh"
 COSTS = ("total", "total+own")
 """The cost of an hour: the price, or (as in the code of the paper's authors) the price plus its own part once more."""
 
@@ -41,16 +45,37 @@ class Panel:
     covariates: np.ndarray
     covariate_names: tuple[str, ...]
     demands: np.ndarray
-    """The number of hours that each zone buys per day."""
+    """The number of periods that each zone buys per day."""
     places: np.ndarray
     """Latitude and longitude of each zone, NaN where they are unknown."""
     demand_known: bool = True
     """Whether the file has the demands; else they are random."""
+    currency: str = ""
+    """What prices are in, such as EUR; empty: unknown."""
+    unit: str = UNIT
+    """What a price is for."""
+    forecast: np.ndarray | None = None
+    """A forecast of the prices that was published before each day."""
     notes: tuple[str, ...] = ()
     """What was noticed and changed while the panel was read."""
 
     def __repr__(self) -> str:
         return f"Panel({len(self.names)} zones, {len(self.days)} days, {len(self.covariate_names)} covariates)"
+
+    @property
+    def periods(self) -> int:
+        """The number of periods of a day."""
+        return int(self.prices.shape[1])
+
+    @property
+    def money(self) -> str:
+        """The name of an amount of money: the currency, where it is known."""
+        return self.currency or "(currency not named)"
+
+    @property
+    def demand_from(self) -> str:
+        """Where the demands come from."""
+        return "the panel" if self.demand_known else "drawn at random by the zone's name"
 
     @cached_property
     def zones(self) -> dict[str, slice]:
@@ -72,7 +97,7 @@ class Panel:
     def market(self) -> np.ndarray:
         """The market part of each row's prices: the mean over the zones that have that day."""
         number = np.searchsorted(self.days, self.dates)
-        sums = np.zeros((len(self.days), HOURS))
+        sums = np.zeros((len(self.days), self.periods))
         np.add.at(sums, number, self.prices)
         return (sums / np.bincount(number, minlength=len(self.days))[:, None])[number]
 
@@ -91,14 +116,19 @@ class Panel:
         return replace(self, notes=(*self.notes, *notes))
 
     def frame(self) -> pd.DataFrame:
-        """The panel as a table: zone, date, price_0 to price_23, covariates, demand, lat and lon."""
+        """The panel as a table: zone, date, price_0, price_1, ..., forecasts, covariates, money, demand, lat and lon."""
         counts = np.diff(self.starts)
         columns: dict[str, np.ndarray] = {
             "zone": np.repeat(np.array(self.names, object), counts),
             "date": np.datetime_as_string(self.dates, unit="D").astype(object),
         }
-        columns |= {name: self.prices[:, hour] for hour, name in enumerate(PRICES)}
+        columns |= {f"price_{period}": self.prices[:, period] for period in range(self.periods)}
+        if self.forecast is not None:
+            columns |= {f"forecast_{period}": self.forecast[:, period] for period in range(self.periods)}
         columns |= {name: self.covariates[:, place] for place, name in enumerate(self.covariate_names)}
+        if self.currency:
+            columns |= {"currency": np.full(len(self.dates), self.currency, object)}
+            columns |= {"unit": np.full(len(self.dates), self.unit, object)}
         if self.demand_known:
             columns["demand"] = np.repeat(self.demands, counts)
         if np.isfinite(self.places).any():

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from dffl.checks import first_true
-from dffl.randomness import checked_seed
+from dffl.randomness import Purpose, checked_seed, stream
+from dffl_studies.energy.data.clocks import filled, is_skipped_hour
 from dffl_studies.energy.data.columns import (
     DATE,
     DEMAND,
     LATITUDE,
     LONGITUDE,
+    MONEY,
     ZONE,
     covariate,
     covariate_columns,
+    forecast_columns,
     price_columns,
 )  # fmt: skip
 from dffl_studies.energy.data.days import EVERY_DAY, Days
+from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import HOURS, Panel
 from dffl_studies.energy.input_table import InputTable, shown
 
 LEAST, MOST = 4, 12
-"""The range of random demands, in whole hours, for panels without demands: the paper's."""
+"""The range of random demands, in whole hours of 24, for panels without demands: the paper's."""
 
 
 def read_panel(
-    path: str | Path, covariates: Sequence[str] | None = None, without: Iterable[str] = (), demand_seed: int = 0,
-    days: Days = EVERY_DAY, papers_only: bool = False,
+    path: str | Path | InputTable, covariates: Sequence[str] | None = None, without: Iterable[str] = (), demand_seed: int = 0,
+    days: Days = EVERY_DAY, papers_only: bool = False, money: Money = AS_IN_FILE,
 ) -> Panel:  # fmt: skip
     """Read a panel from CSV or Parquet, in dffl's layout or in the one of the paper's authors.
 
@@ -39,29 +44,62 @@ def read_panel(
     demands, they are random numbers from ``demand_seed``. Only the rows of ``days`` are read; with ``papers_only``, only the
     covariates that the paper uses.
     """
-    rows, notes = days.of(InputTable.read(Path(path), ZONE, DATE).without(set(without))), list[str]()
+    rows = path if isinstance(path, InputTable) else InputTable.read(Path(path), ZONE, DATE)
+    rows, notes = days.of(rows.without(set(without))), list[str]()
     columns = price_columns(rows)
     names = covariate_columns(rows, covariates, notes, columns, papers_only)
-    rows = rows.only({*columns, *names, *DEMAND, *LATITUDE, *LONGITUDE})
-    prices, values = np.empty((len(rows), len(columns))), np.empty((len(rows), len(names)))
-    for place, name in enumerate(columns):
-        prices[:, place] = rows.complete(name)
+    forecasts = forecast_columns(rows, len(columns))
+    rows = rows.only({*columns, *names, *forecasts, *DEMAND, *LATITUDE, *LONGITUDE, *MONEY})
+    rows, prices = _whole_days(rows, columns, notes)
+    rate, currency, unit = money.of(rows, notes)
+    prices *= rate if isinstance(rate, float) else rate[:, None]
+    values = np.empty((len(rows), len(names)))
     for place, name in enumerate(names):
         values[:, place] = covariate(rows, name, ", or choose the covariates with --covariates")
+    forecast = np.stack([rows.complete(name) * rate for name in forecasts], axis=1) if forecasts else None
     rows.refuse_repeats()
     notes += _out_of_order(rows)
-    return assemble(rows, prices, values, names, zone_facts(rows), demand_seed, notes)
+    facts = zone_facts(rows, len(columns))
+    panel = assemble(rows, prices, values, names, facts, demand_seed, notes, forecast)
+    return replace(panel, currency=currency, unit=unit)
+
+
+def _whole_days(rows: InputTable, columns: list[str], notes: list[str]) -> tuple[InputTable, np.ndarray]:
+    """The rows with their prices. The hour that clocks leave out is filled, and a last day that is not complete left out."""
+    prices = np.empty((len(rows), len(columns)))
+    for place, name in enumerate(columns):
+        prices[:, place] = rows.numbers(name)
+    empty = np.isnan(prices)
+    if not empty.any():
+        return rows, prices
+    kept = np.ones(len(rows), bool)
+    newest = pd.Series(rows.dates).groupby(rows.keys).transform("max").to_numpy()
+    for row in np.flatnonzero(empty.any(axis=1)).tolist():
+        found = ~empty[row]
+        if is_skipped_hour(rows.dates[row], empty[row]):
+            prices[row] = filled(prices[row])
+            notes.append(f"{rows.at(row)}: the hour that the clocks leave out was filled by its neighbours")
+        elif len(columns) > HOURS and found.sum() == HOURS and (found[:HOURS].all() or found[:: len(columns) // HOURS].all()):
+            fix = "use days of one kind (--from, --to), or write each hour's price into all of its periods"
+            raise ValueError(f"{rows.at(row)}: has {HOURS} prices where other days have {len(columns)}; {fix}")
+        elif rows.dates[row] == newest[row] and (rows.dates < newest[row]).any():
+            kept[row] = False
+            notes.append(f"{rows.at(row)}: the last day has {found.sum()} of {len(columns)} prices, and was left out")
+        else:
+            rows.complete(columns[int(np.argmax(empty[row]))])
+    return rows.kept(kept), prices[kept]
 
 
 def assemble(
     rows: InputTable, prices: np.ndarray, covariates: np.ndarray, names: Sequence[str], facts: pd.DataFrame,
-    demand_seed: int, notes: list[str],
+    demand_seed: int, notes: list[str], forecast: np.ndarray | None = None,
 ) -> Panel:  # fmt: skip
     """A panel of prices and covariates, one line for each of the rows, and of what is known of the zones."""
     numbers, zones = pd.factorize(rows.keys, sort=True)
     order = np.lexsort((rows.dates, numbers))
     if (np.diff(order) != 1).any():  # else a large panel would be copied for nothing
         prices, covariates = prices[order], covariates[order]
+        forecast = None if forecast is None else forecast[order]
     facts = facts.reindex(zones)
     known = DEMAND[0] in facts
     panel = Panel(
@@ -72,15 +110,16 @@ def assemble(
         prices=prices,
         covariates=covariates,
         covariate_names=tuple(names),
-        demands=facts[DEMAND[0]].to_numpy(float) if known else random_demands(len(zones), demand_seed),
+        demands=facts[DEMAND[0]].to_numpy(float) if known else random_demands(zones, demand_seed, prices.shape[1]),
         places=facts.reindex(columns=[LATITUDE[0], LONGITUDE[0]]).to_numpy(float),
         demand_known=known,
+        forecast=forecast,
         notes=tuple(notes),
     )
     return panel.noted([*_gaps(panel), *_constants(panel)])
 
 
-def zone_facts(rows: InputTable) -> pd.DataFrame:
+def zone_facts(rows: InputTable, periods: int = HOURS) -> pd.DataFrame:
     """One row per zone: its lat, lon and demand, if the table has them; each must be the same in all rows of a zone."""
     codes, zones = pd.factorize(rows.keys)
     first, facts = np.unique(codes, return_index=True)[1], pd.DataFrame(index=zones)
@@ -93,15 +132,24 @@ def zone_facts(rows: InputTable) -> pd.DataFrame:
         if (row := first_true((values != own) & ~(np.isnan(values) & np.isnan(own)))) is not None:
             found = f"found {shown(values[row])} after {shown(own[row])}"
             raise ValueError(f"{rows.at(row)}: {column} must be the same on all days of a zone, {found}")
-        if names is DEMAND and (row := first_true(~((values >= 0) & (values <= HOURS)))) is not None:
-            raise ValueError(f"{rows.at(row)}: {column} must be from 0 to {HOURS} hours a day, found {shown(values[row])}")
+        if names is DEMAND and (row := first_true(~((values >= 0) & (values <= periods)))) is not None:
+            kind = "hours" if periods == HOURS else "periods"
+            raise ValueError(f"{rows.at(row)}: {column} must be from 0 to {periods} {kind} a day, found {shown(values[row])}")
         facts[names[0]] = values[first]
     return facts
 
 
-def random_demands(count: int, seed: int) -> np.ndarray:
-    """Whole hours, one number per zone in the order of their names."""
-    return np.random.default_rng(checked_seed(seed, "demand_seed")).integers(LEAST, MOST + 1, size=count).astype(float)
+def random_demands(zones: Iterable[str], seed: int, periods: int = HOURS) -> np.ndarray:
+    """A whole number of periods for each zone, drawn by its name: it does not depend on the other zones."""
+    checked_seed(seed, "demand_seed")
+    least, most = (max(1, round(hours * periods / HOURS)) for hours in (LEAST, MOST))
+    draws = [stream(seed, Purpose.EXAMPLE, f"demand of {zone}").integers(least, most + 1) for zone in zones]
+    return np.array(draws, float)
+
+
+def demands_in_order(count: int, seed: int) -> np.ndarray:
+    """The random demands of the paper's protocol, as version 0.2.0 drew them: in the order of the zones."""
+    return np.random.default_rng(seed).integers(LEAST, MOST + 1, size=count).astype(float)
 
 
 def _out_of_order(rows: InputTable) -> list[str]:

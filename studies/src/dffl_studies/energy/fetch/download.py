@@ -20,6 +20,8 @@ from dffl.progress import Progress
 from dffl_studies.energy.fetch.web import Again, NoNetwork, Response, Web
 
 CHUNK = 1 << 16
+MOST_BYTES = 1 << 29
+"""The largest file that is fetched: a year of a market's hourly prices has less than a tenth of it."""
 T = TypeVar("T")
 
 
@@ -31,6 +33,7 @@ class Cache:
     web: Web = field(default_factory=Web)
     refresh: bool = False
     progress: Progress = field(default_factory=lambda: Progress(show=False))
+    most_bytes: int = MOST_BYTES
 
     def fetch(
         self, url: str, name: str, *, check: Callable[[bytes], object] | None = None,
@@ -44,7 +47,7 @@ class Cache:
         target = self.folder / name
         if self.refresh or not target.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
-            download = _Download(url, target, progress)
+            download = _Download(url, target, progress, self.web, self.most_bytes)
             try:
                 fresh = self.web.get(url, download.receive, download.headers, secrets, frozenset({200, 206, 304, 416}))
             except NoNetwork as error:
@@ -65,8 +68,9 @@ class Cache:
 class _Download:
     """The part of a file that has arrived, and how it becomes the file."""
 
-    def __init__(self, url: str, target: Path, progress: Progress | None):
+    def __init__(self, url: str, target: Path, progress: Progress | None, web: Web, most_bytes: int):
         self.url, self.target, self.progress = url, target, progress
+        self.web, self.most_bytes = web, most_bytes
         self.part = target.with_name(f"{target.name}.part")
 
     def headers(self) -> dict[str, str]:
@@ -94,8 +98,13 @@ class _Download:
             write_text(_origin_path(self.part), json.dumps(_marks(self.url, response)))
         if self.progress:
             self.progress.expect(expected or 0, begin)
+        self._require_size(max(expected or 0, begin))
         with self.part.open("ab") as file:
+            arrived = begin
             while chunk := response.read(CHUNK):
+                arrived += len(chunk)
+                self._require_size(arrived)
+                self.web.require_time(urlsplit(self.url).netloc)
                 with naming(self.part):
                     file.write(chunk)
                 if self.progress:
@@ -104,6 +113,14 @@ class _Download:
         if expected is not None and size != expected:
             raise Again(f"the connection ended after {size} of {expected} bytes")
         return True
+
+    def _require_size(self, size: int) -> None:
+        """Refuse a file that is too large, as soon as that is known; what has arrived of it goes."""
+        if size > self.most_bytes:
+            self._drop()
+            raise ValueError(
+                f"{self.url} is larger than {self.most_bytes >> 20} MB, the most that is fetched: is it the right file?"
+            )
 
     def _begin(self, response: Response) -> int:
         """The position in the file at which the reply begins. A continuation that does not fit the part is dropped with it."""

@@ -35,6 +35,8 @@ AUTHORS_COLUMNS = (
 )  # fmt: skip
 """What the authors' file must have. ``bess`` is the number of hours that a zone buys per day."""
 NEW_YORK = "America/New_York"
+DOLLARS = "USD"
+"""The currency of all markets that are fetched."""
 CLOCKS = {"miso": "EST", "ercot": "America/Chicago", "spp": "America/Chicago", "caiso": "America/Los_Angeles"}
 """The clocks by which a market's weather has its days; New York's for the others."""
 
@@ -88,7 +90,7 @@ def fetch_panel(request: FetchRequest, progress: bool | None = None, web: Web | 
     with Progress(progress) as bar:
         cache = Cache(request.folder, web or Web(), request.refresh, bar)
         if request.source == "authors":
-            return with_places(read_panel(_authors_file(cache, request.prices_from or AUTHORS)))
+            return replace(with_places(read_panel(_authors_file(cache, request.prices_from or AUTHORS))), currency=DOLLARS)
         span = Span.read(request.first, request.last)
         if request.source == "pjm":
             prices = fetch_pjm(request.kind, span, cache, base=request.prices_from)
@@ -101,7 +103,7 @@ def fetch_panel(request: FetchRequest, progress: bool | None = None, web: Web | 
     tables = {"prices": prices.table, "weather": weather.table, "zones": places}
     paths = {kind: _written(table, request.folder / f"{kind}-{name}") for kind, table in tables.items()}
     panel = build_panel(paths["prices"], paths["weather"], paths["zones"])
-    return replace(panel, notes=(*prices.notes, *weather.notes, *panel.notes))
+    return replace(panel, notes=(*prices.notes, *weather.notes, *panel.notes), currency=DOLLARS)
 
 
 def with_places(panel: Panel) -> Panel:

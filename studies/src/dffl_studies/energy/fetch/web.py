@@ -18,6 +18,8 @@ PASSING = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses that may be different at the next try."""
 FIRST_WAIT = 2.0
 """Seconds before the second try; each further wait is twice as long, so that six tries take longer than a limit per minute."""
+MOST_SECONDS = 1800.0
+"""The longest that all requests of a command may take together."""
 LONGEST_WAIT = 300.0
 """The longest wait in seconds that a server may ask for; a longer one is an error."""
 
@@ -64,6 +66,7 @@ class Web:
         pause: float = 1.0,
         tries: int = 6,
         timeout: float = 60.0,
+        most_seconds: float = MOST_SECONDS,
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
@@ -71,6 +74,8 @@ class Web:
     ):
         self.pause, self.tries, self.timeout = pause, tries, timeout
         self._clock, self._now, self._sleep = clock, now, sleep
+        self._end = clock() + most_seconds
+        self._most = most_seconds
         self._next: dict[str, float] = {}  # the earliest time of the next request to a host
 
     def get(
@@ -112,7 +117,13 @@ class Web:
                 raise NoNetwork(f"cannot fetch from {host} ({why}; {tries} tries)")
             self._sleep(wait)
 
+    def require_time(self, host: str) -> None:
+        """Refuse to go on once the time of all requests together is over: a server may send a little for ever."""
+        if self._clock() > self._end:
+            raise NoNetwork(f"cannot fetch from {host} (over {self._most:.0f} s in all; what has arrived is kept)")
+
     def _take_turn(self, host: str) -> None:
+        self.require_time(host)
         early = self._next.get(host, 0.0) - self._clock()
         if early > 0:
             self._sleep(early)

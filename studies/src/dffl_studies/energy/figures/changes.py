@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 
 from dffl.drawing import INK, PALE_INK, in_print, note
 from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE
+from dffl.time.bases import STEADY
 from dffl.training.methods import colour_of
-from dffl_studies.energy.chosen import Rules
 from dffl_studies.energy.figures.lines import lines_of, method_panels, name_lines, note_text
 from dffl_studies.energy.harm import excesses, harmed_zones
 from dffl_studies.energy.summary import FAIR, zone_changes, zone_order
 
 CHANGED = ("fedavg", "interp-spo", "finetune-mix", "crossfit")
-"""The methods that have a panel each; the last panel is of the chosen naive rule."""
+"""The methods that have a panel each; the last panel is of the steady average."""
 HARM_PERCENT = 100 * HARM_TOLERANCE
 HARM, HARM_INK = "#fbe6e1", "#a3200d"
 """The background where a zone is worse off than with its own model, and the colour of texts about harm."""
@@ -32,7 +32,8 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
     methods = [method for method in CHANGED if method in changes and changes[method].notna().any()]
     if not methods:
         return None
-    methods.append(Rules.of(rows).chosen)
+    if STEADY in set(rows["method"]):
+        methods.append(STEADY)
     changes = changes[methods].dropna(how="all")
     means, spreads = changes.groupby("zone").mean(), changes.groupby("zone").std()
     order = [zone for zone in zone_order(rows) if zone in means.index]
@@ -104,7 +105,7 @@ def _explanation(rows: pd.DataFrame, known: int, shown: int, cut: bool) -> str:
         f"On the shaded background a zone is worse off than with its own model; it is harmed (bold) if that is above "
         f"{HARM_PERCENT:g} % and more than luck explains."
         + ("" if seeds >= ENOUGH_STARTS else f" Fewer than {ENOUGH_STARTS} seeds do not tell."),
-        "The last panel is the naive rule that the training days choose.",
+        "The last panel is the steady average of past prices.",
         "Numbers: the change of each bar, and the hours that each zone buys per day.",
         "Counts and worst are of the means over seeds." if seeds > 1 else "",
         "Counts and worst are over all zones." if shown < known else "",

@@ -1,0 +1,174 @@
+"""Models of `chosen` over time on disk: one sealed file with each client's last rows, and an ordinary fit for each part.
+
+The file of a stranger is bounded as that of a fit is. Networks are those of `dffl.time.network`, named in the manifest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dffl
+from dffl.archive import Archive, in_one_line, read, write
+from dffl.checks import require_whole
+from dffl.federation import Client
+from dffl.files import require_target, write_whole
+from dffl.fitting import Fit
+from dffl.limits import Limits
+from dffl.predictor import NetworkFactory
+from dffl.storage import Reader, Writer, fit_from, members_of
+from dffl.storage import load as load_fit
+from dffl.time.bases import FORECAST, STEADY
+from dffl.time.chosen import Chosen, parts_of
+from dffl.time.network import FACTORIES
+from dffl.time.past import Past
+from dffl.time.ranges import AdaptiveRange
+from dffl.training import Settings
+
+FORMAT, VERSION = "dffl-chosen", 1
+PART = re.compile(r"parts/([0-9]{1,3})/(.+)")
+ROWS = ("x", "c", "times", "feature_names", "cost_names", "maximize")
+"""What is kept of a client besides its name and its set."""
+
+
+def save(model: Chosen, path: str | PathLike[str]) -> None:
+    """Write a model to ``path``: first beside it, then moved into place, so that no half-written file is left."""
+    target, writer = Path(path), Writer()
+    require_target(target, "the path of a model")
+    kept = [
+        {"name": one.name, "set": writer.encode(one.set), "brings": one.forecast is not None}
+        | {name: writer.encode(getattr(one, name)) for name in ROWS}
+        for one in model.kept.values()
+    ]
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "dffl": dffl.__version__,
+        **{name: getattr(model, name) for name in ("base", "weight", "dates", "share", "trained", "evidence", "about")},
+        "rules": dict(model.rules),
+        "past": dataclasses.asdict(model.past),
+        "ranges": {name: dataclasses.asdict(one) for name, one in model.ranges.items()},
+        "kept": kept,
+        "parts": [{"name": name, "network": _described(fit)} for name, fit in model.parts.items()],
+    }
+    members = {"manifest.json": json.dumps(manifest).encode()}
+    members |= {f"arrays/{number}.npy": content for number, content in enumerate(writer.arrays)}
+    for number, fit in enumerate(model.parts.values()):
+        members |= {f"parts/{number}/{name}": content for name, content in members_of(fit).items()}
+    write_whole(target, lambda where: write(where, members), mode=0o600)  # it holds rows
+
+
+def load(
+    path: str | PathLike[str],
+    network: NetworkFactory | None = None,
+    solvers: Mapping[str, Any] | None = None,
+    limits: Limits | Mapping[str, float] | None = None,
+) -> Fit | Chosen:
+    """Read a model that `Fit.save` or `Chosen.save` wrote; see `dffl.storage.load`."""
+    source, bounds = Path(path), Limits.of(limits)
+    if not source.is_file() or not _is_chosen(source, bounds):
+        return load_fit(path, network, solvers, limits)
+    try:
+        archive = read(source, "manifest.json", "a dffl model", bounds)
+        return _rebuilt(archive, bounds, solvers or {})
+    except ValueError as error:
+        raise ValueError(f"{source}: {in_one_line(error)}") from None
+    except Exception as error:  # a manifest that was edited can break anything that is built from it
+        raise ValueError(f"{source}: cannot be read ({in_one_line(error)})") from error
+
+
+def _is_chosen(path: Path, bounds: Limits) -> bool:
+    """Whether a file says that it is a model over time; what cannot be read is left to `dffl.storage`."""
+    try:
+        return bool(json.loads(read(path, "manifest.json", "a dffl fit", bounds).members["manifest.json"])["format"] == FORMAT)
+    except Exception:
+        return False
+
+
+def _described(fit: Fit) -> dict[str, Any] | None:
+    """The factory of a fit's networks, by name and fields."""
+    factory = fit.settings.network
+    if factory is None:
+        return None
+    if FACTORIES.get(type(factory).__name__) is not type(factory):
+        raise ValueError(f"cannot save a model over time with networks of {type(factory).__name__}")
+    return {"kind": type(factory).__name__, "fields": dataclasses.asdict(factory)}
+
+
+def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Chosen:
+    manifest = json.loads(archive.members["manifest.json"])
+    require_whole("version", manifest["version"], least=1)
+    if manifest["version"] > VERSION:
+        raise ValueError(
+            f"written by a newer dffl (format {manifest['version']}, this one reads up to {VERSION}); upgrade dffl"
+        )
+    if not archive.sealed:
+        raise ValueError("cut short: it has no digest")
+    bounds.check("clients", len(manifest["kept"]), "clients")
+    own = {name: content for name, content in archive.members.items() if not PART.fullmatch(name)}
+    reader = Reader(own, Settings(), 1, 1, solvers, bounds, len(manifest["kept"]))
+    kept = {row["name"]: _client(row, reader) for row in manifest["kept"]}
+    parts = {row["name"]: _part(archive, number, row, bounds, solvers) for number, row in enumerate(manifest["parts"])}
+    past: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in manifest["past"].items()}
+    model = Chosen(
+        rules=manifest["rules"],
+        base=manifest["base"],
+        weight=float(manifest["weight"]),
+        past=Past(**past),
+        dates=bool(manifest["dates"]),
+        share=float(manifest["share"]),
+        trained=tuple(manifest["trained"]),
+        parts=parts,
+        kept=kept,
+        ranges={name: AdaptiveRange(**one) for name, one in manifest["ranges"].items()},
+        evidence=manifest["evidence"],
+        about=manifest["about"],
+    )
+    _check(model)
+    return model
+
+
+def _client(row: Mapping[str, Any], reader: Reader) -> Client:
+    """A client with its last rows."""
+    decoded = {name: reader.decode(row[name]) for name in (*ROWS, "set")}
+    forecast = decoded["x"][:, -decoded["c"].shape[1] :] if row["brings"] else None
+    return Client(row["name"], decoded.pop("x"), decoded.pop("c"), decoded.pop("set"), forecast=forecast, **decoded)
+
+
+def _part(archive: Archive, number: int, row: Mapping[str, Any], bounds: Limits, solvers: Mapping[str, Any]) -> Fit:
+    """One of the fits that the rules use."""
+    found = {name: PART.fullmatch(name) for name in archive.members}
+    members = {match[2]: archive.members[name] for name, match in found.items() if match and int(match[1]) == number}
+    bounds.check("values", sum(members["manifest.json"].count(mark) for mark in (b",", b"[", b"{")), "values")
+    network = row["network"] and FACTORIES[row["network"]["kind"]](**row["network"]["fields"])
+    return fit_from(Archive(members, archive.sealed), bounds, network, solvers)
+
+
+def _check(model: Chosen) -> None:
+    """Refuse a model that could not decide: a manifest may say anything."""
+    names = set(model.kept)
+    if not names or names != set(model.rules) or names != set(model.ranges):
+        raise ValueError("it must hold rules, ranges and last rows of the same clients")
+    if model.base not in (STEADY, FORECAST) or not 0 < model.weight <= 1:
+        raise ValueError(f"its base must be {STEADY} or {FORECAST} with a weight in (0, 1], found {model.base!r:.40}")
+    for name, rule in model.rules.items():
+        needed = {*parts_of(rule, model.trained, model.base), model.base}
+        client = model.kept[name]
+        if lacking := [
+            part for part in needed & set(model.trained) if name not in getattr(model.parts.get(part), "members", {})
+        ]:
+            raise ValueError(f"client {name!r}: its rule {rule!r:.60} needs {lacking[0]!r:.60}, which the file does not hold")
+        if FORECAST in needed and client.forecast is None:
+            raise ValueError(f"client {name!r}: its rule {rule!r:.60} needs a forecast, and the client brings none")
+        if client.times is None or not np.all(np.diff(client.times) > 0) or client.n < 2:
+            raise ValueError(f"client {name!r}: its last rows must be two or more in ascending order")
+        state = model.ranges[name]
+        if not np.isfinite([*state.errors, state.low_rate, state.high_rate]).all():
+            raise ValueError(f"client {name!r}: the state of its range must be finite numbers")

@@ -1,0 +1,182 @@
+"""`dffl fit` with the method `chosen`: the choice over time beside its baselines; without an order, by out-of-fold regret."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from dffl.choosing import fit_best
+from dffl.comparing import Start, against, fit_all
+from dffl.federation import Federation
+from dffl.fitting import Fit
+from dffl.models import OWN_DATA, with_columns
+from dffl.randomness import start_seeds
+from dffl.tables.description import Description
+from dffl.tables.over_time import (
+    begins,
+    divided,
+    keywords_of,
+    notes_of,
+    require_order,
+    settings_of,
+    start_of,
+    whole,
+    with_rules,
+)
+from dffl.tables.reading import about_of, capped, checkpoints, next_steps, report_of, trained_baselines
+from dffl.time.bases import FORECAST, NAIVE
+from dffl.time.choosing import backtested, made_of, reported
+from dffl.time.chosen import Chosen
+from dffl.time.outcome import CHOSEN, Backtest
+from dffl.time.words import said
+from dffl.training.keywords import MethodChoice
+from dffl.training.methods import METHODS
+
+
+@dataclass(frozen=True)
+class ChosenModel:
+    """A model that was chosen over time, with what it was compared with on the test rows."""
+
+    fit: Chosen
+    table: pd.DataFrame
+    """One row per client and rule, as `dffl.compare` has them."""
+    starts: int
+    description: Description
+    notes: Sequence[str]
+    path: Path | None = None
+
+    def show(self, console: Console) -> None:
+        """Print what to use and why, what each rule loses, and what to type next."""
+        console.print(words_of(self.fit, self.table), soft_wrap=True)
+        console.print(rules_table(self.table))
+        for line in self.notes:
+            console.print(line, style="yellow", soft_wrap=True)
+        if self.path is not None:
+            next_steps(console, self.path, next(iter(self.fit.members)), self.description)
+
+    def as_json(self) -> dict[str, Any]:
+        known, rules = self.fit.evidence, self.fit.rules
+        return {
+            "method": CHOSEN, "model": None if self.path is None else str(self.path), "starts": self.starts,
+            "chosen": {"words": words_of(self.fit, self.table), "rules": dict(rules), **{name: known[name] for name in SHOWN}},
+            "clients": self.fit.about[OWN_DATA]["evaluation"], "notes": list(self.notes),
+            "forecast": self.description.forecast or None,
+        }  # fmt: skip
+
+
+SHOWN = ("why", "from", "rows", "reference", "means", "gain", "inside", "share")
+"""What `Chosen.evidence` has for programs."""
+
+
+def train_over_time(
+    description: Description,
+    progress: bool | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    starts: int = 1,
+) -> ChosenModel:
+    """Choose over time, judge the choice on the test rows beside its baselines, and fit what is chosen on all rows.
+
+    With several random seeds the model is that of the first, and regrets are means over all.
+    """
+    require_order(description)
+    made = compared(description, [], starts, progress, checkpoint)
+    assert made.first is not None, "with an order there is a backtest"
+    model = made_of(made.first, made.whole, **{**made.keywords, "progress": progress})
+    table = against(made.found, made.description.test)
+    words = words_of(model, table)
+    command = f"dffl fit {description.path.name} -o MODEL --starts {starts}"
+    report = report_of(made.description, made.found, made.fits, command)
+    report = replace(report, notes=(words, *report.notes))
+    about = about_of(description, table, starts, report, {})  # the model has ranges of its own, which follow what happens
+    whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
+    assert isinstance(whole_model, Chosen), "it stays what it is"
+    return ChosenModel(whole_model, table, starts, description, made.description.notes)
+
+
+def words_of(model: Chosen, table: pd.DataFrame) -> str:
+    """The choice in words, beside the methods that were fitted once."""
+    means = table.groupby("method")["relative_regret"].mean()
+    once = {str(name): float(value) for name, value in means.items() if name in METHODS and name != FORECAST}
+    return said(model.evidence, model.rules, once)
+
+
+class Compared(NamedTuple):
+    """What the choice and other methods lose on the test rows, for each seed."""
+
+    description: Description
+    """With the rows before the test, and the test rows, as all are judged."""
+    found: list[Start]
+    fits: dict[str, Fit]
+    """The fits of the first seed."""
+    first: Backtest | None
+    """The backtest of the first seed, where there is an order."""
+    whole: Federation
+    keywords: dict[str, Any]
+    """Those of the backtest."""
+
+
+def compared(
+    description: Description,
+    others: Sequence[MethodChoice],
+    starts: int,
+    progress: bool | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+) -> Compared:
+    """Judge the choice among methods, its baselines and other methods on the test rows."""
+    names = [capped(name, description) for name in trained_baselines(description) if name not in others]
+    methods, seeds = [*others, *names], start_seeds(int(description.settings.get("seed", 0)), starts)
+    parts: list[Path | None] = [None] * starts if checkpoint is None else [*checkpoints(checkpoint, starts)]
+    keywords: dict[str, Any] = {}
+    federation, before, test, notes = description.train, description.train, description.test, list(description.notes)
+    if description.order is not None:
+        federation = whole(description)
+        before, test = divided(federation, begins(description))
+        notes = [*notes_of(description, federation), *notes]
+        keywords = {**settings_of(description), **keywords_of(description), "start": start_of(description)}
+    found: list[Start] = []
+    tests: list[Backtest] = []
+    first: dict[str, Fit] = {}
+    for part, seed in zip(parts, seeds, strict=True):
+        settings, rules = {**description.settings, "seed": seed}, {}
+        if description.order is not None:
+            tests.append(backtested(federation, **{**keywords, "seed": seed, "progress": progress}))
+            rules = rules_of(tests[-1], METHODS)
+        fits = fit_all(before, methods, progress=progress, checkpoint=part, **settings)
+        if description.order is None:
+            fits = {CHOSEN: fit_best(before, progress=progress, **settings), **fits}
+        first = first or fits
+        found.append(with_rules(Start.of(fits, test), rules, before, test))
+    described = replace(description, train=before, test=test, method=CHOSEN, notes=notes)
+    return Compared(described, found, first, tests[0] if tests else None, federation, keywords)
+
+
+def rules_of(found: Backtest, trained: Collection[str] = ()) -> dict[str, list[np.ndarray]]:
+    """What the rules of a backtest that need no training, and the choice, lose on each test row."""
+    names = [name for name in found.lost if name in (*NAIVE, FORECAST) and name not in trained]
+    return {rule: reported(found, rule) for rule in (*names, CHOSEN)}
+
+
+def rules_table(table: pd.DataFrame) -> Table:
+    """One row per rule: its mean regret, its worst client, and for how many clients it is best; the best first."""
+    by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
+    rows = int(table["n_test"].iloc[0])
+    title = f"Relative regret on the test rows ({rows} at {by.index[0]}), in %; lower is better"
+    out = Table(title=title, title_justify="left")
+    out.add_column("rule")
+    several = len(by) > 1
+    for name in ("mean", *(("worst client", "clients it is best for") if several else ())):
+        out.add_column(name, justify="right")
+    for name in by.mean().sort_values(kind="stable").index:
+        cells = [f"{100 * by[name].mean():.2f}"]
+        if several:
+            cells += [f"{100 * by[name].max():.2f}", str(int((by[name] <= by.min(axis=1)).sum()))]
+        out.add_row(str(name), *cells, style="bold" if name == CHOSEN else "")
+    return out

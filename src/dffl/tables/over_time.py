@@ -1,0 +1,164 @@
+"""A federation's file as a time series: all rows in their order, when the test begins, and what ``[time]`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dffl.cells import shown_moment
+from dffl.comparing import Start
+from dffl.federation import Client, Federation
+from dffl.fitting import DEFAULT_METHOD
+from dffl.judging import judged, regrets_at_each
+from dffl.tables.description import Description
+from dffl.time.ahead import Clock
+from dffl.time.bases import MEANS, STEADY, USUAL_WEIGHT, plain_mean, steady
+from dffl.time.outcome import CHOSEN
+from dffl.time.past import Past
+from dffl.time.timeline import DAY, FEWEST, NUMBERS, SECONDS
+
+NOT_OF_REFITS = ("seed", "split", "period", "validation_blocks")
+"""Settings of a file that say how rows are held out; a backtest holds out what comes later."""
+
+
+def require_order(description: Description) -> None:
+    """Refuse a file without an order."""
+    if description.order is None:
+        fix = 'write order = "COLUMN" under [federation], the column of dates or numbers by which the rows follow each other'
+        raise ValueError(f"{description.path}: federation.order: is missing; {fix}")
+
+
+def whole(description: Description) -> Federation:
+    """The clients with training and test rows together, in their order."""
+    return Federation([_joined(client, description.test[client.name]) for client in description.train])
+
+
+def _joined(train: Client, test: Client) -> Client:
+    times = np.concatenate([_times(train), _times(test)])
+    rows = np.argsort(times, kind="stable")
+    x, c = (np.concatenate([getattr(train, name), getattr(test, name)])[rows] for name in ("x", "c"))
+    forecast = None if train.forecast is None else x[:, -c.shape[1] :]
+    return Client(
+        train.name, x, c, train.set, train.maximize, feature_names=train.feature_names, cost_names=train.cost_names,
+        times=times[rows], forecast=forecast,
+    )  # fmt: skip
+
+
+def _times(client: Client) -> np.ndarray:
+    assert client.times is not None, "a file with an order has times"
+    return client.times
+
+
+def begins(description: Description) -> float:
+    """The moment of the first test row."""
+    return float(min(_times(client)[0] for client in description.test))
+
+
+def past_of(description: Description) -> Past:
+    """Which features of the past the file asks for."""
+    given: dict[str, Any] = {}
+    for name in ("lags", "means", "known_after"):
+        if (value := description.time.get(name)) is not None:
+            given[name] = tuple(value) if isinstance(value, list) else value
+    return Past(**given)
+
+
+def keywords_of(description: Description) -> dict[str, Any]:
+    """The keywords of `dffl.backtest` that follow from a file."""
+    keys = {name: value for name, value in description.time.items() if name not in ("lags", "means", "known_after")}
+    clock = SECONDS if description.dates else NUMBERS
+    return {"past": past_of(description), "clock": clock, "seed": int(description.settings.get("seed", 0)), **keys}
+
+
+def start_of(description: Description) -> str | float:
+    """When the test begins, as `dffl.backtest` takes it."""
+    moment = begins(description)
+    return shown_moment(moment, True) if description.dates else moment
+
+
+def method_of(description: Description) -> tuple[str, list[str]]:
+    """The method of a file, or its default, and a note where the default is not the usual one."""
+    if description.named:
+        return description.method, []
+    if description.order is None:
+        return DEFAULT_METHOD, []
+    needed, first = _needed(past_of(description)), begins(description)
+    counts = {client.name: int(np.searchsorted(_times(client), first)) for client in whole(description)}
+    poor = min(counts, key=lambda name: counts[name])
+    if counts[poor] >= needed:
+        return CHOSEN, []
+    what = f"client {poor!r} has {counts[poor]} rows before the test, and the choice over time needs {needed}"
+    return DEFAULT_METHOD, [f"{description.path}: {what}; {DEFAULT_METHOD} is trained instead"]
+
+
+def _needed(past: Past) -> int:
+    return past.longest + past.known_after + FEWEST
+
+
+def notes_of(description: Description, federation: Federation) -> list[str]:
+    """What a user should know of rows in their order: lost ones, gaps, and a forecast that knows too much."""
+    past, notes = past_of(description), []
+    if past.longest:
+        lost = min(client.n for client in federation)
+        lost = min(lost, past.longest)
+        ends = [_times(client)[lost - 1] for client in federation]
+        until = f"up to {shown_moment(float(max(ends)), description.dates)}"
+        notes.append(
+            f"the first {lost} rows of each client ({until}) have too little past for lags and means: no model sees them"
+        )
+    for client in federation:
+        clock, gaps = Clock.of(_times(client), description.dates), np.diff(_times(client))
+        if (wide := gaps > clock.usual * 1.5).any():
+            worst = int(np.argmax(gaps))
+            after = clock.shown(_times(client)[worst])
+            what = f"{wide.sum()} unusual {'gap' if wide.sum() == 1 else 'gaps'} in {description.order!r}"
+            notes.append(
+                f"client {client.name!r}: {what}, the longest of {clock.long(gaps[worst])} after {after}; lags count rows"
+            )
+    return notes
+
+
+def divided(federation: Federation, moment: float) -> tuple[Federation, Federation]:
+    """The rows before a moment, and those from it on."""
+    cuts = [int(np.searchsorted(_times(client), moment)) for client in federation]
+    before = [client.rows(slice(0, cut)) for client, cut in zip(federation, cuts, strict=True)]
+    return Federation(before), Federation([one.rows(slice(cut, one.n)) for one, cut in zip(federation, cuts, strict=True)])
+
+
+def settings_of(description: Description) -> dict[str, Any]:
+    """The settings of trainings in a backtest: those that the file gives."""
+    return {name: value for name, value in description.settings.items() if name not in NOT_OF_REFITS}
+
+
+def naive_over_time(description: Description) -> dict[str, list[np.ndarray]]:
+    """The regret of each test row under the naive rules over time; nothing where rows have no moments of their own.
+
+    The steady average has its usual weight: to choose one takes more solves than all the rest, which is much with integers.
+    """
+    together = [(train, test) for train, test in zip(description.train, description.test, strict=True)]
+    if any(len(np.unique(np.concatenate([_times(a), _times(b)]))) < a.n + b.n for a, b in together):
+        return {}
+    clients, wait = whole(description).clients, past_of(description).known_after
+    tests = [np.isin(_times(one), _times(test)) for one, (_, test) in zip(clients, together, strict=True)]
+    days = [_times(one) / DAY if description.dates else None for one in clients]
+    tables = {rule: [plain_mean(rule, one.c, wait) for one in clients] for rule in MEANS}
+    tables[STEADY] = [steady(one.c, USUAL_WEIGHT, when, wait) for one, when in zip(clients, days, strict=True)]
+    held = list(description.test)
+    return {
+        rule: regrets_at_each(held, [table[some] for table, some in zip(found, tests, strict=True)])
+        for rule, found in tables.items()
+    }
+
+
+def with_rules(start: Start, lost: Mapping[str, list[np.ndarray]], before: Federation, test: Federation) -> Start:
+    """What methods of one seed lose, with rules that were not fitted among them."""
+    rows = {
+        rule: [
+            {"client": one.name, "method": rule, "n": train.n, "n_test": one.n, "took_part": True, **judged(mine, one)}
+            for train, one, mine in zip(before, test, by, strict=True)
+        ]
+        for rule, by in lost.items()
+    }
+    return Start(start.rows | rows, start.lost | dict(lost))

@@ -1,0 +1,199 @@
+"""What `dffl fit` and `dffl compare` say of methods beside their baselines: a table, a first sentence, and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from dffl.checks import require_whole
+from dffl.comparing import Start
+from dffl.fitting import Fit
+from dffl.harm import ENOUGH_STARTS
+from dffl.jsonable import jsonable
+from dffl.named import listed
+from dffl.report.comparison import from_starts
+from dffl.report.data import ReportData
+from dffl.tables.description import Description
+from dffl.tables.model import VERSION
+from dffl.terminal import command_name
+from dffl.time.bases import NAIVE
+from dffl.time.outcome import CHOSEN
+from dffl.time.words import keep_or_use
+from dffl.training import Settings
+from dffl.training.keywords import MethodChoice
+from dffl.training.methods import METHODS
+from dffl.training.methods.crossfit import LOCAL_EPOCHS
+from dffl.training.trainers.tuning import checked_epochs
+
+MORE_STARTS = "--starts 3 judges it"
+"""How a user of `dffl fit` and `dffl compare` gets a harm verdict."""
+TINY = 1e-9
+"""A difference of relative regrets below this is rounding."""
+SHOWN = 5
+"""Names of clients in a line."""
+TRAINED_ONCE = ("mean-cost", "forecast", "ridge", "local", "local-tuned")
+BESIDE = ("mean-cost", *NAIVE, "forecast", "ridge", "local", "local-tuned")
+"""Baselines shown next to the method: the naive rows, the forecast that clients bring, and what a client does alone, trained
+once and with care. Where there is an order, the naive rules over time are among them."""
+
+
+def trained_baselines(description: Description) -> list[str]:
+    """The baselines that are fitted once: the forecast is one where clients bring it."""
+    return [name for name in TRAINED_ONCE if name != "forecast" or description.train.has_forecast]
+
+
+def report_of(description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str) -> ReportData:
+    """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it."""
+    who = f"{len(description.train)} sites" if len(description.train) > 1 else description.train[0].name
+    return from_starts(
+        found, description.test, fits=fits, units=description.units, main=description.method, notes=description.notes,
+        title=f"{who}: decisions together or alone", sample="row", command=command,
+    )  # fmt: skip
+
+
+def capped(name: str, description: Description) -> MethodChoice:
+    """A method beside the wanted one; `local-tuned` may train as long as a client does under that one, and no longer."""
+    if name != "local-tuned":
+        return name
+    usual = Settings.of(**description.settings)
+    tuning = description.options.get("epochs", _options(description.method).get("epochs"))
+    most = usual.rounds * usual.local_epochs + (max(checked_epochs(tuning)) if tuning is not None else 0)
+    return name, {"epochs": tuple(sorted({min(epochs, most) for epochs in LOCAL_EPOCHS}))}
+
+
+def _options(method: str) -> Mapping[str, Any]:
+    """The options of a method; the choice among methods has none."""
+    return METHODS[method].options if method in METHODS else {}
+
+
+def checkpoints(path: str | PathLike[str], starts: int) -> list[Path]:
+    """The files from which an interrupted training of each start resumes."""
+    require_whole("starts", starts, least=1)
+    return [Path(path), *(Path(f"{path}-start-{number}") for number in range(2, starts + 1))]
+
+
+def words_of(choice: Mapping[str, Any]) -> str:
+    """What was chosen without an order, and why."""
+    others = ", ".join(f"{name} {100 * value:.2f} %" for name, value in choice["means"][1:])
+    best = f"{100 * choice['means'][0][1]:.2f} %"
+    return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen ({best}; {others})."
+
+
+def evaluation(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table of `dffl.compare` that are kept with a model."""
+    shown = ["client", "method", "n", "n_test", "regret", "relative_regret", "verdict", "harmed"]
+    shown += ["change", "change_low", "change_high"]
+    rows = table[shown].astype({"harmed": object}).to_dict("records")
+    plain = [{str(name): None if value is pd.NA else value for name, value in row.items()} for row in rows]
+    return list(jsonable(plain))
+
+
+def about_of(
+    description: Description, table: pd.DataFrame, starts: int, report: ReportData, ranges: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a model of a user's own data carries besides its predictors, as plain values."""
+    return {
+        "version": VERSION,
+        "encoding": description.encoding.as_json(),
+        "units": dict(description.units),
+        "costs": list(description.costs),
+        "order": description.order,
+        "starts": starts,
+        "evaluation": evaluation(table),
+        "ranges": dict(ranges),
+        "report": report.as_json(),
+    }
+
+
+def next_steps(console: Console, path: Path, client: str, description: Description) -> None:
+    """What to type next."""
+    dffl = command_name()
+    console.print(f"\nModel: {path}\n\nNext, try:", soft_wrap=True)
+    console.print(f"  {dffl} decide {path} --client {client} NEW.csv -o decisions.csv", soft_wrap=True)
+    console.print(f"  {dffl} report {path} -o report.html", soft_wrap=True)
+    console.print(f"  {dffl} advise {description.path}", soft_wrap=True)
+
+
+def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
+    """One row per client, one column per method, in % of the best possible objective."""
+    out = Table(title="Relative regret on the test rows, in %; lower is better", title_justify="left")
+    out.add_column("client", overflow="fold", min_width=8)
+    out.add_column("test rows", justify="right")
+    methods = list(dict.fromkeys(table["method"]))
+    order = [*(name for name in BESIDE if name in methods), *(name for name in methods if name not in BESIDE)]
+    for name in order:
+        out.add_column(name, justify="right", style="bold" if name == method else "")
+    for client, rows in table.groupby("client", sort=False):
+        by = rows.set_index("method")["relative_regret"]
+        out.add_row(str(client), str(int(rows["n_test"].iloc[0])), *(f"{100 * by[name]:.2f}" for name in order))
+    finite, left_out = _by_client(table)
+    if len(finite) + len(left_out) > 1 and len(finite):
+        out.add_section()
+        number = f"{len(finite)} of {len(finite) + len(left_out)}" if left_out else ""
+        out.add_row("mean", number, *(f"{100 * finite[name].mean():.2f}" for name in order))
+    return out
+
+
+def _by_client(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The relative regret of each client under each method, and the clients left out, of which one is infinite.
+
+    It is infinite where the best possible objective is zero and something is lost. A mean over all would say nothing.
+    """
+    by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
+    finite = np.isfinite(by.to_numpy(np.float64)).all(axis=1)
+    return by.loc[finite].clip(lower=0), by.index[~finite].tolist()  # below zero there is only rounding
+
+
+def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS, first: str | None = None) -> str:
+    """What the table says, in words; the ``first`` sentence names the winner of the table, unless another is given."""
+    by, left_out = _by_client(table)
+    if not len(by):
+        return "The best possible objective of all clients is zero: no relative regret can be given."
+    tuned = by["local-tuned"] if "local-tuned" in by else by["local"]
+    naive = by["mean-cost"]
+    better, best, several = int((by[method] < tuned - TINY).sum()), by[method].mean(), len(by) > 1
+    average, own = (" on average", "each client's") if several else ("", "the client's")
+    lines = [
+        first or _winner(by, method, average),
+        f"{method} loses {100 * best:.2f} %{average}, {own} own tuned model (local-tuned) "
+        f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %.",
+    ]
+    if left_out:
+        zero = "their best possible objective is zero, so their relative regret is infinite"
+        lines.append(f"Left out of these means: {listed(left_out, SHOWN)}; {zero}.")
+    lines += [f"It loses less than local-tuned for {better} of {len(by)} clients."] if several else []
+    mine = table[table["method"] == method]
+    if starts < ENOUGH_STARTS:
+        few = "One training is" if starts == 1 else f"{starts} trainings are"
+        lines.append(f"{few} not enough to say whether a difference is real: {more_starts}.")
+    else:
+        harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
+        unknown = mine.loc[mine["harmed"].isna(), "client"].tolist()
+        told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
+        told += [f"not judged, with fewer than two test rows: {listed(unknown, SHOWN)}"] if unknown else []
+        lines.append(f"Significantly harmed, compared with local: {'; '.join(told)}.")
+    if poor := int(((by[method] >= naive) & (by[method] > TINY)).sum()):
+        where, whose = (f"For {poor} of {len(by)} clients the", "their") if several else ("The", "the")
+        lines.append(f"{where} mean of past costs does as well or better: look at {whose} features.")
+    return "\n".join(lines)
+
+
+def _winner(by: pd.DataFrame, method: str, average: str) -> str:
+    """The first sentence: what to use, of the method and its baselines."""
+    best = by[method].mean()
+    simpler = by[[name for name in BESIDE if name in by and name != method]].mean()
+    name = str(simpler.idxmin())
+    if not simpler.min() < best - TINY:
+        return f"Use {method}: it loses least{average} ({100 * best:.2f} %)."
+    where = (
+        f", and less than {method} at {int((by[name] < by[method] - TINY).sum())} of {len(by)} clients" if len(by) > 1 else ""
+    )
+    warned = "" if method == CHOSEN else f" Do not use {method} here yet."  # the choice rests on more than this table
+    return f"{keep_or_use(name)}: it loses least{average} ({100 * simpler[name]:.2f} %){where}.{warned}"

@@ -1,0 +1,113 @@
+"""Rows that follow those which a model holds: newer ones whose costs are known by now, and rows to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dffl.cells import shown_moment
+from dffl.federation import Client
+
+USUAL = 0.95
+"""The share of the gaps between rows that are usual: a weekend is, an outage is not."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimedRows:
+    """Rows of a client in their order; those whose costs are not known yet hold NaN there."""
+
+    times: np.ndarray
+    x: np.ndarray
+    c: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def filled(self) -> np.ndarray:
+        """Which rows have their costs."""
+        return ~np.isnan(self.c).any(axis=1)
+
+    def take(self, index: Any) -> TimedRows:
+        return TimedRows(self.times[index], self.x[index], self.c[index])
+
+    @classmethod
+    def of(cls, client: Client) -> TimedRows:
+        assert client.times is not None, "what is decided over time has times"
+        return cls(client.times, client.x, client.c)
+
+    @classmethod
+    def joined(cls, parts: Sequence[TimedRows]) -> TimedRows:
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("times", "x", "c")))
+
+
+class Clock(NamedTuple):
+    """How far apart a client's rows usually are, and how moments are written."""
+
+    step: float
+    """The middle gap between two rows."""
+    usual: float
+    """The largest gap that is usual, such as a weekend."""
+    dates: bool
+
+    @classmethod
+    def of(cls, times: np.ndarray, dates: bool) -> Clock:
+        gaps = np.diff(times)
+        if not len(gaps):
+            return cls(1.0, 1.0, dates)
+        return cls(float(np.median(gaps)), float(np.quantile(gaps, USUAL, method="higher")), dates)
+
+    def shown(self, moment: float) -> str:
+        return shown_moment(float(moment), self.dates)
+
+    def long(self, gap: float) -> str:
+        """A gap in words."""
+        return f"{gap / 86400:.3g} days" if self.dates else f"{gap:g}"
+
+
+def newer(client: str, known: TimedRows, rows: TimedRows, clock: Clock, known_after: int) -> TimedRows:
+    """The rows that follow the known ones, in their order; those that are known already are left out.
+
+    Refused, in one line each: two rows of one moment, a row to decide that is not later than all known ones, and one for which
+    more than ``known_after`` rows before it are not known.
+    """
+    order = np.argsort(rows.times, kind="stable")
+    rows, who, last = rows.take(order), f"client {client!r}", known.times[-1]
+    if (same := np.flatnonzero(np.diff(rows.times) <= 0)).size:
+        raise ValueError(f"{who}: two rows are of {clock.shown(rows.times[same[0]])}; keep one row for each moment")
+    half = ~rows.filled & ~np.isnan(rows.c).all(axis=1)
+    if half.any():
+        what = f"the row of {clock.shown(rows.times[np.argmax(half)])} has some of its costs and lacks others"
+        raise ValueError(f"{who}: {what}; fill all of them, or none where the row is to be decided")
+    rows = rows.take(~(rows.filled & (rows.times <= last)))  # known already
+    open_ = np.flatnonzero(~rows.filled)
+    if not open_.size:
+        return rows
+    past = rows.times[rows.filled]
+    newest = max(last, past[-1]) if past.size else last
+    if rows.times[open_[0]] <= newest:
+        what = (
+            f"the row of {clock.shown(rows.times[open_[0]])} is to be decided, but costs are known up to {clock.shown(newest)}"
+        )
+        raise ValueError(f"{who}: {what}; rows to decide must be later than all rows with costs")
+    _require_near(who, TimedRows.joined([known.take(slice(-1, None)), rows]), clock, known_after)
+    return rows
+
+
+def _require_near(who: str, rows: TimedRows, clock: Clock, known_after: int) -> None:
+    """Refuse rows to decide that are further from the last known row than what ``known_after`` allows."""
+    filled = rows.filled
+    newest = int(np.flatnonzero(filled)[-1])
+    reach = rows.times[newest] + known_after * clock.step + clock.usual * (1 + 1e-9)
+    beyond = np.flatnonzero((np.arange(len(rows)) > newest + known_after + 1) | (rows.times > reach) & ~filled)
+    if beyond.size:
+        row = int(beyond[0])
+        gap = max(round((rows.times[row] - rows.times[newest]) / clock.step), row - newest)
+        last = clock.shown(rows.times[newest])
+        known = f"its last row with known costs is of {last}, and known_after = {known_after} allows a row to decide at most"
+        what = f"{known_after + 1} {'row' if known_after == 0 else 'rows'} later, found {clock.shown(rows.times[row])}"
+        fix = f"add the rows in between with their costs, or fit with known_after = {gap - 1} under [time]"
+        raise ValueError(f"{who}: {known} {what}; {fix}")

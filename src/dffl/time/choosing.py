@@ -1,0 +1,219 @@
+"""The method `chosen` over time: a backtest of the past, the rule that it speaks for, and this rule fitted on all rows.
+
+The choice is that of the last refit of the backtest, made once more after the last row. One check is added: where the choices
+that were made on the way lost more than a rule that needs no training, this rule is taken. So nobody who has a good forecast is
+told to leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dffl.federation import Client, Federation
+from dffl.jsonable import jsonable
+from dffl.time.backtest import CANDIDATES, REFIT, WINDOW, backtest
+from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, USUAL_WEIGHT, SteadyAverage, plain_mean
+from dffl.time.choice import FLEET, choose_rules, day_scaled
+from dffl.time.chosen import KEPT, Chosen, parts_of
+from dffl.time.gains import gain
+from dffl.time.outcome import CHOSEN, Backtest
+from dffl.time.past import DAYS_OF_YEAR, Past
+from dffl.time.ranges import SHARE, AdaptiveRange
+from dffl.time.refits import Candidate, Prepared
+from dffl.time.timeline import FEWEST, Timeline
+from dffl.training.keywords import MethodChoice
+
+TEST_SHARE = 0.2
+"""The share of the moments that is the test, unless a start is given."""
+APART = 1.5
+"""Clients whose rows are further apart than those of another by more than this factor have another frequency."""
+
+
+def backtested(
+    federation: Federation,
+    candidates: Sequence[MethodChoice] | None = None,
+    *,
+    start: Any = None,
+    refit: int | None = None,
+    past: Past | None = None,
+    clock: str | None = None,
+    **keywords: Any,
+) -> Backtest:
+    """The backtest by which `chosen` chooses; keywords as in `dffl.backtest`. By default the last fifth is the test."""
+    if keywords.get("privacy") is not None:
+        raise ValueError("chosen cannot be combined with privacy: it trains again and again; name one method instead")
+    require_same_frequency(federation.clients)
+    timeline = Timeline.of(federation.clients, 1, 1, start, past or Past(), clock)
+    if start is None:
+        number = int(np.ceil((1 - TEST_SHARE) * len(timeline.moments)))
+        start = timeline.shown(number) if timeline.dates else float(timeline.moments[number])
+        timeline = Timeline.of(federation.clients, 1, 1, start, past or Past(), clock)
+    refit = min(REFIT, len(timeline.moments) - timeline.start) if refit is None else refit
+    return backtest(
+        federation,
+        CANDIDATES if candidates is None else candidates,
+        start=start,
+        refit=refit,
+        past=past,
+        clock=clock,
+        **keywords,
+    )
+
+
+def enough_past(federation: Federation, keywords: Mapping[str, Any] | None = None) -> bool:
+    """Whether every client has enough rows before the test for a first training, and each moment once."""
+    given = keywords or {}
+    past = given.get("past") or Past()
+    needed = past.longest + past.known_after + FEWEST
+    try:
+        timeline = Timeline.of(federation.clients, 1, 1, None, replace(past, lags=(), means=()), given.get("clock"))
+    except ValueError:
+        return False
+    first = timeline.moments[int(np.ceil((1 - TEST_SHARE) * len(timeline.moments)))]
+    return all(int(np.searchsorted(when, first)) >= needed for when in timeline.times)
+
+
+def fit_chosen(federation: Federation, candidates: Sequence[MethodChoice] | None = None, **keywords: Any) -> Chosen:
+    """Choose by a backtest, and fit what is chosen on all rows; keywords as in `dffl.backtest`."""
+    return made_of(backtested(federation, candidates, **keywords), federation, candidates, **keywords)
+
+
+def made_of(
+    found: Backtest,
+    federation: Federation,
+    candidates: Sequence[MethodChoice] | None = None,
+    *,
+    past: Past | None = None,
+    window: int = WINDOW,
+    choice: str = FLEET,
+    share: float = SHARE,
+    start: Any = None,
+    refit: int | None = None,
+    base: str | None = None,
+    clock: str | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Chosen:
+    """The model that a backtest of this federation speaks for."""
+    clients, timeline = federation.clients, found.timeline
+    past = past or Past()
+    if past.season is None:
+        past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)  # as the backtest has it
+    rules, why = final_rules(found, window, choice)
+    used = {part for rule in rules for part in parts_of(rule, found.trained, found.base)} | {found.base}
+    average, weight = None, USUAL_WEIGHT
+    if STEADY in used:
+        average = SteadyAverage(clients, timeline.days, past.known_after)
+        weight = average.weight([client.n for client in clients])
+    bases = _base(found.base, clients, average, weight, past)
+    fits = {}
+    if used & set(found.trained):
+        prepared = Prepared(clients, timeline.days, bases, past)
+        wanted = [one for one in map(Candidate.of, CANDIDATES if candidates is None else candidates) if one.label in used]
+        fits = {one.label: prepared.trained(one, [client.n for client in clients], settings) for one in wanted}
+    held = max(KEPT, 2 * past.longest)
+    return Chosen(
+        rules=dict(zip(federation.names, rules, strict=True)),
+        base=found.base,
+        weight=weight,
+        past=past,
+        dates=timeline.dates,
+        share=share,
+        trained=found.trained,
+        parts=fits,
+        kept={one.name: _last(one, when, held) for one, when in zip(clients, timeline.times, strict=True)},
+        ranges={one.name: _learned(found, place) for place, one in enumerate(clients)},
+        evidence=_evidence(found, rules, why),
+    )
+
+
+def _base(base: str, clients: Sequence[Client], average: SteadyAverage | None, weight: float, past: Past) -> list[np.ndarray]:
+    if base == FORECAST:
+        return [np.asarray(client.forecast) for client in clients]
+    if base in MEANS:
+        return [plain_mean(base, client.c, past.known_after) for client in clients]
+    assert average is not None, "any other base is the steady average"
+    return average.forecasts(weight)
+
+
+def _last(client: Client, times: np.ndarray, count: int) -> Client:
+    """A client's last rows, with times in the clock of the timeline and without keys."""
+    some = slice(max(client.n - count, 0), client.n)
+    forecast = None if client.forecast is None else client.x[some, -client.c.shape[1] :]
+    return Client(
+        client.name, client.x[some], client.c[some], client.set, client.maximize, times=times[some], forecast=forecast,
+        feature_names=client.feature_names, cost_names=client.cost_names,
+    )  # fmt: skip
+
+
+def _learned(found: Backtest, place: int) -> AdaptiveRange:
+    """The state of a client's range after all rows."""
+    state, spans = AdaptiveRange(found.share), found.spans[place]
+    for row, cost in enumerate(spans.cost):
+        state.observe(float(cost), float(spans.level[row]), float(spans.spread[row]), (spans.ends[row, 0], spans.ends[row, 1]))
+    return state
+
+
+def final_rules(found: Backtest, window: int, choice: str) -> tuple[list[str], str]:
+    """Each client's rule after the last row, and why."""
+    simple = [rule for rule in found.lost if rule in (*NAIVE, FORECAST)]
+    means = found.means
+    best = min(simple, key=lambda rule: means[rule])
+    if means[best] <= means[CHOSEN]:
+        return [best] * len(found.clients), "simple"
+    names, moments = list(found.lost), found.timeline.moments
+    record = np.full((len(names), len(found.clients), len(moments)), np.nan)
+    for place, (client, when) in enumerate(zip(found.clients, found.timeline.times, strict=True)):
+        rows = np.searchsorted(moments, when[len(when) - client.n :])
+        record[:, place, rows] = np.stack([day_scaled(found.lost[name][place], client.c) for name in names])
+    leaves = found.base != FORECAST
+    return choose_rules(names, record, found.trained, found.base, window, choice, leaves=leaves), "recent"
+
+
+def _evidence(found: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]:
+    """What the choice rests on, as plain values."""
+    base = FORECAST if FORECAST in found.lost else found.base
+    return dict(
+        jsonable(
+            {
+                "from": found.timeline.shown(found.timeline.start),
+                "rows": int(len(found.timeline.moments) - found.timeline.start),
+                "why": why,
+                "rule": rules[0] if len(set(rules)) == 1 else None,
+                "base": found.base,
+                "reference": base,
+                "means": [[rule, value] for rule, value in found.means.items()],
+                "gain": list(gain(found, base)),
+                "inside": found.ranges,
+                "share": found.share,
+                "rules": {rule: found.relative(rule) for rule in (*found.lost, CHOSEN)},
+            }
+        )
+    )
+
+
+def reported(found: Backtest, rule: str) -> list[np.ndarray]:
+    """The regret of each reported row of each client under a rule, or under ``chosen``."""
+    return [found.regrets(rule, place)[found.reported(place)] for place in range(len(found.clients))]
+
+
+def require_same_frequency(clients: Sequence[Client]) -> None:
+    """Refuse a client whose rows are much further apart, or much closer, than those of the others."""
+    gaps = [
+        (client.name, float(np.median(np.diff(client.times))))
+        for client in clients
+        if client.times is not None and client.n > 2
+    ]
+    if len(gaps) < 2:
+        return
+    usual = sorted(gap for _, gap in gaps)[(len(gaps) - 1) // 2]
+    for name, gap in gaps:
+        if max(gap, usual) > APART * min(gap, usual) and min(gap, usual) > 0:
+            factor = gap / usual
+            how = f"{factor:.3g} times as far apart as" if factor > 1 else f"{1 / factor:.3g} times as close together as"
+            fix = "bring all clients to one frequency, or leave this one out"
+            raise ValueError(f"client {name!r}: its rows are {how} those of other clients; {fix}")

@@ -1,0 +1,324 @@
+"""`Chosen`: what `chosen` makes of rows with an order. It holds rules, what they need, and each client's last rows.
+
+It decides a row by what is known before it: the rows that it holds, and newer ones that it is given. Nothing that it is given
+changes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dffl.batched import solve_each
+from dffl.cache import keep_compiled_programs
+from dffl.federation import Client, checked_times
+from dffl.fitting import Fit
+from dffl.judging import judged, regrets_at
+from dffl.time.ahead import Clock, TimedRows, newer
+from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, plain_mean, steady
+from dffl.time.mixtures import mixtures
+from dffl.time.outcome import CHOSEN
+from dffl.time.past import Past
+from dffl.time.ranges import AdaptiveRange, inside
+from dffl.time.refits import Prepared
+from dffl.time.timeline import DAY, SURELY_NANOSECONDS
+from dffl.time.units import recent
+
+KEPT = 400
+"""Last rows of each client that a model holds, and twice as many as its lags and means look back on, if that is more."""
+
+OF_ALL = ("means", "gain", "rule")
+"""What `Chosen.evidence` says of all clients together."""
+
+
+def parts_of(rule: str, trained: Sequence[str], base: str) -> tuple[str, ...]:
+    """What a rule is the mean of: naive rules, the forecast that clients bring, and methods that were trained."""
+    if rule in (*NAIVE, FORECAST):
+        return (rule,)
+    if parts := mixtures(trained, base).get(rule):
+        return parts
+    raise ValueError(f"unknown rule {rule!r:.60} (trained: {', '.join(trained) or 'none'}; base: {base})")
+
+
+class Ahead(NamedTuple):
+    """What a client decides at each row, and the range of what that will cost, or earn."""
+
+    decisions: np.ndarray
+    ranges: np.ndarray
+    """(n, 3): low end, median and high end; infinite ends where too little is known for a range."""
+    predicted: np.ndarray
+    """The costs that the rule expects, (n, d)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What has happened at one client since a model was made, as `Chosen.observe` returns it: a state beside the model."""
+
+    client: str
+    rows: TimedRows
+    """The rows after those that the model holds."""
+    regret: float
+    """Their relative regret, each decided with what was known before it."""
+    inside: float
+    """The share of their costs inside the ranges stated before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """A fit of the method `chosen` over time. `decide`, `predict` and `observe` take rows that follow those that it holds."""
+
+    rules: Mapping[str, str]
+    """The rule by which each client decides."""
+    base: str
+    weight: float
+    """That of a new row in the steady average."""
+    past: Past
+    dates: bool
+    share: float
+    trained: tuple[str, ...]
+    """The methods that rules may use."""
+    parts: Mapping[str, Fit]
+    """Those that the chosen rules do use, each fitted on all rows."""
+    kept: Mapping[str, Client]
+    """The last rows of each client."""
+    ranges: Mapping[str, AdaptiveRange]
+    evidence: dict[str, Any]
+    """What was compared, and on which rows: plain values."""
+    about: dict[str, Any] = field(default_factory=dict)
+    reads: Callable[[pd.DataFrame, str], TimedRows] | None = None
+    """How rows are read from a user's own data frame, where a federation's file says it."""
+
+    method = CHOSEN
+
+    def __repr__(self) -> str:
+        return f"Chosen({len(self.kept)} clients, {', '.join(sorted(set(self.rules.values())))})"
+
+    @property
+    def members(self) -> Mapping[str, Client]:
+        """The clients by their names."""
+        return self.kept
+
+    @property
+    def dim(self) -> int:
+        """The number of costs."""
+        return int(next(iter(self.kept.values())).c.shape[1])
+
+    @property
+    def features(self) -> int:
+        """The number of features, a forecast's columns among them."""
+        return int(next(iter(self.kept.values())).x.shape[1])
+
+    @property
+    def history(self) -> pd.DataFrame:
+        """What each client saw in the trainings of the parts."""
+        frames = [fit.history.assign(part=name) for name, fit in self.parts.items()]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    def member(self, client: str) -> Client:
+        """A client, with its last rows."""
+        if client not in self.kept:
+            names = ", ".join(map(repr, list(self.kept)[:5]))
+            raise ValueError(f"no client {client!r} in this model (it has {names}{', ...' if len(self.kept) > 5 else ''})")
+        return self.kept[client]
+
+    def predict(
+        self, client: str, x: Any, *, times: Any = None, forecast: Any = None, seen: Observed | None = None
+    ) -> np.ndarray:
+        """The costs that the client's rule expects of new rows; see `decide`."""
+        return self.ahead(client, self.rows(client, x, times, forecast, seen), seen).predicted
+
+    def decide(
+        self, client: str, x: Any, *, times: Any = None, forecast: Any = None, seen: Observed | None = None
+    ) -> np.ndarray:
+        """What a client decides at new rows, which follow those that the model holds.
+
+        - ``x``: a data frame with the columns of the federation's file, also with those of costs and order: rows whose costs
+          are filled in are the past, and are not decided. Or features (n, p), as in training.
+        - ``times``: of the rows, where x does not hold them; by default they follow the last known row one after the other.
+        - ``forecast``: the forecast (n, d) that the client brings, where x does not hold it.
+        - ``seen``: what `observe` returned.
+        """
+        return self.ahead(client, self.rows(client, x, times, forecast, seen), seen).decisions
+
+    def observe(self, client: str, rows: Any, seen: Observed | None = None) -> Observed:
+        """What really happened: rows with their costs, as a `Client` or a data frame. ``seen`` is what was observed before."""
+        known, clock = self._known(client, seen), self._clock(client)
+        given = self._rows_of(rows) if isinstance(rows, Client) else self.rows(client, rows, seen=seen)
+        if not given.filled.all():
+            when = clock.shown(given.times[int(np.argmin(given.filled))])
+            raise ValueError(f"client {client!r}: the row of {when} has no costs; observe takes rows whose costs are known")
+        added = newer(client, known, given, clock, self.past.known_after)
+        since = TimedRows.joined([*([] if seen is None else [seen.rows]), added])
+        if not len(since):
+            return Observed(client, since, float("nan"), float("nan"))
+        played = self._played(client, since)
+        lost = regrets_at(played.client, played.expected)
+        return Observed(client, since, judged(lost, played.client)["relative_regret"], inside(played.cost, played.ends))
+
+    def evaluate(self, test: Sequence[Client]) -> pd.DataFrame:
+        """One row per client: what its decisions lose on rows that follow, each decided with what was known before it."""
+        found = []
+        for client in test:
+            added = newer(client.name, self._known(client.name, None), self._rows_of(client), self._clock(client.name), 0)
+            played = self._played(client.name, added)
+            lost = judged(regrets_at(played.client, played.expected), played.client)
+            found.append(
+                {"client": client.name, "method": CHOSEN, "rule": self.rules[client.name], "n_test": len(added), **lost}
+            )
+        return pd.DataFrame(found)
+
+    def ahead(self, client: str, rows: TimedRows, seen: Observed | None = None) -> Ahead:
+        """Decisions and ranges for those of the rows whose costs are not known yet."""
+        keep_compiled_programs()  # so that the first decision of a new process is quick
+        before, wait = self._known(client, seen), self.past.known_after
+        rows = newer(client, before, rows, self._clock(client), wait)
+        since = TimedRows.joined([*([] if seen is None else [seen.rows]), rows])
+        played = self._played(client, since)
+        todo = ~since.filled
+        return Ahead(played.decisions[todo], played.ranges[todo], played.expected[todo])
+
+    def rows(self, client: str, x: Any, times: Any = None, forecast: Any = None, seen: Observed | None = None) -> TimedRows:
+        """New rows as the model takes them."""
+        if self.reads is not None and hasattr(x, "columns") and times is None:
+            return self.reads(x, client)
+        member = self.member(client)
+        if hasattr(x, "columns") and member.feature_names is not None:
+            wanted = list(member.feature_names[: -member.c.shape[1] or None] if forecast is not None else member.feature_names)
+            if lacking := [name for name in wanted if name not in x.columns]:
+                raise ValueError(f"x must have the columns of training, found none named {lacking[0]!r}")
+            x = x[wanted]
+        table = np.atleast_2d(np.asarray(x, np.float64))
+        if forecast is not None:
+            table = np.hstack([table, np.asarray(forecast, np.float64).reshape(len(table), -1)])
+        if table.shape[1] != member.x.shape[1] or not np.isfinite(table).all():
+            raise ValueError(
+                f"x must be finite numbers in {member.x.shape[1]} columns, as in training, found shape {table.shape}"
+            )
+        return TimedRows(self._times(client, times, len(table), seen), table, np.full((len(table), member.c.shape[1]), np.nan))
+
+    def only(self, client: str) -> Chosen:
+        """What one client needs, and nothing of the others."""
+        parts = {}
+        for name, fit in self.parts.items():
+            history = fit.history[fit.history["client"] == client].reset_index(drop=True)
+            parts[name] = replace(fit, members={client: fit.members[client]}, shared=None, history=history)
+        known = {name: value for name, value in self.evidence.items() if name not in OF_ALL}
+        known["inside"] = {client: known["inside"][client]}
+        known["rules"] = {rule: {client: by[client]} for rule, by in known["rules"].items()}
+        one: dict[str, Any] = {name: {client: getattr(self, name)[client]} for name in ("rules", "kept", "ranges")}
+        needed = parts_of(self.rules[client], self.trained, self.base)
+        return replace(self, parts={name: fit for name, fit in parts.items() if name in needed}, evidence=known, **one)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to one file, complete or not at all. `dffl.load` reads it."""
+        from dffl.chosen_files import save
+
+        save(self, path)
+
+    def _times(self, client: str, times: Any, count: int, seen: Observed | None) -> np.ndarray:
+        if times is None:
+            known, clock = self._known(client, seen), self._clock(client)
+            return np.asarray(known.times[-1] + clock.step * np.arange(1, count + 1))
+        array = np.atleast_1d(checked_times(f"client {client!r}", times))
+        if array.shape != (count,):
+            raise ValueError(f"times must have one value for each of the {count} rows, found shape {array.shape}")
+        return self._in_seconds(array)
+
+    def _rows_of(self, client: Client) -> TimedRows:
+        if client.times is None:
+            raise ValueError(f"client {client.name!r}: rows that follow others need times; hand in dffl.Client(..., times=...)")
+        return TimedRows(self._in_seconds(client.times), client.x, client.c)
+
+    def _in_seconds(self, times: np.ndarray) -> np.ndarray:
+        """Times as the model has them: those of a `Client` may be nanoseconds."""
+        nanoseconds = self.dates and np.abs(times).min(initial=np.inf) > SURELY_NANOSECONDS
+        return np.asarray(times / 1e9 if nanoseconds else times, np.float64)
+
+    def _known(self, client: str, seen: Observed | None) -> TimedRows:
+        if seen is not None and seen.client != client:
+            raise ValueError(f"client {client!r}: what was observed is of client {seen.client!r}")
+        kept = TimedRows.of(self.member(client))
+        return kept if seen is None else TimedRows.joined([kept, seen.rows])
+
+    def _clock(self, client: str) -> Clock:
+        return Clock.of(TimedRows.of(self.member(client)).times, self.dates)
+
+    def _played(self, client: str, since: TimedRows) -> Played:
+        """The rows after those that are kept: each is decided, and its range stated, with what is known before it."""
+        member, wait = self.member(client), self.past.known_after
+        whole = TimedRows.joined([TimedRows.of(member), since])
+        unknown = ~whole.filled
+        costs = np.where(unknown[:, None], 0.0, whole.c)  # nobody looks at them: features of a row are of rows before it
+        forecast = None if member.forecast is None else whole.x[:, -costs.shape[1] :]
+        everything = Client(
+            member.name, whole.x, costs, member.set, member.maximize, times=whole.times, forecast=forecast,
+            feature_names=member.feature_names, cost_names=member.cost_names,
+        )  # fmt: skip
+        some = slice(member.n, len(whole))
+        tables = self._expected(everything, some)
+        rule = np.mean([tables[name] for name in parts_of(self.rules[client], self.trained, self.base)], axis=0)
+        base, spread = tables[self.base], recent(costs, wait).spread[some, 0]
+        new = everything.rows(some)
+        decisions = solve_each([new.oracle], [new.sense * new.completed(rule)])[0] if new.n else rule
+        level = np.sum(new.completed(base) * decisions, axis=1)
+        cost = np.where(unknown[some], np.nan, np.sum(new.completed(new.c) * decisions, axis=1))
+        shown = (
+            member.set.decide(rule, member.maximize)
+            if member.set.variables is not None
+            else decisions[:, : member.set.dim] + 0.0
+        )
+        return Played(new, rule, shown, cost, _ranges(self.ranges[client], cost, level, spread, wait))
+
+    def _expected(self, client: Client, some: slice) -> dict[str, np.ndarray]:
+        """What the base, the naive rules and the trained methods that this client's rule needs expect of some rows."""
+        assert client.times is not None, "it was made with times"
+        days = client.times / DAY if self.dates else None
+        needed = {*parts_of(self.rules[client.name], self.trained, self.base), self.base}
+        wait, whole = self.past.known_after, {}
+        for name in needed:
+            if name in MEANS:
+                whole[name] = plain_mean(name, client.c, wait)
+            elif name == STEADY:
+                whole[name] = steady(client.c, self.weight, days, wait)
+            elif name == FORECAST:
+                whole[name] = np.asarray(client.forecast)
+        found = {name: table[some] for name, table in whole.items()}
+        if needed - found.keys():
+            prepared = Prepared([client], [days], [whole[self.base]], self.past)
+            for name in sorted(needed - found.keys()):
+                [found[name]] = prepared.predictions(self.parts[name], [some])
+        return found
+
+
+class Played(NamedTuple):
+    """Rows after those that a model holds, each decided with what was known before it."""
+
+    client: Client
+    expected: np.ndarray
+    decisions: np.ndarray
+    cost: np.ndarray
+    """What each decision has cost; NaN where that is not known yet."""
+    ranges: np.ndarray
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Low and high end of each range."""
+        return self.ranges[:, [0, 2]]
+
+
+def _ranges(state: AdaptiveRange, cost: np.ndarray, level: np.ndarray, spread: np.ndarray, known_after: int) -> np.ndarray:
+    """Low end, median and high end of each row, from the costs of the rows before ``t - known_after``."""
+    now, found, told = AdaptiveRange(**asdict(state)), np.empty((len(cost), 3)), 0
+    for row in range(len(cost)):
+        while told < row - known_after and not np.isnan(cost[told]):
+            now.observe(cost[told], level[told], spread[told], (found[told, 0], found[told, 2]))
+            told += 1
+        low, high = now.ends(level[row], spread[row])
+        middle = level[row] + spread[row] * float(np.median(now.errors)) if now.errors else level[row]
+        found[row] = low, min(max(middle, low), high), high
+    return found

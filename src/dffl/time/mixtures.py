@@ -1,0 +1,30 @@
+"""The rules that follow from trained methods: each as it is, averages of several, and averages with the base.
+
+Averages are safer than what they are made of: an average with the base changes the base by less, and the errors of two networks
+differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+MIX = "mix"
+"""The mean of all trained methods and of the base."""
+
+
+def mixtures(trained: Sequence[str], base: str) -> dict[str, tuple[str, ...]]:
+    """Each rule, and the methods (and base) that it is the mean of: methods first, then their averages."""
+    rules: dict[str, tuple[str, ...]] = {label: (label,) for label in trained}
+    rules |= {f"{label}+{base}": (label, base) for label in trained}
+    if len(trained) > 1:
+        rules |= {"+".join(trained): tuple(trained), MIX: (*trained, base)}
+    return rules
+
+
+def mixed(parts: Sequence[str], tables: Mapping[str, Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """The mean of what these expect, for each client."""
+    if len(parts) == 1:
+        return list(tables[parts[0]])
+    return [np.mean(np.stack(each), axis=0) for each in zip(*(tables[part] for part in parts), strict=True)]

@@ -1,0 +1,97 @@
+"""A choice in words: what to use, why, and what to expect. The first sentence names the winner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dffl.time.bases import FORECAST, MEANS, STEADY
+from dffl.time.gains import CONFIDENCE
+from dffl.time.outcome import CHOSEN, SAME
+
+TINY = 1e-9
+"""A difference of relative regrets below this is rounding."""
+SHOWN = 3
+"""Different rules of clients that a sentence names."""
+
+
+def rule_in_words(rule: str) -> str:
+    """A rule at the end of a sentence."""
+    if rule in MEANS:
+        return f"the moving average of {MEANS[rule]} rows ({rule})"
+    return {FORECAST: "your forecast", STEADY: "the steady moving average (steady)"}.get(rule, rule)
+
+
+def keep_or_use(rule: str) -> str:
+    """What to do, at the beginning of a sentence."""
+    if rule == FORECAST:
+        return "Keep your forecast"
+    return f"Keep to {rule_in_words(rule)}" if rule in MEANS or rule == STEADY else f"Use {rule}"
+
+
+def said(evidence: Mapping[str, Any], rules: Mapping[str, str], others: Mapping[str, float] | None = None) -> str:
+    """What was chosen, why, and what it is expected to lose.
+
+    ``others`` are the mean regrets of methods on the test rows that were fitted once and not chosen among.
+    """
+    means = {rule: np.nan if value is None else float(value) for rule, value in evidence["means"]}
+    parts = [_winner(evidence, rules, means), *([] if evidence["why"] == "simple" else [_expected(evidence, means)])]
+    kept = next(iter(rules.values())) if evidence["why"] == "simple" else CHOSEN
+    return " ".join([*_better(others or {}, means[kept]), *parts, _ranges(evidence)]).strip()
+
+
+def _better(others: Mapping[str, float], chosen: float) -> list[str]:
+    """The winner, where it is none of the rules that were chosen among."""
+    best = min(others, key=lambda name: others[name], default=None)
+    if best is None or not others[best] < chosen - TINY:
+        return []
+    what = f"{best} loses least on the test rows ({_percent(others[best])}), fitted once on the rows before"
+    return [f'{what}: to deploy it, write method = "{best}". Among the rules over time:']
+
+
+def _winner(evidence: Mapping[str, Any], rules: Mapping[str, str], means: Mapping[str, float]) -> str:
+    names = list(dict.fromkeys(rules.values()))
+    if evidence["why"] == "simple":
+        [rule] = names
+        other = min((name for name in means if name not in (rule, CHOSEN)), key=lambda name: means[name])
+        lost = f"it loses {_percent(means[rule])} on the test rows"
+        others = (
+            f"{lost}, and no choice among other rules did better (the best in hindsight, {other}, {_percent(means[other])})"
+        )
+        return f"{keep_or_use(rule)}: {others}."
+    if len(names) == 1:
+        return f"{keep_or_use(names[0])}: it lost least in the last rows, judged by rows that its models had not seen."
+    some = ", ".join(f"{rule} at {sum(one == rule for one in rules.values())} clients" for rule in names[:SHOWN])
+    return f"Use the rule of each client ({some}{', ...' if len(names) > SHOWN else ''}): each lost least in the last rows."
+
+
+def _expected(evidence: Mapping[str, Any], means: Mapping[str, float]) -> str:
+    """What deciding like this has lost, against what the user would do without it."""
+    reference = evidence["reference"]
+    against = f"{rule_in_words(reference)} ({_percent(means[reference])})"
+    rows = f"on the {evidence['rows']} test rows from {evidence['from']} on, each decided with what was known before it"
+    lost = f"Chosen like this, again at each refit, decisions lost {_percent(means[CHOSEN])} {rows}"
+    value, low, high = evidence["gain"]
+    if value is None or abs(value) < SAME:
+        return f"{lost}, about as much as {against}."
+    change = f"{abs(value):.1%} {'less' if value >= 0 else 'more'} than {against}"
+    if low is None:
+        return f"{lost}: {change}. That is too few rows to say how sure this is."
+    ends = f"{CONFIDENCE:.0%} range: {_signed(low)} to {_signed(high)}"
+    unsure = "; it may be noise" if low <= 0 <= high else ""
+    return f"{lost}: {change} ({ends} less{unsure})."
+
+
+def _ranges(evidence: Mapping[str, Any]) -> str:
+    held = [value for value in evidence["inside"].values() if value is not None]
+    return f"Ranges of {evidence['share']:.0%} held {np.mean(held):.0%} of the costs." if held else ""
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f} %"
+
+
+def _signed(value: float) -> str:
+    return f"{100 * value:+.1f} %".replace("+", "")

@@ -1,0 +1,154 @@
+"""The answer of a backtest of a market: what to use, what it saves in a year, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dffl.harm import ENOUGH_STARTS, interval
+from dffl_studies.energy.backtests import CHOSEN, METHOD, NAIVE
+from dffl_studies.energy.weeks import week_names
+
+NO_REGRET = 1e-9
+"""A regret below this counts as 0, and no percentage of it is computed."""
+DAYS = 365
+SAME = 0.5
+"""A mean change that is smaller, in percent, is none."""
+STEADY, FORECAST = "steady", "forecast"
+
+
+class Change(NamedTuple):
+    """The mean over zones of the change of their regret in percent, and its 95 % interval over weeks and seeds."""
+
+    mean: float
+    low: float
+    high: float
+    worst: float
+    """The largest change of a zone."""
+    where: str
+    """That zone."""
+
+    @property
+    def significant(self) -> bool:
+        return not self.low <= 0 <= self.high
+
+    def in_words(self) -> str:
+        return f"{self.mean:+.1f} % (95 % interval over weeks: {self.low:+.1f} to {self.high:+.1f} %)"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the rows of a backtest say; regrets are means over seeds, in the currency, for a day."""
+
+    rows: pd.DataFrame
+
+    @cached_property
+    def regrets(self) -> pd.DataFrame:
+        """Each zone's regret on a test day: one row per zone, one column per rule."""
+        return self.rows.pivot_table(index="zone", columns="rule", values="regret", sort=False)[self.rules]
+
+    @cached_property
+    def rules(self) -> list[str]:
+        return list(dict.fromkeys(self.rows["rule"]))
+
+    def of_kind(self, kind: str) -> list[str]:
+        """The rules of a kind, in the order of the backtest."""
+        return list(dict.fromkeys(self.rows.loc[self.rows["kind"] == kind, "rule"]))
+
+    @cached_property
+    def naive_rule(self) -> str:
+        """The naive rule that the days before the test choose: the one that a buyer without a model would use.
+
+        Zones count alike: the regret of each rule is divided by that of all naive rules in the zone.
+        """
+        naive = self.rows[self.rows["kind"] == NAIVE]
+        past = naive.pivot_table(index="zone", columns="rule", values="past", sort=False)
+        share = past.div(past.mean(axis=1).where(lambda mean: mean > NO_REGRET), axis=0).mean()
+        order = [rule for rule in (FORECAST, STEADY, *self.of_kind(NAIVE)) if rule in share and np.isfinite(share[rule])]
+        return min(dict.fromkeys(order), key=lambda rule: share[rule]) if order else self.of_kind(NAIVE)[0]
+
+    @cached_property
+    def choices(self) -> list[tuple[str, str]]:
+        """The days of the choice and the rule that most zones took then, in the first seed."""
+        text = str(self.rows.sort_values("seed", kind="stable")["choices"].iloc[0])
+        return [(part.rpartition(" ")[0], part.rpartition(" ")[2]) for part in text.split("; ")]
+
+    def change(self, rule: str, against: str) -> Change | None:
+        """By how much a rule changes the zones' regrets; None where there is nothing to lose."""
+        weeks = week_names(self.rows)
+        parts = {
+            name: self.rows[self.rows["rule"] == name].pivot_table(index="zone", columns="seed", values=weeks, sort=False)
+            for name in (rule, against)
+        }
+        reference = self.regrets[against]
+        zones = reference.index[reference > NO_REGRET]
+        if not len(zones):
+            return None
+        seeds = self.rows["seed"].nunique()
+        excess = (parts[rule] - parts[against]).loc[zones].div(reference[zones], axis=0).to_numpy(float)
+        table = 100 * len(weeks) * excess.mean(axis=0).reshape(len(weeks), seeds).T  # a mean over weeks is the change
+        by_zone = 100 * (self.regrets.loc[zones, rule] / reference[zones] - 1)
+        ends = interval(table)[1:] if seeds >= ENOUGH_STARTS else _over_weeks(table.mean(axis=0))
+        return Change(float(by_zone.mean()), *ends, float(by_zone.max()), str(by_zone.idxmax()))
+
+    @property
+    def against(self) -> Change | None:
+        """The chosen rules against the naive rule."""
+        return self.change(CHOSEN, self.naive_rule)
+
+    @property
+    def saved(self) -> float:
+        """What the chosen rules save in a year against the naive rule, mean over zones."""
+        return DAYS * float((self.regrets[self.naive_rule] - self.regrets[CHOSEN]).mean())
+
+    @property
+    def expected(self) -> tuple[float, float]:
+        """The range that the days before the test gave for the mean regret of the chosen rules."""
+        return float(self.rows["expected_low"].mean()), float(self.rows["expected_high"].mean())
+
+    @property
+    def held(self) -> pd.Series:
+        """For each zone the share of costs that were in their range of 80 %."""
+        return self.rows.groupby("zone", sort=False)["held"].mean()
+
+    def sharing(self) -> Change | None:
+        """What sharing changes against the same models of each zone alone, where both were trained."""
+        methods = self.of_kind(METHOD)
+        return self.change("fedavg", "local") if {"fedavg", "local"} <= set(methods) and len(self.regrets) > 1 else None
+
+    def in_words(self, money: str) -> str:
+        """The verdict: the first sentence says what to do, and what it saves in a year."""
+        rule, found, naive = self.choices[-1][1], self.against, self.naive_rule
+        if found is None:
+            return f"Keep to {named(naive)}: it loses nothing, so there is nothing to gain."
+        if found.mean > -SAME or not found.significant:
+            first = f"Keep to {named(naive)}: the chosen rules change its regret by {found.in_words()}, no clear gain"
+        else:
+            first = (
+                f"Use the chosen rules (now {named(rule)}): they save {self.saved:,.0f} {money} a year in the mean of zones "
+                f"against {named(naive)}, which changes its regret by {found.in_words()}"
+            )
+        worse = "no zone loses more" if found.worst <= 0 else f"the worst zone is {found.where} ({found.worst:+.1f} %)"
+        shared = self.sharing()
+        said = "" if shared is None else f" Sharing changes the regret of models of each zone alone by {shared.in_words()}."
+        return f"{first}; {worse}.{said}"
+
+
+def named(rule: str) -> str:
+    """What a sentence calls a rule."""
+    words = {STEADY: "the steady average of past prices", FORECAST: "your forecast", "mix": "the average of models and base"}
+    return words.get(rule, f"the mean of the last {rule[5:]} days" if rule.startswith("mean-") else rule)
+
+
+def _over_weeks(values: np.ndarray) -> tuple[float, float]:
+    """The ends of a 95 % interval of a mean over weeks."""
+    if len(values) < 2:
+        return -np.inf, np.inf
+    from scipy.special import stdtrit  # slow to import, and needed here alone
+
+    half = float(stdtrit(len(values) - 1, 0.975)) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean() - half), float(values.mean() + half)
