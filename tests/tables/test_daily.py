@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from dffl.cli import app
 from dffl.tables.updating import ModelUpdate
 from dffl.time import choosing
 from dffl.time.observed import Observed
+from dffl.time.refits import Prepared
 from tests.tables.test_over_time import COSTS, SHORT, federation
 from tests.time.test_command import write
 
@@ -285,3 +289,98 @@ def _grown(folder: Path, to: Path) -> Path:
     path = to / "federation.toml"
     path.write_text((folder / "federation.toml").read_text())
     return path
+
+
+def crontab() -> list[str]:
+    """The commands of the crontab in the docs."""
+    page = (Path(__file__).parents[2] / "docs/time.md").read_text()
+    block = page.split("```crontab\n")[1].split("```")[0]
+    return [line.split(" ", 5)[5] for line in block.splitlines() if line[0].isdigit()]
+
+
+def test_the_crontab_of_the_docs_decides_scores_and_updates(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines as a shell runs them, with `mail` and `dffl` in their place: `update` alone is stood in for by a copy."""
+    decide, score, update = crontab()
+    for file in ("federation.toml", "north.csv", "south.csv"):
+        (tmp_path / file).write_bytes((folder / file).read_bytes())
+    (tmp_path / "model.dffl").write_bytes((folder / "m.dffl").read_bytes())
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, script in (("mail", "cat > mailed.txt"), ("dffl", f'exec {sys.executable} -m dffl "$@"')):
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tools / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+
+    def run(line: str) -> None:
+        done = subprocess.run(line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+
+    rows = later(folder)
+    rows[:40].to_csv(tmp_path / "realised.csv", index=False)
+    run(score)
+    assert "Nothing is to be done." in (tmp_path / "score.txt").read_text()
+    assert not (tmp_path / "mailed.txt").exists()
+    rows[40:41].drop(columns=COSTS).to_csv(tmp_path / "new.csv", index=False)
+    run(decide)
+    assert pd.read_csv(tmp_path / "decisions.csv")["day"].tolist() == [rows["day"][40]]
+    rows[40:80].assign(temp=99.0).to_csv(tmp_path / "realised.csv", index=False)
+    run(score)
+    assert "Drifted: temp." in (tmp_path / "mailed.txt").read_text()
+    (tools / "dffl").write_text('#!/bin/sh\necho "$@" > typed.txt\ncp model.dffl next.dffl\n')
+    run(update)
+    assert not (tmp_path / "north.state").exists()
+    typed = (tmp_path / "typed.txt").read_text().split()
+    monkeypatch.setattr("dffl.cli.daily.trained_into", lambda *given: given)
+    monkeypatch.setattr("dffl.tables.updating.ModelUpdate.of", lambda _, given, *__: Typed(given))
+    monkeypatch.chdir(tmp_path)
+    said = json.loads(call(*typed, "--json"))
+    assert said == ["federation.toml", "next.dffl", "1", "True", "[PosixPath('model.dffl')]"]
+
+
+class Typed:
+    """What `update` was asked for."""
+
+    def __init__(self, given: tuple) -> None:
+        self.given = given
+
+    def as_json(self) -> list[str]:
+        return [str(one) for one in self.given[:-1]]
+
+
+def test_a_fit_and_a_backtest_resume_to_the_same_bits(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing, "CANDIDATES", ("ridge",))
+    monkeypatch.setattr("dffl.tables.reading.TRAINED_ONCE", FEW)
+    path, out = folder / "federation.toml", tmp_path / "m.dffl"
+    trained, calls = Prepared.trained, []
+
+    def stops(self: Prepared, *given: object) -> object:
+        calls.append(given)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return trained(self, *given)  # type: ignore[arg-type]
+
+    typed = ("backtest", path, "--method", "ridge", "--refit", "20", "-q", "--json")
+    kept = ("--checkpoint", tmp_path / "kept")
+    for words, part in (
+        (("fit", path, "-o", out, "-q"), tmp_path / "m.dffl.part-backtest"),
+        ((*typed, *kept), tmp_path / "kept"),
+    ):
+        calls.clear()
+        monkeypatch.setattr(Prepared, "trained", stops)
+        assert CliRunner().invoke(app, [str(word) for word in words]).exit_code == 130
+        assert part.exists()
+        monkeypatch.setattr(Prepared, "trained", lambda self, *given: calls.append(given) or trained(self, *given))
+        calls.clear()
+        resumed = call(*words)
+        again = len(calls)
+        assert not part.exists()
+        calls.clear()
+        whole = call(*words[:3], tmp_path / "whole.dffl", "-q") if words[0] == "fit" else call(*typed)
+        assert len(calls) == again + 1  # one training was there already
+        if words[0] == "fit":
+            assert out.read_bytes() == (tmp_path / "whole.dffl").read_bytes()
+        else:
+            assert json.loads(resumed) == json.loads(whole)
+    assert "must not be a file that this command reads" in call(*typed, "--checkpoint", folder / "north.csv", code=3)

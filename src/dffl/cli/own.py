@@ -126,7 +126,7 @@ def trained_into(
     part, inputs = out.with_name(out.name + ".part"), [*inputs, *inputs_of(federation)]
     require_model_target(out, "--out", inputs)
     parts = checkpoints(part, starts)
-    for target in parts:
+    for target in (*parts, *map(backtest_of, parts)):
         require_target(target, "--out", inputs)
     description = read(federation)
     if require is not None:
@@ -182,6 +182,9 @@ def backtest(
         ),
     ] = None,
     method: Annotated[list[str] | None, typer.Option(help="A method to train, instead of fedavg; may be repeated.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A file from which a backtest that was stopped resumes; it is removed at the end.")
+    ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -193,9 +196,11 @@ def backtest(
     """
     with answering():
         from dffl.tables.backtesting import run
-        from dffl.tables.description import read
+        from dffl.tables.description import inputs_of, read
 
-        answer(run(read(federation), start, refit, window, method, shown_progress(quiet)), json_)
+        if checkpoint is not None:
+            require_target(checkpoint, "--checkpoint", inputs_of(federation))
+        answer(run(read(federation), start, refit, window, method, shown_progress(quiet), checkpoint), json_)
 
 
 def decide(
