@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import dffl
@@ -244,11 +245,6 @@ def test_an_update_refits_with_the_grown_tables(folder: Path, tmp_path: Path, mo
     call("fit", path, "-o", tmp_path / "fit.dffl", "-q")
     assert (tmp_path / "fit.dffl").read_bytes() == (tmp_path / "new.dffl").read_bytes()
     assert (folder / "m.dffl").read_bytes() == before
-    shown = {"north": {"rows": (120, 160), "rule": ("ridge", "steady")}}
-    console = Console(width=200, record=True)
-    ModelUpdate(shown, "", tmp_path / "new.dffl").show(console)
-    said = "north: 40 more rows (160 in all); decided by ridge, now by the steady moving average (steady)."
-    assert console.export_text().startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -384,3 +380,34 @@ def test_a_fit_and_a_backtest_resume_to_the_same_bits(folder: Path, tmp_path: Pa
         else:
             assert json.loads(resumed) == json.loads(whole)
     assert "must not be a file that this command reads" in call(*typed, "--checkpoint", folder / "north.csv", code=3)
+
+
+def test_every_line_of_the_crontab_is_understood() -> None:
+    for line, name in zip(crontab(), ("decide", "score", "update"), strict=True):
+        words = line.split(" > ")[0].split(" && ")[0].split()
+        assert words[:2] == ["dffl", name]
+        command = get_command(app).commands[name]  # type: ignore[attr-defined]
+        assert command.make_context(name, words[2:]).params["model"] == Path("model.dffl")
+
+
+def test_the_file_to_resume_from_reaches_the_backtest(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+
+    def stopped(*_: object, checkpoint: Path | None, **__: object) -> None:
+        given.append(checkpoint)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dffl.tables.backtesting.backtest", stopped)
+    monkeypatch.setattr("dffl.tables.chosen.backtested", stopped)
+    path = folder / "federation.toml"
+    call("backtest", path, "--checkpoint", tmp_path / "kept", "-q", code=130)
+    call("fit", path, "-o", tmp_path / "m.dffl", "-q", code=130)
+    assert given == [tmp_path / "kept", tmp_path / "m.dffl.part-backtest"]
+
+
+def test_an_update_says_which_rule_was_used_before_and_is_now(tmp_path: Path) -> None:
+    shown = {"north": {"rows": (120, 160), "rule": ("ridge", "steady")}}
+    console = Console(width=200, record=True)
+    ModelUpdate(shown, "", tmp_path / "new.dffl").show(console)
+    said = "north: 40 more rows (160 in all); decided by ridge, now by the steady moving average (steady)."
+    assert console.export_text().startswith(said)
