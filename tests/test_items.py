@@ -14,7 +14,7 @@ import pytest
 
 import dffl
 from dffl.items import ItemNetwork
-from dffl.predictor import Normaliser
+from dffl.predictor import Normaliser, Template
 from dffl.training import Settings
 from dffl.training.units import UnitPrior
 
@@ -195,6 +195,11 @@ def test_engines_agree_and_a_saved_fit_decides_the_same(forecast: bool, hidden: 
         np.testing.assert_array_equal(other.predict(member.name, member.x), expected)
         np.testing.assert_array_equal(again.predict(member.name, member.x), expected)
     assert again.item_features == 3
+
+
+def test_the_last_layer_of_a_shared_network_has_a_name() -> None:
+    template = Template(ItemNetwork(jax.random.key(0), DIM, WIDTH, 3, 5))
+    assert template.layers("last").names == ("last",)
 
 
 def test_a_network_by_name_needs_no_factory_to_load(tmp_path: Path) -> None:

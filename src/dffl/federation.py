@@ -131,7 +131,7 @@ class Client:
         x, names = inserted(x, self.feature_names, items, brings, self.cost_names)
         x.flags.writeable = False
         object.__setattr__(self, "feature_names", names)
-        for name, value in {"items": of_items(x, *items.shape[1:], brings), "known": None}.items():
+        for name, value in {"items": of_items(x, shape[1], items.shape[2], brings), "known": None}.items():
             object.__setattr__(self, name, value)
         if brings:
             object.__setattr__(self, "forecast", x[:, -shape[1] :])

@@ -248,7 +248,8 @@ class Template:
         named = {pattern: [name for name in self.names if fnmatchcase(name, pattern)] for pattern in patterns}
         if patterns == ("last",):
             layers = {name: layer for name in self.names if (layer := _layer(name))}
-            named["last"] = [name for name, layer in layers.items() if layer == list(layers.values())[-1]]
+            if layers:  # else the array of that name, as networks of items have
+                named["last"] = [name for name, layer in layers.items() if layer == list(layers.values())[-1]]
         if not patterns or not all(named.values()):  # also one of several: it may be mistyped
             unknown = next((pattern for pattern, names in named.items() if not names), wanted)
             raise ValueError(f"{unknown!r} names no layer of the network (it has {', '.join(self.names)})")

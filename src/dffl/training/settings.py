@@ -239,7 +239,7 @@ class Settings:
             raise ValueError(BY_NAME)
         if self.network == ITEMS and not federation.item_features:
             raise ValueError("network 'items' needs clients whose items have features: dffl.Client(..., items=...)")
-        told = {FORECAST: federation.has_forecast, "item_features": federation.item_features}
+        told: dict[str, Any] = {FORECAST: federation.has_forecast, "item_features": federation.item_features}
         return self if told == {name: getattr(self, name) for name in OF_CLIENTS} else replace(self, **told)
 
     def at(self, dim: int) -> Settings:

@@ -13,11 +13,11 @@ import numpy as np
 import dffl
 from dffl.federation import Client
 from dffl.fitting import Fit
+from dffl.items import ItemFactory
 from dffl.predictor import ForecastPredictor, MeanPredictor
 from dffl.time.backtest import CANDIDATES
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean, steady
 from dffl.time.mixtures import MIX
-from dffl.time.network import ItemFactory
 from dffl.time.past import Past
 from dffl.time.refits import Candidate, Prepared
 from dffl_studies.energy.backtests import refit_of
