@@ -197,6 +197,11 @@ def test_engines_agree_and_a_saved_fit_decides_the_same(forecast: bool, hidden: 
     assert again.item_features == 3
 
 
+def test_a_method_that_turns_features_says_which_network_it_needs() -> None:
+    with pytest.raises(ValueError, match="ItemNetwork needs a list of weights .* network='vector' is one"):
+        dffl.fit(federation(), "crossfit-turned", **KEEP)
+
+
 def test_the_last_layer_of_a_shared_network_has_a_name() -> None:
     template = Template(ItemNetwork(jax.random.key(0), DIM, WIDTH, 3, 5))
     assert template.layers("last").names == ("last",)
