@@ -21,6 +21,7 @@ from dffl.checks import require_whole
 from dffl.federation import Client
 from dffl.files import require_target, write_whole
 from dffl.fitting import Fit
+from dffl.items import of_items
 from dffl.limits import Limits
 from dffl.predictor import NetworkFactory
 from dffl.storage import Reader, Writer, fit_from, members_of
@@ -44,6 +45,7 @@ def save(model: Chosen, path: str | PathLike[str]) -> None:
     require_target(target, "the path of a model")
     kept = [
         {"name": one.name, "set": writer.encode(one.set), "brings": one.forecast is not None}
+        | ({"item_features": one.item_features} if one.item_features else {})
         | {name: writer.encode(getattr(one, name)) for name in ROWS}
         for one in model.kept.values()
     ]
@@ -138,8 +140,13 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
 def _client(row: Mapping[str, Any], reader: Reader) -> Client:
     """A client with its last rows."""
     decoded = {name: reader.decode(row[name]) for name in (*ROWS, "set")}
-    forecast = decoded["x"][:, -decoded["c"].shape[1] :] if row["brings"] else None
-    return Client(row["name"], decoded.pop("x"), decoded.pop("c"), decoded.pop("set"), forecast=forecast, **decoded)
+    x, dim, width, brings = decoded["x"], decoded["c"].shape[1], row.get("item_features", 0), bool(row["brings"])
+    require_whole("item_features", width, least=0)
+    if dim * (width + brings) > x.shape[1]:
+        raise ValueError(f"{width} features of each of {dim} items must be among its {x.shape[1]} features")
+    decoded["forecast"] = x[:, -dim:] if brings else None
+    decoded["items"] = of_items(x, dim, width, brings) if width else None
+    return Client(row["name"], decoded.pop("x"), decoded.pop("c"), decoded.pop("set"), **decoded)
 
 
 def _part(archive: Archive, number: int, row: Mapping[str, Any], bounds: Limits, solvers: Mapping[str, Any]) -> Fit:

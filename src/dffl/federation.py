@@ -13,6 +13,7 @@ import numpy as np
 
 from dffl.batched import in_parts, solve_each
 from dffl.forecasts import appended, named_columns, placed_last, table_in_order
+from dffl.items import combined, inserted, of_items
 from dffl.sets import FeasibleSet
 from dffl.sets._calls import CallLimits
 from dffl.sets._errors import host_errors
@@ -51,6 +52,12 @@ class Client:
     columns of a data frame are matched with those of c by name, or names of columns of x: a pattern such as ``"dnn_*"``,
     matched with the names of the costs by the text under the star, or a list in the order of the costs. Afterwards it is an
     array (n, d) in the order of the costs, and also the last d columns of ``x``."""
+    items: Any = None
+    """Features that the items of a decision have each for itself, (n, d, q): known before the decision, in the order of the
+    costs. Afterwards an array that has the ``known`` ones too, and also columns of ``x``, behind its own and before a forecast.
+    ``x`` may then be None."""
+    known: Any = None
+    """Features of items that never change, (d, r), such as their weights; afterwards they are among ``items``."""
     key_kinds: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     """The kinds of values that keys were made of, each with an example: they must not differ between clients."""
 
@@ -66,7 +73,10 @@ class Client:
             raise ValueError(f"{who}: set must be a single set, found a stack of shape {self.set.batch_shape}")
         if not isinstance(self.maximize, bool | np.bool_):
             raise ValueError(f"{who}: maximize must be True or False, found {self.maximize!r}")
-        x, c = checked_table(who, "x", self.x), checked_table(who, "c", self.c)
+        has_items = self.items is not None or self.known is not None
+        x = None if self.x is None and has_items else checked_table(who, "x", self.x)
+        c = checked_table(who, "c", self.c)
+        x = np.zeros((len(c), 0)) if x is None else x
         object.__setattr__(self, "feature_names", _named(who, "feature_names", self.feature_names, "x", self.x))
         object.__setattr__(self, "cost_names", _named(who, "cost_names", self.cost_names, "c", self.c))
         if len(x) != len(c):
@@ -82,6 +92,8 @@ class Client:
         without_noise = self.c_mean is self.c
         if self.forecast is not None:
             x = self._with_forecast(who, x, c.shape)
+        if has_items:
+            x = self._with_items(who, x, c.shape)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "c", c)
         object.__setattr__(self, "maximize", bool(self.maximize))
@@ -113,6 +125,18 @@ class Client:
         object.__setattr__(self, "forecast", x[:, -shape[1] :])
         return x
 
+    def _with_items(self, who: str, x: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+        """The features with those of the items in their place."""
+        items, brings = combined(f"{who}: ", self.items, self.known, shape[:1], shape[1]), self.forecast is not None
+        x, names = inserted(x, self.feature_names, items, brings, self.cost_names)
+        x.flags.writeable = False
+        object.__setattr__(self, "feature_names", names)
+        for name, value in {"items": of_items(x, shape[1], items.shape[2], brings), "known": None}.items():
+            object.__setattr__(self, name, value)
+        if brings:
+            object.__setattr__(self, "forecast", x[:, -shape[1] :])
+        return x
+
     def __repr__(self) -> str:
         sense = ", maximize=True" if self.maximize else ""
         return f"Client({self.name!r}, n={self.n}, {self.x.shape[1]} features, {self.set!r}{sense})"
@@ -121,6 +145,17 @@ class Client:
     def n(self) -> int:
         """The number of samples."""
         return len(self.x)
+
+    @property
+    def item_features(self) -> int:
+        """How many features each item has; 0 where items have none."""
+        return 0 if self.items is None else int(self.items.shape[-1])
+
+    @property
+    def row_features(self) -> Features:
+        """The features that are neither a forecast's nor those of items."""
+        own = self.item_features + (self.forecast is not None)
+        return self.x[:, : self.x.shape[1] - own * self.c.shape[1]]
 
     @property
     def sense(self) -> int:
@@ -180,6 +215,15 @@ class Client:
         """The same client with another set."""
         return self if s is self.set else replace(self, set=s)
 
+    def with_rows(self, x: Features, c: Costs, times: np.ndarray) -> Client:
+        """The same client with other rows. ``x`` has the columns of its own, those of a forecast and of items among them."""
+        brings, dim = self.forecast is not None, self.c.shape[1]
+        return Client(
+            self.name, x, c, self.set, self.maximize, times=times,
+            feature_names=self.feature_names, cost_names=self.cost_names, forecast=x[:, -dim:] if brings else None,
+            items=None if self.items is None else of_items(x, dim, self.item_features, brings),
+        )  # fmt: skip
+
     def rows(self, index: Any) -> Client:
         """The same client with some of its samples: a slice, row numbers or a mask; perhaps with none."""
         part = copy(self)  # what was checked of all samples holds for some of them
@@ -192,6 +236,9 @@ class Client:
             object.__setattr__(part, "c_mean", part.c if self.c_mean is self.c else _frozen(self.c_mean[index]))
         if self.forecast is not None:
             object.__setattr__(part, "forecast", part.x[:, -self.c.shape[1] :])
+        if self.items is not None:
+            own = of_items(part.x, self.c.shape[1], self.item_features, self.forecast is not None)
+            object.__setattr__(part, "items", own)
         if self in _OPTIMA:
             _OPTIMA[part] = _OPTIMA[self][index]
         return part
@@ -226,6 +273,10 @@ class Federation(Sequence[Client]):
                 one, other = ("no forecast", "one") if client.forecast is None else ("a forecast", "none")
                 fix = "all clients of a federation bring a forecast, or none"
                 raise ValueError(f"{who}: brings {one}, client {first.name!r} {other}; {fix}")
+            if client.item_features != first.item_features:
+                like = f"as those of client {first.name!r} have"
+                what = f"each item must have {first.item_features} features, {like}, found {client.item_features}"
+                raise ValueError(f"{who}: items: {what}; known ones count too")
             for table, mine, theirs in (
                 ("c", client.c.shape[1], first.c.shape[1]),
                 ("x", client.x.shape[1], first.x.shape[1]),
@@ -276,6 +327,11 @@ class Federation(Sequence[Client]):
     def has_forecast(self) -> bool:
         """Whether the clients bring a forecast of their costs: the last d features."""
         return self.clients[0].forecast is not None
+
+    @property
+    def item_features(self) -> int:
+        """How many features each item has; 0 where items have none."""
+        return self.clients[0].item_features
 
     @property
     def dim(self) -> int:

@@ -18,10 +18,10 @@ import pandas as pd
 from dffl.batched import predict_each, solve_each
 from dffl.cache import keep_compiled_programs
 from dffl.feature_range import normalisers, require_within_reach
-from dffl.federation import Client, Federation, column_names, limits_met
-from dffl.forecasts import table_in_order
+from dffl.federation import Client, Federation, limits_met
 from dffl.judging import clipped_shares, judged, predicted, regrets_at_each, regrets_under
 from dffl.losses import Loss
+from dffl.new_rows import NewRows, different_items
 from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet
@@ -101,7 +101,12 @@ class Fit:
         """Whether clients bring a forecast of their costs: the last d features."""
         return self.settings.forecast
 
-    def predict(self, client: str | Client, x: Any, forecast: Any = None) -> CostsAt:
+    @property
+    def item_features(self) -> int:
+        """How many features each item has; 0 where items have none."""
+        return self.settings.item_features
+
+    def predict(self, client: str | Client, x: Any, forecast: Any = None, items: Any = None, known: Any = None) -> CostsAt:
         """The costs that a client expects at features x (..., p), in raw units.
 
         A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
@@ -112,10 +117,11 @@ class Fit:
 
         Where the clients of training brought a forecast, new rows bring one too: as a table ``forecast`` (..., d) in the order
         of the costs, as columns of a data frame x that have the names of training, or as the last columns of an array x, as
-        `Client.x` has them.
+        `Client.x` has them. Features of items (..., d, q) and ``known`` ones (d, r) are handed in as to `Client`, or stand in
+        x, as `Client.x` has them.
         """
         member = self._member(client)
-        features = self._features(self._read(member.name, x), forecast)
+        features = self._features(self._read(member.name, x), forecast, items, known)
         if not features.size:
             return np.empty((*features.shape[:-1], self.dim))
         require_within_reach(member.name, member.predictor, features, self.feature_names)
@@ -123,13 +129,13 @@ class Fit:
         _require_finite(member.name, costs)
         return costs
 
-    def decide(self, client: str | Client, x: Any, forecast: Any = None) -> DecisionsAt:
-        """The decision that a client takes at features x (..., p), and a ``forecast`` as for `predict`, on its set.
+    def decide(self, client: str | Client, x: Any, forecast: Any = None, items: Any = None, known: Any = None) -> DecisionsAt:
+        """The decision that a client takes at features x (..., p), and the others as for `predict`, on its set.
 
         If a `Client` is handed in, its own set is used. Where a set has helper variables, they follow the decisions; the set's
         `variables` are the names of the columns.
         """
-        return self.decide_at(client, self.predict(client, x, forecast))
+        return self.decide_at(client, self.predict(client, x, forecast, items, known))
 
     def decide_at(self, client: str | Client, costs: CostsAt) -> DecisionsAt:
         """The decision that a client takes if it expects these costs; as `decide` gives it."""
@@ -290,6 +296,7 @@ class Fit:
             if None not in (mine, theirs) and mine != theirs:
                 raise ValueError(f"{who}: {table} must have the columns of training, {theirs}, found {mine}")
         _same_forecast(who, client.forecast is not None, self.has_forecast)
+        _same_items(who, client.item_features, self.item_features)
         known = self.members.get(client.name)
         if known is None or known.set.variables is None or client.set.variables is None:
             return
@@ -315,34 +322,11 @@ class Fit:
             return x
         return self.reads(x, client)
 
-    def _features(self, x: Any, forecast: Any = None) -> np.ndarray:
-        if forecast is not None and not self.has_forecast:
-            raise ValueError("forecast: the clients of training brought none, so this fit does not use one")
-        last = 0 if forecast is None else self.dim
-        wanted = self.features - last
-        if hasattr(x, "columns") and self.feature_names is not None:
-            names = list(self.feature_names[:wanted])
-            if missing := [name for name in names if name not in x.columns]:
-                brought = self.has_forecast and missing[0] in self.feature_names[-self.dim :]
-                more = ", a column of the forecast; hand in that column, or the forecast as forecast=" if brought else ""
-                raise ValueError(f"x must have the columns of training, found none named {missing[0]!r}{more}")
-            x = x[names]
-        array = _numbers("x", x)
-        if array.ndim < 1 or array.shape[-1] != wanted:
-            rest = f"; the last {self.dim} are the forecast: hand it in as forecast=" if self.has_forecast and not last else ""
-            raise ValueError(f"x must have {wanted} columns, as in training, found shape {array.shape}{rest}")
-        return array if forecast is None else np.concatenate([array, self._forecast(forecast, array.shape[:-1])], axis=-1)
-
-    def _forecast(self, forecast: Any, rows: tuple[int, ...]) -> np.ndarray:
-        """A forecast of new rows in the order of the costs; columns of a data frame by their names in training."""
-        trained = None if self.feature_names is None else list(self.feature_names[-self.dim :])
-        names = column_names(forecast)
-        if names is not None and trained is not None and set(trained) <= set(names):
-            forecast, names = forecast[trained], None
-        array = _numbers("forecast", forecast)
-        if array.shape != (*rows, self.dim):
-            raise ValueError(f"forecast must have the shape {(*rows, self.dim)}, a column for each cost, found {array.shape}")
-        return array if names is None else table_in_order("forecast", array, names, self.cost_names, array.shape)[0]
+    def _features(self, x: Any, forecast: Any = None, items: Any = None, known: Any = None) -> np.ndarray:
+        names = self.feature_names, self.cost_names
+        return NewRows(self.features, self.dim, *names, self.has_forecast, self.item_features).features_of(
+            x, forecast, items, known
+        )
 
     def check(self, test: Federation) -> None:
         """Refuse a test federation that does not fit this one, or whose newcomers cannot be served."""
@@ -368,16 +352,6 @@ def _require_finite(client: str, costs: np.ndarray) -> None:
         raise ValueError(f"client {client!r}: expected costs must be finite, found {bad[~np.isfinite(bad)][0]} in row {row}")
 
 
-def _numbers(field: str, value: Any) -> np.ndarray:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{field} must be numbers ({error})") from None
-    if not np.isfinite(array).all():
-        raise ValueError(f"{field} must be finite, found {array[~np.isfinite(array)][0]}")
-    return array
-
-
 def require_federation(name: str, value: Any) -> None:
     """Refuse what is not a federation."""
     if not isinstance(value, Federation):
@@ -388,6 +362,7 @@ def same_shape(test: Federation, like: Federation | Fit, what: str = "test") -> 
     """Refuse a test federation of other features or decisions; ``what`` is what a message calls it."""
     require_federation(what, test)
     _same_forecast(what, test.has_forecast, like.has_forecast)
+    _same_items(what, test.item_features, like.item_features)
     for name in ("features", "dim"):
         mine, theirs = getattr(test, name), getattr(like, name)
         if mine != theirs:
@@ -406,6 +381,11 @@ def _same_forecast(what: str, mine: bool, theirs: bool) -> None:
             else "bring no forecast: training had none"
         )
         raise ValueError(f"{what}: must {fix}")
+
+
+def _same_items(what: str, mine: int, theirs: int) -> None:
+    if mine != theirs:
+        raise ValueError(different_items(what, mine, theirs))
 
 
 def fit(

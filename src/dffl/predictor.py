@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from dffl.items import block, over_items
 from dffl.named import register
 from dffl.networks import call, precise_outputs
 
@@ -34,14 +35,21 @@ class Normaliser(eqx.Module):
     c_scale: np.ndarray
 
     @classmethod
-    def fit(cls, x: np.ndarray, c: np.ndarray, features: bool = True, costs: bool = True, forecasts: int = 0) -> Self:
+    def fit(
+        cls, x: np.ndarray, c: np.ndarray, features: bool = True, costs: bool = True, forecasts: int = 0, items: int = 0
+    ) -> Self:
         """The units of these rows; a constant feature and all-zero costs keep a scale of 1.
 
-        The last ``forecasts`` features are forecasts of costs, and keep to the units of the costs.
+        The last ``forecasts`` features are forecasts of costs, and keep to the units of the costs. Each of the ``items``
+        features of items has one mean and one scale for all items: scaled apart, each would lose what sets it apart.
         """
         mean, scale = np.zeros(x.shape[-1]), np.ones(x.shape[-1])
         if features:
             mean, scale = x.mean(axis=0), x.std(axis=0)
+            if items:
+                layout = c.shape[-1], items, forecasts > 0
+                place = block(x.shape[-1], *layout)
+                mean[place], scale[place] = (over_items(statistic, x, *layout) for statistic in (np.mean, np.std))
             # Rounding leaves a constant column with a spread of some ulps, which must not be blown up to 1.
             scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
         size = float(np.abs(c).mean()) if costs else 1.0
@@ -240,7 +248,8 @@ class Template:
         named = {pattern: [name for name in self.names if fnmatchcase(name, pattern)] for pattern in patterns}
         if patterns == ("last",):
             layers = {name: layer for name in self.names if (layer := _layer(name))}
-            named["last"] = [name for name, layer in layers.items() if layer == list(layers.values())[-1]]
+            if layers:  # else the array of that name, as networks of items have
+                named["last"] = [name for name, layer in layers.items() if layer == list(layers.values())[-1]]
         if not patterns or not all(named.values()):  # also one of several: it may be mistyped
             unknown = next((pattern for pattern, names in named.items() if not names), wanted)
             raise ValueError(f"{unknown!r} names no layer of the network (it has {', '.join(self.names)})")

@@ -42,7 +42,7 @@ from dffl.sets.solver import handed_in
 from dffl.tiles import Flat, is_array, places_by
 from dffl.training import METHODS, Settings
 from dffl.training.checkpoint import computation
-from dffl.training.settings import MOVED
+from dffl.training.settings import MOVED, NETWORKS
 
 FORMAT, VERSION = "dffl-fit", 2
 """Version 1, of dffl 0.1.0, had no seal."""
@@ -154,7 +154,7 @@ def _manifest(archive: Archive) -> dict[str, Any]:
 def _rebuild(
     manifest: dict[str, Any],
     contents: dict[str, bytes],
-    network: NetworkFactory | None,
+    network: NetworkFactory | str | None,
     solvers: Mapping[str, Any],
     limits: Limits,
 ) -> Fit:
@@ -175,9 +175,13 @@ def _rebuild(
             if method in METHODS and option in METHODS[method].options:
                 options[option] = value
     wanted = values.pop("network")
+    if network is None and wanted in NETWORKS:
+        network = wanted
     if wanted is not None and network is None:
         raise ValueError(f"trained with the network {wanted!r:.80}; hand in its factory: load(path, network=...)")
     settings = Settings.read(values, network if wanted is not None else None)
+    if dim * (settings.item_features + bool(settings.forecast)) > features:
+        raise ValueError(f"{settings.item_features} features of each of {dim} items must be among its {features} features")
     reader = Reader(contents, settings, features, dim, solvers, limits, len(manifest["members"]))
     members = [reader.member(row) for row in manifest["members"]]
     shared = reader.shared(manifest["shared"])
@@ -462,7 +466,7 @@ class Reader:
             leaves = jax.tree.leaves(eqx.filter_eval_shape(*make))
             found = sum(math.prod(a.shape) for a in leaves if hasattr(a, "dtype") and jnp.issubdtype(a.dtype, jnp.inexact))
         except Exception:
-            if self._settings.network is None:
+            if not callable(self._settings.network):
                 raise
             found = size  # a custom factory need not work on shapes
         if found != size:

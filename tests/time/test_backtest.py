@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import dffl
+from dffl.items import ItemFactory
 from dffl.judging import regrets_at
 from dffl.progress import Progress
 from dffl.time.backtest import _forecasts
 from dffl.time.bases import plain_mean
 from dffl.time.mixtures import mixed, mixtures
-from dffl.time.network import ItemFactory, VectorFactory
+from dffl.time.network import VectorFactory
 from dffl.time.past import Past
 from dffl.time.refits import Candidate, Prepared
 from tests.time.made import ITEMS, ROWS, federation, series

@@ -65,19 +65,19 @@ def test_a_steady_average_expects_a_weekend_like_the_last_weekend() -> None:
 def test_nothing_known_of_a_row_changes_with_later_rows(row: int, known_after: int, seed: int, dates: bool) -> None:
     """Rows from t - known_after on are replaced: all that is known of row t, and of the rows before, stays."""
     rng = np.random.default_rng(seed)
-    costs, own = rng.normal(20, 8, (40, 5)), rng.normal(size=(40, 2))
+    costs, own, items = rng.normal(20, 8, (40, 5)), rng.normal(size=(40, 2)), rng.normal(3, 2, (40, 5, 2))
     days, past = (MONDAY + np.arange(40.0) if dates else None), Past(known_after=known_after)
-    other, other_own = costs.copy(), own.copy()
+    other, other_own, other_items = costs.copy(), own.copy(), items.copy()
     first = max(row - known_after, 0)
     other[first:] = rng.normal(-300, 900, other[first:].shape)
-    other_own[row + 1 :] = 1e6  # features of the row itself are known before its decision
+    other_own[row + 1 :] = other_items[row + 1 :] = 1e6  # features of the row itself are known before its decision
 
-    def known(c: np.ndarray, x: np.ndarray) -> list[np.ndarray]:
+    def known(c: np.ndarray, x: np.ndarray, brought: np.ndarray) -> list[np.ndarray]:
         units, base = recent(c, known_after), steady(c, 0.1, days, known_after)
         means = [plain_mean(rule, c, known_after) for rule in MEANS]
-        return [*features(c, base, units, past, days, x), *units, base, *means]
+        return [*features(c, base, units, past, days, x, brought), *units, base, *means]
 
-    for mine, changed in zip(known(costs, own), known(other, other_own), strict=True):
+    for mine, changed in zip(known(costs, own, items), known(other, other_own, other_items), strict=True):
         assert np.isfinite(mine).all()
         np.testing.assert_array_equal(mine[: row + 1], changed[: row + 1])
 
@@ -140,3 +140,22 @@ def test_bad_input_is_one_line() -> None:
         Past(weights=(2,))
     with pytest.raises(ValueError, match="unknown rule 'mean-9'"):
         plain_mean("mean-9", COUNT)
+
+
+def test_features_of_items_are_measured_among_all_items() -> None:
+    rng = np.random.default_rng(0)
+    costs, items = rng.normal(20, 8, (40, 5)), rng.normal(3, 2, (40, 5, 2))
+    items[..., 1] = [1.0, 2.0, 3.0, 4.0, 5.0]  # known ones: the same in every row
+    units, base, past = recent(costs), steady(costs, 0.1), Past()
+    made, without = (features(costs, base, units, past, None, None, one).items for one in (items, None))
+    np.testing.assert_array_equal(made[..., :-2], without)
+    last = items[12:40, :, 0]  # the last 28 rows, row 39 among them
+    np.testing.assert_allclose(made[39, :, -2], (items[39, :, 0] - last.mean()) / last.std(), rtol=1e-9)
+    np.testing.assert_allclose(made[39, :, -1], np.array([-2, -1, 0, 1, 2]) / np.sqrt(2), rtol=1e-9)
+    other = items.copy()
+    other[20] += rng.normal(0, 3, (5, 2))
+    changed = features(costs, base, units, past, None, None, other).items
+    assert (changed[:20] == made[:20]).all()
+    assert (changed[20, :, -2] != made[20, :, -2]).all(), "those of a row are known before its decision"
+    constant = features(costs, base, units, past, None, None, np.full((40, 5, 1), 1e9)).items
+    assert not constant[..., -1].any()

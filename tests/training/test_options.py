@@ -59,7 +59,7 @@ def federation() -> dffl.Federation:
         ("finetune", {"finetune_epochs": (3,)}, "finetune_epochs is no longer a setting, but the option 'epochs'"),
         ("interp-spo", {"lambda_step": 1e-9}, r"lambda_step must be in \[0.0001, 1\], found 1e-09"),
         ("local", {"rounds": 10**23}, "rounds must be a whole number from 1 to 10,000,000, found 1000"),
-        ("local", {"hidden": 10**10}, "hidden must be a whole number from 1 to 1,000,000, found 10000000000"),
+        ("local", {"hidden": 10**10}, "hidden must be a whole number from 0 to 1,000,000, found 10000000000"),
         ("local", {"network": 1}, r"network must be a function of \(key, p, d\) that builds a network, found 1"),
         ("local", {"network": lambda key, p, d: 1}, "network must be an Equinox module with arrays of real numbers to train"),
         (

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dffl.federation import Client, Federation
+from dffl.items import of_items
 from dffl.predictor import Normaliser
 from dffl.progress import Progress
 from dffl.randomness import NoiseSource
@@ -99,7 +100,14 @@ def placeholder_run(names: Mapping[str, int], settings: Settings, features: int,
     rows = {name: np.random.default_rng(0).normal(size=(count, features)) for name, count in names.items()}
     box = Box(np.zeros(dim), np.ones(dim))
     clients = [
-        Client(name, x, np.ones((len(x), dim)), box, forecast=x[:, -dim:] if settings.forecast else None)
+        Client(
+            name,
+            x,
+            np.ones((len(x), dim)),
+            box,
+            forecast=x[:, -dim:] if settings.forecast else None,
+            items=of_items(x, dim, settings.item_features, settings.forecast) if settings.item_features else None,
+        )
         for name, x in rows.items()
     ]
     drawn = replace(settings, split=DRAW, period=None)  # only the shapes matter, and a draw always has the same shapes

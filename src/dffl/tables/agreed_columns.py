@@ -11,12 +11,14 @@ import pandas as pd
 
 from dffl.cells import dates_of, texts_of
 from dffl.checks import first_true
+from dffl.sets.parameters import EACH
 from dffl.tables.columns import TableReader, shown
 from dffl.tables.encoding import Column, Encoding, agreed, require_kind, summary
 from dffl.tables.keys import Problems
 from dffl.tables.kinds import WORDS, SameKind, with_offset
 from dffl.tables.plan import Plan
 from dffl.tables.rows import ClientRows
+from dffl.tables.sets_by_name import parameter
 from dffl.tables.sources import Table
 
 
@@ -32,7 +34,9 @@ class AgreedColumns:
         trained = [site for site in sites if site.train is not None]
         named = {f"categories.{name}:": name for name in plan.categories}
         named |= {f"{key}: {name!r}": name for key in ("times", "gaps") for name in getattr(plan, key) or ()}
-        for where, name in named.items() if self.tables.features.names or self.tables.forecast else ():
+        for where, name in (
+            named.items() if self.tables.features.names or self.tables.forecast or self.tables.items.names else ()
+        ):
             if name not in self.tables.features.names:
                 problems.add(
                     f"{plan.path}: federation.{where} is not a feature (features: {shown(self.tables.features.names)})"
@@ -54,7 +58,8 @@ class AgreedColumns:
                     self._check_cells(site, column, texts is not None)
                 columns.append(column)
         forecast = [Column(name, "number", forecast=True) for name in self.tables.forecast]  # last, in the order of the costs
-        made = Encoding((*columns, *forecast), plan.missing)
+        items = [Column(name, "number", item=True) for name in self.tables.items.names]
+        made = Encoding((*columns, *items, *forecast), plan.missing, known=self._known())
         if len(columns) < len(self.tables.features.names) or len(problems):
             return None
         with problems.catching(str(plan.path)):
@@ -65,6 +70,17 @@ class AgreedColumns:
         with problems.catching():
             return made.with_fills({site.plan.name: site.training for site in trained})
         return None
+
+    def _known(self) -> dict[str, tuple[float, ...]]:
+        """Features of items that never change, for each cost."""
+        made, costs = {}, self.tables.costs.names
+        for name, value in self.plan.known.items() if costs else ():
+            where = f"{self.plan.path}: items.known.{name}"
+            with self.problems.catching():
+                if not isinstance(value, Mapping) and not EACH.accepts(value):
+                    raise ValueError(f"{where}: must be {EACH.text}, or from a file, found {value!r:.60}")
+                made[name] = tuple(map(float, parameter(value, EACH, costs, self.plan.folder, where)))
+        return made
 
     def _require_same_kind(self, name: str, trained: Sequence[ClientRows], told: Sequence[Mapping[str, Any]]) -> None:
         """Refuse a column that is one thing at one site and another at another, also in tables that are for tests alone."""

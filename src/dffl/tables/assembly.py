@@ -8,6 +8,7 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.forecasts import gives_away
+from dffl.items import of_items
 from dffl.splitting import DRAW
 from dffl.tables.agreed_columns import AgreedColumns
 from dffl.tables.columns import TableReader, by_client
@@ -152,7 +153,9 @@ class Assembly:
         keys = np.zeros(len(table), np.uint64)  # of a table with a problem, which is not divided
         with self.problems.catching():
             keys = named_keys(table, self.keys, site.plan.name) if plan.key else content_keys(table, features, costs)
-        rows, dropped = checked_rows(table, features, costs, plan, self.problems, keys, self.tables.forecast)
+        rows, dropped = checked_rows(
+            table, features, costs, plan, self.problems, keys, self.tables.forecast, self.tables.items.names
+        )
         if rows is not None and plan.order is not None:
             with self.problems.catching(f"{plan.path}: federation.order: column {plan.order!r}"):
                 self.order.require(site.plan.name, table, order_kind(table, plan.order))
@@ -192,11 +195,13 @@ class Assembly:
             self.notes.append(f"{rows.table.source.name}, column {name!r}: {what}; all their features are 0")
         with self.problems.catching():
             x = encoding.encode(rows.table, site.plan.name)
+            forecast, width = self.tables.forecast or None, encoding.item_features(len(self.tables.costs.names))
+            items = of_items(x, rows.costs.shape[1], width, forecast is not None) if width else None
             with named_at(site.plan.where):
                 made = Client(
                     site.plan.name, x, rows.costs, site.set, maximize=site.plan.sense == "max",
                     feature_names=encoding.feature_names, cost_names=tuple(self.tables.costs.names), keys=rows.keys,
-                    times=rows.order, forecast=self.tables.forecast or None,
+                    times=rows.order, forecast=forecast, items=items,
                 )  # fmt: skip
                 return [made]
         return []

@@ -15,6 +15,7 @@ from dffl.checks import first_true
 from dffl.forecasts import chosen, is_pattern, paired
 from dffl.named import listed
 from dffl.tables.binary_sources import DuckdbSource, SqliteSource
+from dffl.tables.items import ItemColumns
 from dffl.tables.keys import Problems, named_at
 from dffl.tables.plan import Plan
 from dffl.tables.sources import UNPRINTABLE, Source, Table, load, open_source, require_columns, require_file
@@ -104,6 +105,7 @@ class TableReader:
         self.features = SameColumns("features", plan.features)
         self.forecast: list[str] = []
         """The columns of the forecast, in the order of the costs."""
+        self.items = ItemColumns(str(plan.path), plan.item_features)
 
     def table(self, given: Any, where: str) -> Table | None:
         """A table with the columns that are needed, of which the names are the same in all tables."""
@@ -113,36 +115,46 @@ class TableReader:
         more = list(dict.fromkeys(more))
         costs: list[str] = []
         features: list[str] = []
+        last: list[str] = []
         forecast: list[str] = []
+        items: dict[str, list[str]] = {}
         with self.problems.catching():
             require_columns(source, more)
         with self.problems.catching():
             forecast = self._forecast_of(source, more)
+            items = self.items.of(source, [*more, *forecast])
+            for names in items.values():
+                self._refuse_costs("items.features", source, names)
         with self.problems.catching():
-            costs = self.costs.of(source, [*more, *forecast])
+            others = [name for own in items.values() for name in own if name not in self.plan.costs]
+            costs = self.costs.of(source, [*more, *forecast, *others])
             forecast = self._in_cost_order(source, forecast, costs)
+            last = [*self.items.in_cost_order(source, items, costs), *forecast]
         with self.problems.catching():
-            features = self.features.of(source, [*more, *costs], elsewhere=forecast)
+            features = self.features.of(source, [*more, *costs], elsewhere=last)
             if both := [name for name in features if name in costs]:
                 what = f"{shown(both)} stands in costs too; costs are not known beforehand"
                 raise ValueError(f"{plan.path}: federation.features: {what}")
-        if len(self.problems) > before or not costs or not (features or forecast):
+        if len(self.problems) > before or not costs or not (features or last or plan.known):
             return None
         texts = [name for name in (plan.client_column, plan.unit_column, *plan.categories) if name in {*features, *more}]
-        return load(source, [*features, *forecast, *costs, *more], texts)
+        return load(source, [*features, *last, *costs, *more], texts)
 
     def _forecast_of(self, source: Source, taken: Sequence[str]) -> list[str]:
         """The columns of the forecast. A pattern of the costs does not choose them."""
         if not self.plan.forecast:
             return []
         found = chosen(self._forecast_in(source), self.plan.forecast, [name for name in source.columns if name not in taken])
-        costs = matching(self.plan.costs, source.columns)
-        if (both := [name for name in costs if name in found]) and (
-            len(both) == len(costs) or set(both) & set(self.plan.costs)
-        ):
-            what = f"{shown(both)} stands in costs too; costs are not known beforehand"
-            raise ValueError(f"{self.plan.path}: federation.forecast: {what}")
+        self._refuse_costs("federation.forecast", source, found)
         return found
+
+    def _refuse_costs(self, key: str, source: Source, found: Sequence[str]) -> None:
+        """Refuse costs among columns that are known before the decision."""
+        costs = matching(self.plan.costs, source.columns)
+        both = [name for name in costs if name in found]
+        if both and (len(both) == len(costs) or set(both) & set(self.plan.costs)):
+            what = f"{shown(both)} stands in costs too; costs are not known beforehand"
+            raise ValueError(f"{self.plan.path}: {key}: {what}")
 
     def _in_cost_order(self, source: Source, found: Sequence[str], costs: Sequence[str]) -> list[str]:
         if not found:

@@ -156,17 +156,21 @@ class Agreement:
     costs: tuple[str, ...]
     forecast: bool = False
     """Whether the last features are a forecast of the costs, in their order."""
+    item_features: int = 0
+    """How many features each item has."""
 
     @classmethod
     def of(cls, client: Client) -> Agreement:
         """The columns of a client."""
-        return cls(tuple(client.feature_names or ()), tuple(client.cost_names or ()), client.forecast is not None)
+        names = tuple(client.feature_names or ()), tuple(client.cost_names or ())
+        return cls(*names, client.forecast is not None, client.item_features)
 
     @property
     def digest(self) -> str:
         """The same text at two sites means the same columns in the same order."""
         plain = {"version": VERSION, "features": list(self.features), "costs": list(self.costs)}
         plain |= {"forecast": True} if self.forecast else {}
+        plain |= {"item_features": self.item_features} if self.item_features else {}
         return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
@@ -190,4 +194,6 @@ class Agreement:
             return f"{what}: another order: {theirs[place]!r} where {mine[place]!r} is expected"
         if self.forecast != other.forecast:
             return "forecast: it has none" if self.forecast else "forecast: it has one"
+        if self.item_features != other.item_features:
+            return f"items: they have {other.item_features} features each where {self.item_features} are expected"
         return None

@@ -13,7 +13,8 @@ Empty cells: ``refuse`` and ``drop`` leave none in training, and refuse them whe
 number, or a date's calendar, with the site's own mean over its training rows, and a category with 0 in all of its columns; each
 column that has empty cells in training rows of some site gets a further 0/1 column that says so.
 
-The columns of a forecast of the costs are numbers and are never filled. They come last, in the order of the costs.
+The columns of a forecast of the costs are numbers and are never filled. They come last, in the order of the costs; before them
+come those of the items, item after item, each with its features that never change.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import pandas as pd
 from dffl.cells import DECIMAL_COMMA, MOMENT, NUMBER, composed, dates_of, missing_in, numbers_of, text_of, texts_of
 from dffl.checks import first_true
 from dffl.federation import LARGEST
+from dffl.items import combined
 from dffl.named import listed
 from dffl.tables.kinds import MOST_SIZES, ODD, measured, odd_form
 from dffl.tables.sources import UNPRINTABLE, FrameSource, Table, load, open_source
@@ -58,6 +60,8 @@ class Column:
     """Whether a further 0/1 column says that a cell is empty."""
     forecast: bool = False
     """Whether it is a forecast of a cost: a number that is never filled."""
+    item: bool = False
+    """Whether it is a feature of an item: a number that is never filled. They stand item after item."""
 
     @property
     def feature_names(self) -> list[str]:
@@ -96,6 +100,8 @@ class Encoding:
     missing: Missing = "refuse"
     fills: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
     """For each client and column the values of its features where a cell is empty."""
+    known: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """For each feature of items that never changes its value for each cost; they follow the columns of each item."""
 
     @property
     def names(self) -> list[str]:
@@ -105,7 +111,23 @@ class Encoding:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The names of the features, in their order."""
-        return tuple(name for column in self.columns for name in column.feature_names)
+        names = [name for column in self.columns for name in column.feature_names]
+        if not self.known:
+            return tuple(names)
+        dim, place = len(next(iter(self.known.values()))), self._items
+        own = np.array(names[place], dtype=object).reshape(dim, -1)
+        more = np.array([[f"{name} of item {number}" for name in self.known] for number in range(dim)], dtype=object)
+        return (*names[: place.start], *np.hstack([own, more]).ravel(), *names[place.stop :])
+
+    def item_features(self, dim: int) -> int:
+        """How many features each of ``dim`` items has."""
+        return sum(column.item for column in self.columns) // dim + len(self.known)
+
+    @property
+    def _items(self) -> slice:
+        """Where the columns of items are among the features, without those that never change."""
+        counts = [len(column.feature_names) for column in self.columns if not column.item and not column.forecast]
+        return slice(sum(counts), sum(counts) + sum(column.item for column in self.columns))
 
     def table(self, path: str | PathLike[str]) -> Table:
         """The rows of a CSV or Parquet file with the columns that are needed."""
@@ -144,7 +166,8 @@ class Encoding:
         for column in self.columns:
             cells = table.frame[column.name]
             empty = column.empty(cells)
-            if (self.missing != "mean" or column.forecast) and (row := first_true(empty)) is not None:
+            never_filled = column.forecast or column.item
+            if (self.missing != "mean" or never_filled) and (row := first_true(empty)) is not None:
                 what = "the forecast is missing" if column.forecast else "is empty"
                 raise ValueError(f"{table.at(row, column.name)}: {what}; fill it")
             require_kind(table, column.name, column.kind, empty)
@@ -152,7 +175,14 @@ class Encoding:
             if empty.any():
                 own[empty] = self._fill(column, client, own.shape[1])
             made += [own, empty[:, None].astype(float)] if column.flagged else [own]
-        return np.concatenate(made, axis=1) if made else np.zeros((len(table), 0))
+        x = np.concatenate(made, axis=1) if made else np.zeros((len(table), 0))
+        return self._with_known(x) if self.known else x
+
+    def _with_known(self, x: np.ndarray) -> np.ndarray:
+        known, place = np.stack([np.asarray(values) for values in self.known.values()], axis=1), self._items
+        items = x[:, place].reshape(len(x), len(known), -1) if place.start < place.stop else None
+        whole = combined("", items, known, (len(x),), len(known)).reshape(len(x), -1)
+        return np.hstack([x[:, : place.start], whole, x[:, place.stop :]])
 
     def _fill(self, column: Column, client: str, width: int) -> np.ndarray:
         if column.kind == "category":
@@ -168,13 +198,15 @@ class Encoding:
             return self
         made = {}
         for client, table in tables.items():
-            filled = [column for column in self.columns if column.kind != "category" and not column.forecast]
+            filled = [
+                column for column in self.columns if column.kind != "category" and not column.forecast and not column.item
+            ]
             made[client] = {column.name: _means(column, table) for column in filled}
-        return Encoding(self.columns, self.missing, {**self.fills, **made})
+        return replace(self, fills={**self.fills, **made})
 
     def only(self, client: str) -> Encoding:
         """The same with the fill values of one site: what leaves for that site."""
-        return Encoding(self.columns, self.missing, {client: self.fills[client]} if client in self.fills else {})
+        return replace(self, fills={client: self.fills[client]} if client in self.fills else {})
 
     def composed(self) -> Encoding:
         """The same for tables whose texts have one coding: models of 0.2.0 have texts and names as their tables had them."""
@@ -184,7 +216,7 @@ class Encoding:
             same = column.categories if len(set(texts)) < len(texts) else texts  # two that look the same stay two
             columns.append(replace(column, name=composed(column.name), categories=same))
         fills = {client: {composed(name): values for name, values in own.items()} for client, own in self.fills.items()}
-        return Encoding(tuple(columns), self.missing, fills)
+        return replace(self, columns=tuple(columns), fills=fills)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, to be saved with a fit."""
@@ -194,9 +226,11 @@ class Encoding:
             own |= {"categories": list(column.categories)} if column.kind == "category" else {}
             own |= {"time": column.time} if column.kind == "date" else {}
             own |= {"forecast": True} if column.forecast else {}
+            own |= {"item": True} if column.item else {}
             columns.append(own | {"flagged": column.flagged})
         fills = {client: {name: list(values) for name, values in own.items()} for client, own in self.fills.items()}
-        return {"version": VERSION, "missing": self.missing, "columns": columns, "fills": fills}
+        known = {"known": {name: list(values) for name, values in self.known.items()}} if self.known else {}
+        return {"version": VERSION, "missing": self.missing, "columns": columns, "fills": fills} | known
 
     @classmethod
     def from_json(cls, value: Any) -> Encoding:
@@ -213,7 +247,11 @@ class Encoding:
             }
             if value["missing"] not in MISSING or len({column.name for column in columns}) < len(columns):
                 raise ValueError("encoding: missing must be refuse, mean or drop, and names of columns must differ")
-            return cls(columns, value["missing"], fills)
+            known = {str(name): tuple(map(float, numbers)) for name, numbers in value.get("known", {}).items()}
+            items, sizes = sum(column.item for column in columns), {len(values) for values in known.values()}
+            if len(sizes) > 1 or 0 in sizes or (sizes and items % max(sizes)):
+                raise ValueError("encoding: features of items must have one value for each cost")
+            return cls(columns, value["missing"], fills, known)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"encoding: is damaged ({error!r:.80})") from None
 
@@ -225,7 +263,15 @@ def _column(own: Mapping[str, Any]) -> Column:
     if not isinstance(categories, list) or not all(isinstance(text, str) for text in categories):
         raise ValueError(f"encoding: categories must be a list of texts, found {categories!r:.40}")
     forecast = bool(own.get("forecast", False))
-    return Column(own["name"], kind, tuple(categories), bool(own.get("time", False)), bool(own["flagged"]), forecast)
+    return Column(
+        own["name"],
+        kind,
+        tuple(categories),
+        bool(own.get("time", False)),
+        bool(own["flagged"]),
+        forecast,
+        bool(own.get("item", False)),
+    )
 
 
 def summary(cells: pd.Series, known: Sequence[Any] = ()) -> dict[str, Any]:

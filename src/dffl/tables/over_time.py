@@ -39,11 +39,7 @@ def _joined(train: Client, test: Client) -> Client:
     times = np.concatenate([_times(train), _times(test)])
     rows = np.argsort(times, kind="stable")
     x, c = (np.concatenate([getattr(train, name), getattr(test, name)])[rows] for name in ("x", "c"))
-    forecast = None if train.forecast is None else x[:, -c.shape[1] :]
-    return Client(
-        train.name, x, c, train.set, train.maximize, feature_names=train.feature_names, cost_names=train.cost_names,
-        times=times[rows], forecast=forecast,
-    )  # fmt: skip
+    return train.with_rows(x, c, times[rows])
 
 
 def _times(client: Client) -> np.ndarray:

@@ -11,10 +11,12 @@ from dffl.cells import A_MOMENT, composed_content, moment_of
 from dffl.named import nearest
 from dffl.splitting import COST, DRAW, ROW, TIME
 from dffl.tables.encoding import MISSING, Missing
+from dffl.tables.items import read_items
 from dffl.tables.keys import Keys, Problems, are_categories, are_columns, are_tables, is_fraction, is_seed, is_table
 from dffl.tables.time_keys import read_time
 from dffl.tables.training_keys import read_training
 
+SECTIONS = ("federation", "training", "items", "time")
 SENSES = ("min", "max")
 TEST_FRACTION = 0.2
 TABLE = 'the path of a CSV or Parquet file, or { sqlite = "file.db", query = "SELECT ..." }'
@@ -72,6 +74,10 @@ class Plan:
     settings: dict[str, Any] = field(default_factory=dict)
     named: bool = False
     """Whether the file names a method; else there is a default."""
+    item_features: list[str] = field(default_factory=list)
+    """Patterns under [items], each of one column for each cost."""
+    known: dict[str, Any] = field(default_factory=dict)
+    """Features of items that never change, as the file has them."""
     time: dict[str, Any] = field(default_factory=dict)
     """The keys under [time] that are given, see `dffl.tables.time_keys`."""
 
@@ -94,18 +100,20 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
     content = composed_content(content)
     top = Keys(content, f"{path}: ", problems)
     sections = {}
-    for name in ("federation", "training", "time"):
+    for name in SECTIONS:
         sections[name] = top.take(name, f"a table: write [{name}] above its keys", lambda value: isinstance(value, Mapping), {})
     members = top.take("client", "tables: write [[client]] above the keys of each client", are_tables, [])
     for key in top.rest():
-        allowed = ("federation", "training", "time", "client")
+        allowed = (*SECTIONS, "client")
         near = "; it belongs under [federation]" if key in Plan.__dataclass_fields__ else nearest(key, allowed)
         problems.add(f"{path}: {key}: no such key at the top of the file{near} (allowed: {', '.join(allowed)})")
     plan = Plan(path)
     if "federation" not in content:
         problems.add(f"{path}: federation: is missing; write [federation] with features and costs")
     else:
-        _read_federation(plan, Keys(sections["federation"], f"{path}: federation.", problems))
+        _read_federation(plan, Keys(sections["federation"], f"{path}: federation.", problems), "items" in content)
+    if "items" in content:
+        plan.item_features, plan.known = read_items(Keys(sections["items"], f"{path}: items.", problems))
     plan.method, plan.options, plan.settings = read_training(Keys(sections["training"], f"{path}: training.", problems))
     plan.named = "method" in sections["training"]
     plan.time = read_time(Keys(sections["time"], f"{path}: time.", problems), bool(plan.forecast))
@@ -124,13 +132,14 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
     return plan
 
 
-def _read_federation(plan: Plan, keys: Keys) -> None:
+def _read_federation(plan: Plan, keys: Keys, has_items: bool) -> None:
     for name, what in (("features", "temp_*"), ("costs", "price_*")):
         wanted = f'names of columns or patterns, such as "{what}" or ["{what}"]'
         texts, order = keys.texts(name, wanted), keys.table.get("order")
+        described = "forecast" in keys.table or has_items
         if name == "features" and name not in keys.table and isinstance(order, str):
-            texts = [] if "forecast" in keys.table else [order]  # costs alone are enough: the order becomes the calendar
-        elif texts is None and name not in keys.table and not (name == "features" and "forecast" in keys.table):
+            texts = [] if described else [order]  # costs alone are enough: the order becomes the calendar
+        elif texts is None and name not in keys.table and not (name == "features" and described):
             keys.refuse(name, f"is missing; give {wanted}")
         setattr(plan, name, texts or [])
     plan.forecast = keys.texts("forecast", 'a pattern such as "dnn_*", or names of columns in the order of the costs') or []

@@ -62,26 +62,26 @@ class ClientRows:
 
 def checked_rows(
     table: Table, features: Sequence[str], costs: Sequence[str], plan: Plan, problems: Problems, keys: np.ndarray,
-    forecast: Sequence[str] = (),
+    forecast: Sequence[str] = (), items: Sequence[str] = (),
 ) -> tuple[CheckedRows | None, int]:  # fmt: skip
     """The rows that can be used, with their keys, and how many were left out; nothing, and problems, where a cell is wrong.
 
-    Cells of a forecast are numbers and never filled, like those of costs.
+    Cells of a forecast and of items are numbers and never filled, like those of costs.
     """
     before, missing, order = len(problems), plan.missing, plan.order
     found = []
     drop = np.zeros(len(table), bool)
-    for name in (*costs, *forecast):
+    for name in (*costs, *items, *forecast):
         with problems.catching():
             cells = table.frame[name]
             empty = missing_in(cells)
             require_kind(table, name, "number", empty)
             if missing != "drop" and (row := first_true(empty)) is not None:
                 fix = 'fill it, leave that row out, or write missing = "drop"'
-                what = "forecast" if name in forecast else "cost"
+                what = "forecast" if name in forecast else "feature of an item" if name in items else "cost"
                 raise ValueError(f"{table.at(row, name)}: the {what} is missing{_more(empty)}; {fix}")
             drop |= empty
-            if name not in forecast:
+            if name in costs:
                 found.append(numbers_of(cells))
     for name in features if missing != "mean" else ():
         empty = missing_in(table.frame[name], [text_of(text) for text in plan.categories.get(name, ())])
@@ -98,7 +98,7 @@ def checked_rows(
     if drop.all():
         problems.add(f"{table.source.name}: every row has an empty cell among the features and costs, so that none is left")
         return None, 0
-    rows = CheckedRows(table.only([*features, *forecast]), np.stack(found, axis=1), keys, moments, dates)
+    rows = CheckedRows(table.only([*features, *items, *forecast]), np.stack(found, axis=1), keys, moments, dates)
     if drop.any():
         rows = rows.take(np.flatnonzero(~drop))
     if rows.order is not None:

@@ -73,7 +73,7 @@ def make_set(description: Any, costs: Sequence[str], folder: Path, where: str) -
     for name, value in description.items():
         if name != "type":
             with problems.catching():
-                given[name] = _parameter(value, family.toml_parameters[name], costs, folder, f"{where}.{name}")
+                given[name] = parameter(value, family.toml_parameters[name], costs, folder, f"{where}.{name}")
     problems.stop()
     if (implied := family.toml_dim(given)) not in (None, d):
         raise ValueError(f"{where}: has {implied} decisions, where there are {d} cost columns")
@@ -100,7 +100,7 @@ def _is_one_point(s: FeasibleSet) -> bool:
     return bool(np.array_equal(s.decide(costs), s.decide(-costs)))
 
 
-def _parameter(value: Any, wanted: Kind, costs: Sequence[str], folder: Path, where: str) -> Any:
+def parameter(value: Any, wanted: Kind, costs: Sequence[str], folder: Path, where: str) -> Any:
     """A parameter of the kind that is wanted, from its value or from the file that it names."""
     value = _from_file(value, wanted, costs, folder, where) if isinstance(value, Mapping) else value
     if wanted.each and not isinstance(value, list):

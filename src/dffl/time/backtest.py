@@ -74,7 +74,7 @@ def backtest(
     if base not in (STEADY, FORECAST) or (base == FORECAST and not federation.has_forecast):
         brought = " or forecast" if federation.has_forecast else ", as the clients bring no forecast"
         raise ValueError(f"base must be {STEADY}{brought}, found {base!r:.40}")
-    require_whole("seed", settings.get("seed", 0), least=0)
+    _require_settings(settings)
     trained = _candidates(CANDIDATES if candidates is None else candidates)
     timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
     if past.season is None:
@@ -95,6 +95,13 @@ def backtest(
     if kept is not None:
         kept.remove()
     return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels)
+
+
+def _require_settings(settings: Mapping[str, Any]) -> None:
+    if isinstance(settings.get("network"), str):
+        fix = 'candidates=["fedavg", ("fedavg", {"network": "vector"})]'
+        raise ValueError(f"network: over time each candidate names its own network, such as {fix}")
+    require_whole("seed", settings.get("seed", 0), least=0)
 
 
 def _candidates(choices: Sequence[MethodChoice]) -> list[Candidate]:

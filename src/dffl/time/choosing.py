@@ -143,11 +143,7 @@ def _base(base: str, clients: Sequence[Client], average: SteadyAverage | None, w
 def _last(client: Client, times: np.ndarray, count: int) -> Client:
     """A client's last rows, with times in the clock of the timeline and without keys."""
     some = slice(max(client.n - count, 0), client.n)
-    forecast = None if client.forecast is None else client.x[some, -client.c.shape[1] :]
-    return Client(
-        client.name, client.x[some], client.c[some], client.set, client.maximize, times=times[some], forecast=forecast,
-        feature_names=client.feature_names, cost_names=client.cost_names,
-    )  # fmt: skip
+    return client.with_rows(client.x[some], client.c[some], times[some])
 
 
 def _learned(found: Backtest, place: int) -> AdaptiveRange:

@@ -18,6 +18,7 @@ from dffl.batched import solve_each
 from dffl.cache import keep_compiled_programs
 from dffl.federation import Client, checked_times
 from dffl.fitting import Fit
+from dffl.items import block, combined, inserted
 from dffl.judging import judged, regrets_at
 from dffl.time.ahead import Clock, TimedRows, newer
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, plain_mean, steady
@@ -115,14 +116,16 @@ class Chosen:
         return self.kept[client]
 
     def predict(
-        self, client: str, x: Any, *, times: Any = None, forecast: Any = None, seen: Observed | None = None
-    ) -> np.ndarray:
+        self, client: str, x: Any, *, times: Any = None, forecast: Any = None, seen: Observed | None = None,
+        items: Any = None, known: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """The costs that the client's rule expects of new rows; see `decide`."""
-        return self.ahead(client, self.rows(client, x, times, forecast, seen), seen).predicted
+        return self.ahead(client, self.rows(client, x, times, forecast, seen, items, known), seen).predicted
 
     def decide(
-        self, client: str, x: Any, *, times: Any = None, forecast: Any = None, seen: Observed | None = None
-    ) -> np.ndarray:
+        self, client: str, x: Any, *, times: Any = None, forecast: Any = None, seen: Observed | None = None,
+        items: Any = None, known: Any = None,
+    ) -> np.ndarray:  # fmt: skip
         """What a client decides at new rows, which follow those that the model holds.
 
         - ``x``: a data frame with the columns of the federation's file, also with those of costs and order: rows whose costs
@@ -130,8 +133,9 @@ class Chosen:
         - ``times``: of the rows, where x does not hold them; by default they follow the last known row one after the other.
         - ``forecast``: the forecast (n, d) that the client brings, where x does not hold it.
         - ``seen``: what `observe` returned.
+        - ``items``, ``known``: the features of items, as `Client` takes them, where x does not hold them.
         """
-        return self.ahead(client, self.rows(client, x, times, forecast, seen), seen).decisions
+        return self.ahead(client, self.rows(client, x, times, forecast, seen, items, known), seen).decisions
 
     def observe(self, client: str, rows: Any, seen: Observed | None = None) -> Observed:
         """What really happened: rows with their costs, as a `Client` or a data frame. ``seen`` is what was observed before."""
@@ -178,19 +182,27 @@ class Chosen:
         todo = ~since.filled
         return Ahead(played.decisions[todo], played.ranges[todo], played.expected[todo])
 
-    def rows(self, client: str, x: Any, times: Any = None, forecast: Any = None, seen: Observed | None = None) -> TimedRows:
+    def rows(
+        self, client: str, x: Any, times: Any = None, forecast: Any = None, seen: Observed | None = None,
+        items: Any = None, known: Any = None,
+    ) -> TimedRows:  # fmt: skip
         """New rows as the model takes them."""
         if self.reads is not None and hasattr(x, "columns") and times is None:
             return self.reads(x, client)
-        member = self.member(client)
+        member, apart = self.member(client), items is not None or known is not None
+        dim, brings = member.c.shape[1], member.forecast is not None
         if hasattr(x, "columns") and member.feature_names is not None:
-            wanted = list(member.feature_names[: -member.c.shape[1] or None] if forecast is not None else member.feature_names)
+            wanted = list(member.feature_names[: -dim or None] if forecast is not None else member.feature_names)
+            if apart:
+                del wanted[block(member.x.shape[1], dim, member.item_features, brings)]
             if lacking := [name for name in wanted if name not in x.columns]:
                 raise ValueError(f"x must have the columns of training, found none named {lacking[0]!r}")
             x = x[wanted]
-        table = np.atleast_2d(np.asarray(x, np.float64))
+        table = np.zeros((len(items), 0)) if x is None and items is not None else np.atleast_2d(np.asarray(x, np.float64))
         if forecast is not None:
             table = np.hstack([table, np.asarray(forecast, np.float64).reshape(len(table), -1)])
+        if apart:
+            table, _ = inserted(table, None, combined("", items, known, (len(table),), dim), brings, None)
         if table.shape[1] != member.x.shape[1] or not np.isfinite(table).all():
             raise ValueError(
                 f"x must be finite numbers in {member.x.shape[1]} columns, as in training, found shape {table.shape}"
@@ -290,11 +302,7 @@ class Chosen:
         whole = TimedRows.joined([TimedRows.of(member), since])
         unknown = ~whole.filled
         costs = np.where(unknown[:, None], 0.0, whole.c)  # nobody looks at them: features of a row are of rows before it
-        forecast = None if member.forecast is None else whole.x[:, -costs.shape[1] :]
-        return Client(
-            member.name, whole.x, costs, member.set, member.maximize, times=whole.times, forecast=forecast,
-            feature_names=member.feature_names, cost_names=member.cost_names,
-        ), unknown  # fmt: skip
+        return member.with_rows(whole.x, costs, whole.times), unknown
 
     def _expected(self, client: Client, some: slice, needed: set[str]) -> dict[str, np.ndarray]:
         """What naive rules, the forecast and trained methods expect of some rows."""

@@ -21,6 +21,8 @@ WIDEST_SHAPE = 3.0
 """Costs further than this many spreads from the median of their row are cut to that distance."""
 WIDEST_BASE = 6.0
 """The same for a base forecast, in spreads of the recent past."""
+ITEM_ROWS = 28
+"""Rows whose mean and spread the features of items are measured in."""
 DAYS_OF_YEAR = 365.25
 WEEK = 7
 
@@ -129,8 +131,9 @@ def shapes(costs: np.ndarray) -> np.ndarray:
 
 
 def features(
-    costs: np.ndarray, base: np.ndarray, units: Units, past: Past, days: np.ndarray | None = None, own: np.ndarray | None = None
-) -> Features:
+    costs: np.ndarray, base: np.ndarray, units: Units, past: Past, days: np.ndarray | None = None,
+    own: np.ndarray | None = None, brought: np.ndarray | None = None,
+) -> Features:  # fmt: skip
     """Features of each cost and of each row.
 
     - ``costs`` (n, d): of all rows; row t is described by those before ``t - past.known_after``.
@@ -139,6 +142,7 @@ def features(
     - ``days``: days since 1970, where the order is of dates.
     - ``own`` (n, p): other features of the rows, known before each decision. What is used is how far they are from their
       mean of the last seven rows.
+    - ``brought`` (n, d, q): features of the items, known before each decision too; they are the last of each cost.
     """
     wait, shape = past.known_after, shapes(costs)
     start = np.clip((base - middles(base)) / units.spread, -WIDEST_BASE, WIDEST_BASE)
@@ -166,6 +170,8 @@ def features(
     ]
     if own is not None and own.shape[1]:
         rows.append(_anomalies(own))
+    if brought is not None:
+        items += list(np.moveaxis(_among_items(brought), -1, 0))
     described = Features(np.stack(items, axis=-1), np.column_stack(rows))
     described.items[: wait + 1], described.rows[: wait + 1, :2] = 0.0, 0.0  # nothing is known before these rows
     return described
@@ -178,6 +184,17 @@ def _anomalies(own: np.ndarray) -> np.ndarray:
     ends = np.arange(1, len(own) + 1)[:, None]
     usual = np.sqrt(np.cumsum(change**2, axis=0) / ends)
     return np.clip(change / np.where(usual > 0, usual, 1.0), -4.0, 4.0)
+
+
+def _among_items(brought: np.ndarray) -> np.ndarray:
+    """Features of items in spreads from their mean, both over all items of this row and of the last ones; cut at 4."""
+    apart = brought - brought[:1].mean(axis=1, keepdims=True)  # so that squares lose no digits
+    mean = mean_before(apart.mean(axis=1), ITEM_ROWS, -1)  # -1: what is known with this row
+    variance = mean_before((apart**2).mean(axis=1), ITEM_ROWS, -1) - mean**2
+    largest = np.maximum.accumulate(np.abs(brought).max(axis=1), axis=0)
+    spread = np.sqrt(np.maximum(variance, 0.0))
+    spread = np.where(spread > 1e-7 * largest, spread, 1.0)  # else rounding
+    return np.clip((apart - mean[:, None]) / spread[:, None], -4.0, 4.0)
 
 
 def _sides(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -71,8 +71,7 @@ class Prepared:
         self._costs: list[np.ndarray] = []
         for client, when, base in zip(clients, days, bases, strict=True):
             units = recent(client.c, past.known_after)
-            own = client.x if client.forecast is None else client.x[:, : -client.c.shape[1]]
-            made = features(client.c, base, units, past, when, own)
+            made = features(client.c, base, units, past, when, client.row_features, client.items)
             self.width = made.items.shape[-1]
             costs, start, predicted = for_training(client.c, base, units, client.set)
             self._x.append(np.column_stack([made.items.reshape(len(base), -1), made.rows]))

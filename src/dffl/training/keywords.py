@@ -37,7 +37,7 @@ class SettingsKeywords(TypedDict, total=False):
     gradient_clip: float
     tau: float | None
     hidden: int
-    network: NetworkFactory | None
+    network: NetworkFactory | str | None
     scale_features: bool
     scale_costs: bool
     pooled_units: bool

@@ -407,4 +407,7 @@ def _matched(federation: Federation, validation: Federation) -> Federation:
             raise ValueError(f"validation: {field_name} must be {theirs}, as in the federation, found {mine}")
     if matched.has_forecast != federation.has_forecast:
         raise ValueError("validation: its clients must bring a forecast if those of the federation do, and only then")
+    if matched.item_features != federation.item_features:
+        what = f"{federation.item_features} features of each item, as in the federation, found {matched.item_features}"
+        raise ValueError(f"validation: its clients must have {what}")
     return matched

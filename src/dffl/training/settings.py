@@ -13,6 +13,7 @@ import numpy as np
 
 from dffl.checks import require_number, require_whole
 from dffl.federation import Federation
+from dffl.items import ItemFactory
 from dffl.losses import Loss
 from dffl.named import nearest, plain, rebuilt
 from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
@@ -43,6 +44,10 @@ NO_PROCESSES = (
     "engine 'processes' was removed; engine='loop' gives the same numbers, and `dffl federation demo` runs sites in processes"
 )
 FORECAST = "forecast"
+OF_CLIENTS = (FORECAST, "item_features")
+"""Settings that a run takes from its clients."""
+ITEMS, VECTOR = "items", "vector"
+NETWORKS = (ITEMS, VECTOR)
 BY_NAME = (
     'forecast is not a setting, as it took the last columns of x by position; name the columns: forecast = "dnn_*" under '
     '[federation] of a file, dffl.Client(..., forecast="dnn_*") in Python'
@@ -99,9 +104,10 @@ class Settings:
     tau: float | None = None
     """The norm at which predictions are clipped, in scaled units; None: 20 max(1, sqrt(d / 50)) for d costs."""
     hidden: int = 64
-    """The width of the network's hidden layer."""
-    network: NetworkFactory | None = None
-    """Builds another network from (key, p, d): any Equinox module from a vector of p to a vector of d."""
+    """The width of the network's hidden layer; 0 makes it linear."""
+    network: NetworkFactory | str | None = None
+    """Builds another network from (key, p, d): any Equinox module from a vector of p to a vector of d. By name: ``items``, one
+    network that is shared over the items (the default where clients have items), or ``vector``, one of the whole row."""
     scale_features: bool = True
     """Standardise each client's features."""
     scale_costs: bool = True
@@ -112,6 +118,8 @@ class Settings:
     forecast: bool = False
     """Whether the clients bring a forecast of their costs (`Client.forecast`), which the network learns to correct. A run takes
     it from its clients; it is not given as a keyword."""
+    item_features: int = 0
+    """How many features each item of the clients has (`Client.items`); it too is taken from the clients."""
     validation_fraction: float = 0.2
     """The share of the samples that methods which choose something hold out."""
     validation_blocks: bool = False
@@ -135,7 +143,8 @@ class Settings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checked_seed(self.seed))
         for name, largest in LARGEST.items():
-            require_whole(name, getattr(self, name), least=1, most=largest)
+            require_whole(name, getattr(self, name), least=0 if name == "hidden" else 1, most=largest)
+        require_whole("item_features", self.item_features, least=0, most=10**6)
         for name in ("learning_rate", "gradient_clip", "tau"):
             if name != "tau" or self.tau is not None:
                 require_number(name, getattr(self, name), 0.0, np.inf, "> 0 and finite")
@@ -155,7 +164,9 @@ class Settings:
         for name in FLAGS:
             if not isinstance(getattr(self, name), bool):  # a text such as "no" would count as True
                 raise ValueError(f"{name} must be True or False, found {getattr(self, name)!r:.80}")
-        if self.network is not None and (not callable(self.network) or isinstance(self.network, eqx.Module)):
+        if isinstance(self.network, str) and self.network not in NETWORKS:
+            raise ValueError(f"network must be one of {', '.join(NETWORKS)}, or a function, found {self.network!r:.40}")
+        if not isinstance(self.network, str | None) and (not callable(self.network) or isinstance(self.network, eqx.Module)):
             raise ValueError(f"network must be a function of (key, p, d) that builds a network, found {self.network!r:.80}")
         for name, kind in NAMED_SETTINGS.items():
             if name != "privacy" or self.privacy is not None:
@@ -194,12 +205,12 @@ class Settings:
     @classmethod
     def names(cls) -> list[str]:
         """The settings that can be given."""
-        return [field.name for field in fields(cls) if field.name != FORECAST]
+        return [field.name for field in fields(cls) if field.name not in OF_CLIENTS]
 
     def described(self) -> dict[str, Any]:
         """The settings as JSON has them, for saving; a user's own network by its name."""
         network = self.network
-        named = None if network is None else getattr(network, "__qualname__", type(network).__name__)
+        named = network if isinstance(network, str | None) else getattr(network, "__qualname__", type(network).__name__)
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)} | {"network": named}
 
     def digest(self) -> str:
@@ -214,19 +225,22 @@ class Settings:
         return {name: said[name] for name in (*DIGESTED, *told)}
 
     @classmethod
-    def read(cls, described: dict[str, Any], network: NetworkFactory | None) -> Settings:
+    def read(cls, described: dict[str, Any], network: NetworkFactory | str | None) -> Settings:
         """The settings that `described` gave."""
         values = {name: rebuilt(value) for name, value in described.items()} | {"network": network}
-        forecast = values.pop(FORECAST, False)
+        of_clients = {name: values.pop(name) for name in OF_CLIENTS if name in values}
         if values.get("engine") == "processes":  # of version 0.2.0: the numbers of all engines are the same
             values["engine"] = "loop"
-        return replace(cls.of(**values), forecast=forecast)
+        return replace(cls.of(**values), **of_clients)
 
     def for_clients(self, federation: Federation) -> Settings:
-        """These settings for a run of these clients, which say whether there is a forecast."""
+        """These settings for a run of these clients, which say whether there is a forecast, and features of items."""
         if self.forecast and not federation.has_forecast:
             raise ValueError(BY_NAME)
-        return self if self.forecast == federation.has_forecast else replace(self, forecast=federation.has_forecast)
+        if self.network == ITEMS and not federation.item_features:
+            raise ValueError("network 'items' needs clients whose items have features: dffl.Client(..., items=...)")
+        told: dict[str, Any] = {FORECAST: federation.has_forecast, "item_features": federation.item_features}
+        return self if told == {name: getattr(self, name) for name in OF_CLIENTS} else replace(self, **told)
 
     def at(self, dim: int) -> Settings:
         """These settings for a federation of ``dim`` costs: with the clip that belongs to that number, unless one was given.
@@ -245,9 +259,17 @@ class Settings:
     @property
     def factory(self) -> NetworkFactory:
         """What builds the network: the user's own, or the default one of this width; with a forecast, what corrects it."""
+        widths = (self.hidden,) if self.hidden else ()
+        if callable(self.network):
+            inner = self.network
+        elif self.network != VECTOR and self.item_features:
+            inner = ItemFactory(self.item_features, self.hidden, behind=True)
+        elif self.forecast:
+            inner = lambda key, p, d: Network(key, p, d, widths).silent()  # noqa: E731
+        else:
+            inner = lambda key, p, d: Network(key, p, d, widths)  # noqa: E731
         if not self.forecast:
-            return self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)))
-        inner = self.network or (lambda key, p, d: Network(key, p, d, (self.hidden,)).silent())
+            return inner
         return lambda key, p, d: Correction(inner(key, (p - d) or d, d), d)
 
     @property
@@ -257,7 +279,8 @@ class Settings:
 
     def units(self, x: np.ndarray, c: np.ndarray) -> Normaliser:
         """A client's units, from its samples."""
-        return Normaliser.fit(x, c, self.scale_features, self.scale_costs, c.shape[-1] if self.forecast else 0)
+        forecasts = c.shape[-1] if self.forecast else 0
+        return Normaliser.fit(x, c, self.scale_features, self.scale_costs, forecasts, self.item_features)
 
 
 FLAGS = [field.name for field in fields(Settings) if isinstance(field.default, bool)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dffl.federation import Client, Federation, optima
+from dffl.items import block, over_items
 from dffl.predictor import Normaliser
 from dffl.training.settings import Settings
 
@@ -107,6 +108,9 @@ class UnitPrior:
         mean = share * own.x_mean + (1 - share) * known_mean
         # A feature that is constant in a few samples says nothing of its spread.
         varies = np.ptp(x, axis=0) > 0
+        if settings.item_features:
+            layout = c.shape[1], settings.item_features, settings.forecast
+            varies[block(x.shape[1], *layout)] = over_items(np.ptp, x, *layout) > 0
         variance = share * np.where(varies, own.x_scale, known_scale) ** 2 + (1 - share) * known_scale**2
         of_costs = len(x) / (len(x) + self.c_worth)
         size = of_costs * float(own.c_scale) + (1 - of_costs) * self.c_scale

@@ -48,7 +48,8 @@ class TurnedNetwork(eqx.Module):
             inputs, _ = first_layer(network).shape
         except (AttributeError, TypeError, ValueError, IndexError):
             kind = type(network).__name__
-            raise ValueError(f"network: {kind} needs a list of weights whose first turns features (see dffl.Network)") from None
+            fix = "see dffl.Network; for clients with items, network='vector' is one"
+            raise ValueError(f"network: {kind} needs a list of weights whose first turns features ({fix})") from None
         return cls(jnp.eye(inputs, dtype=first_layer(network).dtype), network)
 
     def __call__(self, x: Array, key: Array | None = None) -> Array:
