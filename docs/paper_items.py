@@ -11,6 +11,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "docs" / "paper_items.toml"
+REPEATED = "dffl paper --show --authors --out studies/results/paper-authors"
+"""The command of most figures and tables, which the page shows once."""
+CALLS = f"Every call of this page runs after these lines. `{REPEATED}` writes all results of section 6 and the appendix."
+AGREES = ("holds", "as printed", "reproduced")
+"""Verdicts without a remark: the contents only count their items."""
 COMMENT = re.compile(r"\s+# (?P<words>.*)$")
 
 
@@ -30,7 +35,7 @@ def page() -> str:
     listed = read()
     measured: Callable[[str], str] = runpy.run_path(str(ROOT / "docs" / "paper_measured.py"))["sentence"]
     setup = f"```python\n{listed['setup'].strip()}\n```"
-    parts = [_index(listed), "## What the calls need", "Every call of this page runs after these lines.", setup]
+    parts = [_index(listed), "## What the calls need", CALLS, setup]
     for section in listed["section"]:
         parts.append(f"## {_heading(section)}")
         parts += [_block(item, measured) for item in section["item"]]
@@ -59,7 +64,7 @@ def _index(listed: dict[str, Any]) -> str:
     verdicts = ["| verdict | means | items |", "|---|---|---|"]
     for kind, meaning in listed["kinds"].items():
         judged = [item["name"] for item in items(listed) if item["verdict"] == kind]
-        links = ", ".join(f"[{name}](#{slug(name)})" for name in judged)
+        links = "" if kind in AGREES else ", ".join(f"[{name}](#{slug(name)})" for name in judged)
         verdicts.append(f"| **{kind}** ({len(judged)}) | {meaning} | {links} |")
     return "\n\n".join(["## By verdict", "\n".join(verdicts)])
 
@@ -73,7 +78,7 @@ def _block(item: dict[str, Any], measured: Callable[[str], str]) -> str:
     lines = [f"### {item['name']}", f"*{_plain(_sentence(item['title']))}* {_plain(item['says'])}"]
     if calls := item.get("calls"):
         lines.append("```python\n" + "\n".join(_shown(call, value) for call, value in calls) + "\n```")
-    if command := item.get("command"):
+    if (command := item.get("command")) and command != REPEATED:
         lines.append(f"```bash\n{command}\n```")
     verdict = f"**[{_sentence(item['verdict'])}]({item['more']})** {_plain(item['note'])}"
     if what := item.get("measured"):

@@ -40,25 +40,24 @@ def table(name: str) -> str:
 def shares() -> str:
     """Who gains from the federated model, as objectives differ."""
     parts = [f"{problem} {_percents(_gains(problem))}" for problem in _problems()]
-    return f"Clients with lower regret when federated, by η_obj = {_levels()}: {'; '.join(parts)}."
+    return f"Clients that gain, by η_obj = {_levels()}: {'; '.join(parts)}."
 
 
 def slopes(problem: str, balance: str) -> str:
     """The same for one problem and balance, by the size of the clients where it differs."""
     sizes = sorted(_clients().query(_balance(problem, balance))["n"].unique(), reverse=True)
     parts = [f"with {n} samples {_percents(_gains(problem, balance, n))}" for n in sizes]
-    return f"Clients with lower regret when federated, by η_obj = {_levels()}: {'; '.join(parts)}."
+    return f"Clients that gain, by η_obj = {_levels()}: {'; '.join(parts)}."
 
 
 def means() -> str:
-    """The mean of the pure methods at each level of each heterogeneity."""
-    parts = []
+    """The mean of the federated model at each level of each heterogeneity."""
+    federated, parts = _clients().query("method == 'fedavg'"), []
     for problem in _problems():
         for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
-            for method in PURE:
-                own = _clients().query("problem == @problem and method == @method").groupby(axis)["regret"].mean()
-                parts.append(f"{problem}, {NAMES[method]}, by {symbol} {_numbers(own)}")
-    return f"Mean regret in % at the levels {_levels()}: {'; '.join(parts)}."
+            level = federated.query("problem == @problem").groupby(axis)["regret"].mean()
+            parts.append(f"{problem} by {symbol} {_numbers(level)}")
+    return f"Mean regret of the federated model in %, at the levels {_levels()}: {'; '.join(parts)}."
 
 
 def best_of_two() -> str:

@@ -39,23 +39,22 @@ def _block(found: re.Match[str]) -> str:
 
 
 def messages_on_the_wire() -> str:
-    """Every kind of message between a site and the coordinator, and every field of it."""
+    """Every kind of message between a site and the coordinator, and every field of it; equal fields are explained once."""
     from dffl.deploy.messages import KINDS, TO_SERVER, TO_SITE
 
-    tables = []
+    parts, explained = [], set()
     for direction in (TO_SERVER, TO_SITE):
-        rows = [
-            f"**{direction[0].upper()}{direction[1:]}**",
-            "",
-            "| message | field | holds | what it is |",
-            "|---|---|---|---|",
-        ]
+        lines = []
         for name, kind in KINDS.items():
-            if kind.direction == direction:
-                rows.append(f"| **{name}** |  |  | {kind.why} |")
-                rows += [f"|  | `{field}` | {known.holds} | {known.why} |" for field, known in kind.fields.items()]
-        tables.append("\n".join(rows))
-    return "\n\n".join(tables)
+            if kind.direction != direction:
+                continue
+            lines.append(f"- **{name}**: {kind.why}")
+            for field, known in kind.fields.items():
+                again = (field, known) in explained  # `run`, `job` and `round` are in many messages
+                lines.append(f"    - `{field}`" if again else f"    - `{field}` ({known.holds}): {known.why}")
+                explained.add((field, known))
+        parts += [f"**{direction[0].upper()}{direction[1:]}**", "\n".join(lines)]
+    return "\n\n".join(parts)
 
 
 def items_of_the_paper() -> str:

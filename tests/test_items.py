@@ -198,7 +198,7 @@ def test_engines_agree_and_a_saved_fit_decides_the_same(forecast: bool, hidden: 
 
 
 def test_a_method_that_turns_features_says_which_network_it_needs() -> None:
-    with pytest.raises(ValueError, match="ItemNetwork needs a list of weights .* network='vector' is one"):
+    with pytest.raises(ValueError, match=r"ItemNetwork needs a list of weights .* network='vector' is one"):
         dffl.fit(federation(), "crossfit-turned", **KEEP)
 
 

@@ -33,6 +33,7 @@ class Exit(IntEnum):
     DIVERGED = 4
     QUORUM_LOST = 5
     SOME_UNUSED = 6
+    REFIT = 7
     INTERRUPTED = 130
 
 

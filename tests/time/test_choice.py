@@ -100,8 +100,21 @@ def test_the_base_needs_no_more_than_a_better_record_and_all_of_it_counts() -> N
 def test_a_forecast_is_not_left_for_good() -> None:
     alone = record(40, a=0.5, b_steady=0.9)
     assert chosen(alone) == ["a", "a"]
-    assert chosen(alone, leaves=False) == ["b+steady", "b+steady"]
-    assert chosen(record(40, a_b=0.5, mean_7=0.8), leaves=False) == ["mean-7", "mean-7"]
+    assert chosen(alone, brought=True) == ["b+steady", "b+steady"]
+    assert chosen(record(40, a_b=0.5, mean_7=0.8), brought=True) == ["mean-7", "mean-7"]
+
+
+def test_a_forecast_is_left_only_where_another_rule_was_clearly_better_in_all_rows() -> None:
+    assert chosen(record(40), brought=True) == ["steady", "steady"]  # not the mix, which is as good
+    # In turn 0.5 better and 0.3 worse: 0.1 on average, with a standard error of 0.4 / sqrt(40) = 0.063: 1.6 of them.
+    better = record(40)
+    better[7] += np.tile([-0.5, 0.3], 20)
+    assert chosen(better, window=40) == ["mix", "mix"]  # where the base is not a forecast
+    assert chosen(np.tile(better, 2), window=40, brought=True) == ["mix", "mix"]  # 0.4 / sqrt(80): 2.2 of them
+    assert chosen(better, window=40, brought=True) == ["steady", "steady"]
+    early = record(40, mix=1.01)
+    early[7, :, :20] -= 0.5  # better long ago: the window does not count
+    assert chosen(early, window=20, brought=True) == ["mix", "mix"]
 
 
 def test_where_nothing_is_known_or_trained() -> None:

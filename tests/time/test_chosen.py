@@ -90,7 +90,7 @@ def test_no_decision_sees_its_own_row_or_a_later_one(model: Chosen) -> None:
     changed = dffl.Client("a", new.x, np.vstack([new.c[:4], new.c[4:] * 9]), new.set, times=new.times)
     one, other = (model.evaluate([client]) for client in (new, changed))
     assert one["regret"][0] != other["regret"][0]
-    mine, theirs = (model._played("a", model._rows_of(client)) for client in (new, changed))
+    mine, theirs = (model.replayed("a", model._rows_of(client)) for client in (new, changed))
     np.testing.assert_array_equal(mine.expected[:5], theirs.expected[:5])
     np.testing.assert_array_equal(mine.ranges[:5], theirs.ranges[:5])
     assert not np.array_equal(mine.expected[5:], theirs.expected[5:])

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 import dffl
+from dffl.cli import daily, own
 from dffl.cli.extensions import Commands
 from dffl.cli.federation import federation
-from dffl.cli.own import register
 from dffl.cli.site import site
 from dffl.interrupts import interruptible
 from dffl.terminal import (
@@ -161,7 +161,8 @@ def bounds(
         answer(BoundsShown(report, loaded.title, figure), json_)
 
 
-register(app)
+own.register(app)
+daily.register(app)
 app.add_typer(federation, name="federation")
 app.add_typer(site, name="site")
 

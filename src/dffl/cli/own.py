@@ -1,4 +1,4 @@
-"""Commands for users' own data: `init`, `fit`, `compare`, `backtest`, `decide` and `export`."""
+"""Commands for users' own data, from `init` and `fit` to `decide` and `report`; `daily.py` has those of every day."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from dffl.files import require_replaceable, require_target
 from dffl.terminal import Json, Quiet, Report, answer, answering, command_name, printable, shown_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rich.console import Console
+
+    from dffl.tables.chosen import ChosenModel
+    from dffl.tables.description import Description
+    from dffl.tables.trained_model import TrainedModel
 
 FederationFile = Annotated[
     Path, typer.Argument(metavar="FEDERATION", help="The file that describes the federation, such as federation.toml.")
@@ -104,27 +110,35 @@ def fit(
     with answering():
         from dataclasses import replace
 
-        from dffl.archive import require_model_target
-        from dffl.tables.description import inputs_of, read
-        from dffl.tables.reading import checkpoints
-        from dffl.tables.trained_model import train_file
+        answer(replace(trained_into(federation, out, starts, quiet), path=out), json_)
 
-        part = out.with_name(out.name + ".part")
-        inputs = inputs_of(federation)
-        require_model_target(out, "--out", inputs)
-        for target in checkpoints(part, starts):
-            require_target(target, "--out", inputs)
-        try:
-            trained = train_file(read(federation), shown_progress(quiet), part, starts)
-        except KeyboardInterrupt:
-            kept = (
-                f"the last finished round is in {part}; the same command resumes from there"
-                if part.exists()
-                else "nothing is kept"
-            )
-            raise KeyboardInterrupt(f"interrupted: {kept}") from None
-        trained.fit.save(out)
-        answer(replace(trained, path=out), json_)
+
+def trained_into(
+    federation: Path, out: Path, starts: int, quiet: bool, inputs: Sequence[Path] = (),
+    require: Callable[[Description], object] | None = None,
+) -> TrainedModel | ChosenModel:  # fmt: skip
+    """Train what a file asks for and save it; ``require`` refuses a file, once it is read, before anything is trained."""
+    from dffl.archive import require_model_target
+    from dffl.tables.description import inputs_of, read
+    from dffl.tables.reading import backtest_of, checkpoints
+    from dffl.tables.trained_model import train_file
+
+    part, inputs = out.with_name(out.name + ".part"), [*inputs, *inputs_of(federation)]
+    require_model_target(out, "--out", inputs)
+    parts = checkpoints(part, starts)
+    for target in (*parts, *map(backtest_of, parts)):
+        require_target(target, "--out", inputs)
+    description = read(federation)
+    if require is not None:
+        require(description)
+    try:
+        trained = train_file(description, shown_progress(quiet), part, starts)
+    except KeyboardInterrupt:
+        kept = next((one for path in parts for one in (path, backtest_of(path)) if one.exists()), None)
+        said = f"what is finished is in {kept}; the same command resumes from there" if kept else "nothing is kept"
+        raise KeyboardInterrupt(f"interrupted: {said}") from None
+    trained.fit.save(out)
+    return trained
 
 
 def compare(
@@ -168,6 +182,9 @@ def backtest(
         ),
     ] = None,
     method: Annotated[list[str] | None, typer.Option(help="A method to train, instead of fedavg; may be repeated.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A file from which a backtest that was stopped resumes; it is removed at the end.")
+    ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -179,9 +196,11 @@ def backtest(
     """
     with answering():
         from dffl.tables.backtesting import run
-        from dffl.tables.description import read
+        from dffl.tables.description import inputs_of, read
 
-        answer(run(read(federation), start, refit, window, method, shown_progress(quiet)), json_)
+        if checkpoint is not None:
+            require_target(checkpoint, "--checkpoint", inputs_of(federation))
+        answer(run(read(federation), start, refit, window, method, shown_progress(quiet), checkpoint), json_)
 
 
 def decide(
@@ -193,6 +212,7 @@ def decide(
         list[str] | None,
         typer.Option(help="A column of the table to write before the decisions; the one under `order` is written anyway."),
     ] = None,
+    state: Annotated[Path | None, typer.Option(help="What `dffl score` has written: rows that are known by now.")] = None,
     json_: Json = False,
 ) -> None:
     """Decide for new rows of a client, and say what such decisions have cost so far.
@@ -201,7 +221,7 @@ def decide(
     """
     with answering():
         if out is not None:
-            require_target(out, "--out", [model, table])
+            require_target(out, "--out", [model, table, *([] if state is None else [state])])
         from dffl.tables.decisions import are_decisions
         from dffl.tables.decisions import decide as decide_rows
         from dffl.tables.model import OwnModel
@@ -209,7 +229,7 @@ def decide(
         fitted = OwnModel.load(model)
         if out is not None:
             require_replaceable(out, "--out", "a table of such decisions", lambda path: are_decisions(path, fitted, table))
-        answer(decide_rows(fitted, client, table, out, keep or ()), json_)
+        answer(decide_rows(fitted, client, table, out, keep or (), state), json_)
 
 
 def export(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -39,6 +40,7 @@ def run(
     window: int | None = None,
     methods: Sequence[str] | None = None,
     progress: bool | None = None,
+    checkpoint: Path | None = None,
 ) -> OwnBacktest:
     """The backtest of a file; of its settings of training, the seed alone counts. What is typed replaces [time]."""
     require_order(description)
@@ -51,6 +53,7 @@ def run(
         list(methods) if methods else CANDIDATES,
         start=start if description.dates or start is None else _number(start),
         progress=progress,
+        checkpoint=checkpoint,
         **{**keywords, **{name: value for name, value in typed.items() if value is not None}},
     )
     return OwnBacktest(found, description.notes)

@@ -31,7 +31,7 @@ from dffl.tables.over_time import (
     whole,
     with_rules,
 )
-from dffl.tables.reading import about_of, capped, checkpoints, next_steps, report_of, trained_baselines
+from dffl.tables.reading import about_of, backtest_of, capped, checkpoints, next_steps, report_of, trained_baselines
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.choosing import backtested, made_of, reported
 from dffl.time.chosen import Chosen
@@ -147,7 +147,8 @@ def compared(
     for part, seed in zip(parts, seeds, strict=True):
         settings, rules = {**description.settings, "seed": seed}, {}
         if description.order is not None:
-            tests.append(backtested(federation, **{**keywords, "seed": seed, "progress": progress}))
+            resumed = {"checkpoint": None if part is None else backtest_of(part), "progress": progress}
+            tests.append(backtested(federation, **{**keywords, "seed": seed, **resumed}))
             rules = rules_of(tests[-1], METHODS)
         fits = fit_all(before, methods, progress=progress, checkpoint=part, **settings)
         if description.order is None:

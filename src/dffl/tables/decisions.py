@@ -25,6 +25,7 @@ from dffl.tables.model import OwnModel
 from dffl.tables.sources import Table, open_source, require_columns
 from dffl.terminal import printable
 from dffl.time.chosen import Chosen
+from dffl.time.observed import Observed
 from dffl.time.words import rule_in_words
 
 SHOWN, MOST_COLUMNS, FEWEST_COLUMNS = 10, 12, 4
@@ -130,9 +131,12 @@ def _fitting(table: pd.DataFrame, width: int) -> str:
 
 
 def decide(
-    model: OwnModel, client: str, table: str | PathLike[str], out: Path | None = None, keep: Sequence[str] = ()
-) -> Decided:
+    model: OwnModel, client: str, table: str | PathLike[str], out: Path | None = None, keep: Sequence[str] = (),
+    state: Path | None = None,
+) -> Decided:  # fmt: skip
     """What a client decides at each row of a table; written to ``out``, completely or not at all, see `dffl.cells`.
+
+    A model of `chosen` also takes the rows of a ``state`` that `dffl score` wrote, if it is there, as known.
 
     The columns ``keep`` of the table stand before the decisions, and so does the one that orders the rows, if it has it.
     """
@@ -140,7 +144,10 @@ def decide(
     client = client if client in fit.members else composed(client)
     member = model.member(client)
     if isinstance(fit, Chosen):
-        return _written(_over_time(fit, about, client, table, out, keep))
+        seen = Observed.load(state) if state is not None and state.exists() else None
+        return _written(_over_time(fit, about, client, table, out, keep, seen))
+    if state is not None:
+        raise ValueError("--state is for models of chosen: this one decides each row by its features alone; leave it out")
     assert isinstance(member, Member), "a fit has members"
     if client not in about["ranges"]:
         raise ValueError(f"client {client!r}: this model has no held-out rows of it, so nothing can be said of its costs")
@@ -167,8 +174,9 @@ def _written(found: Decided) -> Decided:
 
 
 def _over_time(
-    fit: Chosen, about: dict[str, Any], client: str, path: str | PathLike[str], out: Path | None, keep: Sequence[str]
-) -> Decided:
+    fit: Chosen, about: dict[str, Any], client: str, path: str | PathLike[str], out: Path | None, keep: Sequence[str],
+    seen: Observed | None,
+) -> Decided:  # fmt: skip
     """What a model of `chosen` over time decides at the rows of a table whose costs are not known yet."""
     columns = Columns(Encoding.from_json(about["encoding"]).composed(), about["order"], about["costs"], fit.dates)
     source = open_source(Path(path))
@@ -178,7 +186,7 @@ def _over_time(
     todo = order[~rows.filled[order]]
     if not len(todo):
         raise ValueError(f"{source.name}: has no row to decide: the costs of all its rows are known; leave those cells empty")
-    ahead = fit.ahead(client, rows)
+    ahead = fit.ahead(client, rows, seen)
     member, state = fit.member(client), fit.ranges[client]
     require_feasible(client, member.set, ahead.decisions)
     frame = pd.DataFrame(ahead.decisions, columns=list(member.set.variables or about["costs"]))

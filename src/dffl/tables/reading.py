@@ -79,6 +79,11 @@ def checkpoints(path: str | PathLike[str], starts: int) -> list[Path]:
     return [Path(path), *(Path(f"{path}-start-{number}") for number in range(2, starts + 1))]
 
 
+def backtest_of(part: Path) -> Path:
+    """The file from which an interrupted backtest of a start resumes, next to that of its training."""
+    return part.with_name(f"{part.name}-backtest")
+
+
 def words_of(choice: Mapping[str, Any]) -> str:
     """What was chosen without an order, and why."""
     others = ", ".join(f"{name} {100 * value:.2f} %" for name, value in choice["means"][1:])

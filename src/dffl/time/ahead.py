@@ -76,8 +76,7 @@ def newer(client: str, known: TimedRows, rows: TimedRows, clock: Clock, known_af
     """
     order = np.argsort(rows.times, kind="stable")
     rows, who, last = rows.take(order), f"client {client!r}", known.times[-1]
-    if (same := np.flatnonzero(np.diff(rows.times) <= 0)).size:
-        raise ValueError(f"{who}: two rows are of {clock.shown(rows.times[same[0]])}; keep one row for each moment")
+    require_moments(client, rows, clock)
     half = ~rows.filled & ~np.isnan(rows.c).all(axis=1)
     if half.any():
         what = f"the row of {clock.shown(rows.times[np.argmax(half)])} has some of its costs and lacks others"
@@ -95,6 +94,38 @@ def newer(client: str, known: TimedRows, rows: TimedRows, clock: Clock, known_af
         raise ValueError(f"{who}: {what}; rows to decide must be later than all rows with costs")
     _require_near(who, TimedRows.joined([known.take(slice(-1, None)), rows]), clock, known_after)
     return rows
+
+
+def require_moments(client: str, rows: TimedRows, clock: Clock) -> None:
+    """Refuse two rows of one moment; the rows are in their order."""
+    if (same := np.flatnonzero(np.diff(rows.times) <= 0)).size:
+        what = f"two rows are of {clock.shown(rows.times[same[0]])}"
+        raise ValueError(f"client {client!r}: {what}; keep one row for each moment")
+
+
+def require_same_as_known(client: str, known: TimedRows, rows: TimedRows, clock: Clock) -> None:
+    """Refuse rows of known moments with other costs, and rows between known ones that were never decided."""
+    who = f"client {client!r}"
+    old = rows.take((rows.times >= known.times[0]) & (rows.times <= known.times[-1]) & rows.filled)
+    places = np.searchsorted(known.times, old.times)
+    if (never := known.times[places] != old.times).any():
+        what = f"the row of {clock.shown(old.times[np.argmax(never)])} was never decided: rows after it are known already"
+        raise ValueError(f"{who}: {what}; leave it out, or begin again with dffl update")
+    if (other := ~np.isclose(old.c, known.c[places], rtol=1e-9, atol=1e-12).all(axis=1)).any():
+        what = f"the row of {clock.shown(old.times[np.argmax(other)])} has other costs than those that are known already"
+        raise ValueError(f"{who}: {what}; correct it, or begin again with dffl update")
+
+
+def require_decided(client: str, rows: TimedRows, clock: Clock, known_after: int) -> None:
+    """Refuse a gap between rows with costs after which nothing could be decided; see `newer`."""
+    gaps = np.diff(rows.times)
+    if (wide := gaps > known_after * clock.step + clock.usual * (1 + 1e-9)).any():
+        row = int(np.argmax(wide))
+        first, last = clock.shown(rows.times[row]), clock.shown(rows.times[row + 1])
+        what = f"the row of {last} was never decided: the one before it is of {first}, {clock.long(gaps[row])} earlier"
+        raise ValueError(
+            f"client {client!r}: {what}; add the rows in between with their costs, or begin again with dffl update"
+        )
 
 
 def _require_near(who: str, rows: TimedRows, clock: Clock, known_after: int) -> None:

@@ -128,7 +128,7 @@ def _forecasts(
         if federation.has_forecast:
             whole[FORECAST] = [client.forecast for client in clients]
         block = {rule: [table[some] for table, some in zip(tables, rows, strict=True)] for rule, tables in whole.items()}
-        prepared = Prepared(clients, timeline.days, whole[base], past) if trained else None
+        prepared = Prepared(clients, timeline.days, whole[base], past, base == FORECAST) if trained else None
         for candidate in trained:
             assert prepared is not None, "there are methods to train"
             tables = None if kept is None else kept.found(origin, candidate.label, len(clients))
@@ -169,7 +169,7 @@ def _choices(
         for place, (known, offset) in enumerate(zip(timeline.known(origin), offsets, strict=True)):
             late = places[place][max(known - offset, 0) :]
             until[:, place, late[late < until.shape[2]]] = np.nan  # not known yet
-        picked = choose_rules(rules, until, trained, base, window, how, leaves=base != FORECAST)
+        picked = choose_rules(rules, until, trained, base, window, how, brought=base == FORECAST)
         made.append(Choice(origin, tuple(picked), tuple(timeline.block(origin))))
     return [_shifted(one, offsets) for one in made]
 

@@ -4,7 +4,9 @@ Regrets are divided by the spread of their own row: else one stormy day would de
 together (``fleet``), or for each client with its own record shrunk towards that of all (``shrunk``).
 
 The rule that was best lately was often lucky. So where models are trained, the average of all of them and of the base is the
-usual rule. Another rule replaces it if it was better by more than the noise; the base does if it was better at all.
+usual rule. Another rule replaces it if it was better by more than the noise; the base does if it was better at all. A forecast
+that clients bring is the usual rule itself: an average with it, or a naive rule, replaces it if it was clearly better in all
+rows so far.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ STRENGTH = 60.0
 """How many rows of a client's own weigh as much as the record of all clients."""
 NOISE = 1.0
 """A rule replaces the usual one if it is better by more than this many standard errors."""
+NOISE_OF_FORECAST = 2.0
+"""The same where the usual one is a forecast that clients bring: nobody is told to leave it by chance."""
 
 
 class _Record(NamedTuple):
@@ -94,7 +98,7 @@ def choose_rules(
     base: str,
     window: int,
     how: str = FLEET,
-    leaves: bool = True,
+    brought: bool = False,
 ) -> list[str]:
     """The rule of each client.
 
@@ -102,19 +106,23 @@ def choose_rules(
     - ``scaled`` (rules, clients, moments): day-scaled regrets up to now; NaN where a client has no row, or none that is known.
     - ``trained`` and ``base``: what the rules were made of, see `mixtures`.
     - ``window``: rules are compared on the last of these moments, but the base with the usual rule on all of them.
-    - ``leaves``: whether rules without the base in them may be chosen. A forecast that clients bring is not left for good.
+    - ``brought``: whether the base is a forecast that clients bring. Then averages with it and naive rules may replace it.
     """
     _require_way(how)
     parts = mixtures(trained, base)
-    names = [rule for rule in rules if leaves or base in parts.get(rule, (base,))]
+    names = [rule for rule in rules if not brought or base in parts.get(rule, (base,))]
     lost = scaled[[rules.index(rule) for rule in names]]
     whole, recent = _Record.of(lost), _Record.of(lost[:, :, max(lost.shape[2] - window, 0) :])
     if recent.says_nothing:
         return [base] * scaled.shape[1]
-    scores = recent.scores(how, STRENGTH)
+    scores, start = recent.scores(how, STRENGTH), names.index(base)
+    if brought:
+        scores = whole.scores(how, STRENGTH)
+        clear = scores + NOISE_OF_FORECAST * whole.noise(start, how, STRENGTH) < scores[start]
+        return [names[number] for number in np.where(clear.any(axis=0), np.where(clear, scores, np.inf).argmin(axis=0), start)]
     if not parts:
         return [names[number] for number in scores.argmin(axis=0)]
-    usual, start = names.index(list(parts)[-1]), names.index(base)
+    usual = names.index(list(parts)[-1])
     better = scores + NOISE * recent.noise(usual, how, STRENGTH) < scores[usual]
     always = whole.scores(how, STRENGTH)
     better[start] = always[start] < always[usual]

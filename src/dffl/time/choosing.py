@@ -112,7 +112,7 @@ def made_of(
     bases = _base(found.base, clients, average, weight, past)
     fits = {}
     if used & set(found.trained):
-        prepared = Prepared(clients, timeline.days, bases, past)
+        prepared = Prepared(clients, timeline.days, bases, past, found.base == FORECAST)
         wanted = [one for one in map(Candidate.of, CANDIDATES if candidates is None else candidates) if one.label in used]
         fits = {one.label: prepared.trained(one, [client.n for client in clients], settings) for one in wanted}
     held = max(KEPT, 2 * past.longest)
@@ -166,8 +166,7 @@ def final_rules(found: Backtest, window: int, choice: str) -> tuple[list[str], s
     for place, (client, when) in enumerate(zip(found.clients, found.timeline.times, strict=True)):
         rows = np.searchsorted(moments, when[len(when) - client.n :])
         record[:, place, rows] = np.stack([day_scaled(found.lost[name][place], client.c) for name in names])
-    leaves = found.base != FORECAST
-    return choose_rules(names, record, found.trained, found.base, window, choice, leaves=leaves), "recent"
+    return choose_rules(names, record, found.trained, found.base, window, choice, brought=found.base == FORECAST), "recent"
 
 
 def _evidence(found: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]:

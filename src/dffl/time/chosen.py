@@ -23,6 +23,7 @@ from dffl.judging import judged, regrets_at
 from dffl.time.ahead import Clock, TimedRows, newer
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, plain_mean, steady
 from dffl.time.mixtures import mixtures
+from dffl.time.observed import Observed, digest_of
 from dffl.time.outcome import CHOSEN
 from dffl.time.past import Past
 from dffl.time.ranges import AdaptiveRange, inside
@@ -54,19 +55,6 @@ class Ahead(NamedTuple):
     """(n, 3): low end, median and high end; infinite ends where too little is known for a range."""
     predicted: np.ndarray
     """The costs that the rule expects, (n, d)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Observed:
-    """What has happened at one client since a model was made, as `Chosen.observe` returns it: a state beside the model."""
-
-    client: str
-    rows: TimedRows
-    """The rows after those that the model holds."""
-    regret: float
-    """Their relative regret, each decided with what was known before it."""
-    inside: float
-    """The share of their costs inside the ranges stated before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,25 +139,33 @@ class Chosen:
 
     def observe(self, client: str, rows: Any, seen: Observed | None = None) -> Observed:
         """What really happened: rows with their costs, as a `Client` or a data frame. ``seen`` is what was observed before."""
-        known, clock = self._known(client, seen), self._clock(client)
         given = self._rows_of(rows) if isinstance(rows, Client) else self.rows(client, rows, seen=seen)
-        if not given.filled.all():
-            when = clock.shown(given.times[int(np.argmin(given.filled))])
+        since = self.since(client, given, seen)
+        return self.observed(client, since, self.replayed(client, since) if len(since) else None)
+
+    def since(self, client: str, rows: TimedRows, seen: Observed | None = None) -> TimedRows:
+        """All rows with costs after those that the model holds: what was observed before, and what the given rows add."""
+        known, clock = self._known(client, seen), self._clock(client)
+        if not rows.filled.all():
+            when = clock.shown(rows.times[int(np.argmin(rows.filled))])
             raise ValueError(f"client {client!r}: the row of {when} has no costs; observe takes rows whose costs are known")
-        added = newer(client, known, given, clock, self.past.known_after)
-        since = TimedRows.joined([*([] if seen is None else [seen.rows]), added])
-        if not len(since):
-            return Observed(client, since, float("nan"), float("nan"))
-        played = self._played(client, since)
-        lost = regrets_at(played.client, played.expected)
-        return Observed(client, since, judged(lost, played.client)["relative_regret"], inside(played.cost, played.ends))
+        added = newer(client, known, rows, clock, self.past.known_after)
+        return TimedRows.joined([*([] if seen is None else [seen.rows]), added])
+
+    def observed(self, client: str, since: TimedRows, played: Played | None) -> Observed:
+        """The state after these rows, as they were played."""
+        regret = held = float("nan")
+        if played is not None:
+            regret = judged(regrets_at(played.client, played.expected), played.client)["relative_regret"]
+            held = inside(played.cost, played.ends)
+        return Observed(client, since, regret, held, self.digest(client))
 
     def evaluate(self, test: Sequence[Client]) -> pd.DataFrame:
         """One row per client: what its decisions lose on rows that follow, each decided with what was known before it."""
         found = []
         for client in test:
             added = newer(client.name, self._known(client.name, None), self._rows_of(client), self._clock(client.name), 0)
-            played = self._played(client.name, added)
+            played = self.replayed(client.name, added)
             lost = judged(regrets_at(played.client, played.expected), played.client)
             found.append(
                 {"client": client.name, "method": CHOSEN, "rule": self.rules[client.name], "n_test": len(added), **lost}
@@ -182,7 +178,7 @@ class Chosen:
         before, wait = self._known(client, seen), self.past.known_after
         rows = newer(client, before, rows, self._clock(client), wait)
         since = TimedRows.joined([*([] if seen is None else [seen.rows]), rows])
-        played = self._played(client, since)
+        played = self.replayed(client, since)
         todo = ~since.filled
         return Ahead(played.decisions[todo], played.ranges[todo], played.expected[todo])
 
@@ -232,6 +228,14 @@ class Chosen:
 
         save(self, path)
 
+    def digest(self, client: str) -> str:
+        """What a client decides by, as a digest: an exported model has that of the whole one."""
+        member, parts = self.member(client), parts_of(self.rules[client], self.trained, self.base)
+        fits = [(name, self.parts[name].members[client].predictor) for name in parts if name in self.parts]
+        state = asdict(self.ranges[client])
+        about = (client, self.rules[client], self.base, self.weight, asdict(self.past), self.share, member.maximize)
+        return digest_of(about, member.times, member.x, member.c, member.set.__class__.__name__, state, fits)
+
     def _times(self, client: str, times: Any, count: int, seen: Observed | None) -> np.ndarray:
         if times is None:
             known, clock = self._known(client, seen), self._clock(client)
@@ -252,25 +256,23 @@ class Chosen:
         return np.asarray(times / 1e9 if nanoseconds else times, np.float64)
 
     def _known(self, client: str, seen: Observed | None) -> TimedRows:
-        if seen is not None and seen.client != client:
-            raise ValueError(f"client {client!r}: what was observed is of client {seen.client!r}")
         kept = TimedRows.of(self.member(client))
+        if seen is not None:
+            seen.require_of(client, self.digest(client))
         return kept if seen is None else TimedRows.joined([kept, seen.rows])
 
     def _clock(self, client: str) -> Clock:
         return Clock.of(TimedRows.of(self.member(client)).times, self.dates)
 
-    def _played(self, client: str, since: TimedRows) -> Played:
+    def replayed(self, client: str, since: TimedRows) -> Played:
         """The rows after those that are kept: each is decided, and its range stated, with what is known before it."""
         member, wait = self.member(client), self.past.known_after
-        whole = TimedRows.joined([TimedRows.of(member), since])
-        unknown = ~whole.filled
-        costs = np.where(unknown[:, None], 0.0, whole.c)  # nobody looks at them: features of a row are of rows before it
-        everything = member.with_rows(whole.x, costs, whole.times)
-        some = slice(member.n, len(whole))
-        tables = self._expected(everything, some)
-        rule = np.mean([tables[name] for name in parts_of(self.rules[client], self.trained, self.base)], axis=0)
-        base, spread = tables[self.base], recent(costs, wait).spread[some, 0]
+        everything, unknown = self._with(client, since)
+        some = slice(member.n, everything.n)
+        parts = parts_of(self.rules[client], self.trained, self.base)
+        tables = self._expected(everything, some, {*parts, self.base})
+        rule = np.mean([tables[name] for name in parts], axis=0)
+        base, spread = tables[self.base], recent(everything.c, wait).spread[some, 0]
         new = everything.rows(some)
         decisions = solve_each([new.oracle], [new.sense * new.completed(rule)])[0] if new.n else rule
         level = np.sum(new.completed(base) * decisions, axis=1)
@@ -282,11 +284,30 @@ class Chosen:
         )
         return Played(new, rule, shown, cost, _ranges(self.ranges[client], cost, level, spread, wait))
 
-    def _expected(self, client: Client, some: slice) -> dict[str, np.ndarray]:
-        """What the base, the naive rules and the trained methods that this client's rule needs expect of some rows."""
+    def expected(self, client: str, since: TimedRows) -> dict[str, np.ndarray]:
+        """What every rule that the model can follow at this client expects of rows after those that are kept."""
+        member = self.member(client)
+        everything, _ = self._with(client, since)
+        brought = [] if member.forecast is None else [FORECAST]
+        single = [*NAIVE, *brought, *(name for name, fit in self.parts.items() if client in fit.members)]
+        found = self._expected(everything, slice(member.n, everything.n), {*single, self.base})
+        for rule, parts in mixtures(self.trained, self.base).items():
+            if found.keys() >= set(parts):
+                found[rule] = np.mean([found[name] for name in parts], axis=0)
+        return found
+
+    def _with(self, client: str, since: TimedRows) -> tuple[Client, np.ndarray]:
+        """A client with the rows that are kept and those after them, and which of these have no costs yet."""
+        member = self.member(client)
+        whole = TimedRows.joined([TimedRows.of(member), since])
+        unknown = ~whole.filled
+        costs = np.where(unknown[:, None], 0.0, whole.c)  # nobody looks at them: features of a row are of rows before it
+        return member.with_rows(whole.x, costs, whole.times), unknown
+
+    def _expected(self, client: Client, some: slice, needed: set[str]) -> dict[str, np.ndarray]:
+        """What naive rules, the forecast and trained methods expect of some rows."""
         assert client.times is not None, "it was made with times"
         days = client.times / DAY if self.dates else None
-        needed = {*parts_of(self.rules[client.name], self.trained, self.base), self.base}
         wait, whole = self.past.known_after, {}
         for name in needed:
             if name in MEANS:

@@ -34,7 +34,11 @@ def gain(found: Backtest, against: str, confidence: float = CONFIDENCE) -> Gain:
         theirs[place, where] = found.regrets(against, place)[rows]
         best[place, where] = client.z_star_size[rows]
     first = found.timeline.start
-    mine, theirs, best = (table[:, first:] for table in (mine, theirs, best))
+    return saved(mine[:, first:], theirs[:, first:], best[:, first:], confidence)
+
+
+def saved(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray, confidence: float = CONFIDENCE) -> Gain:
+    """What one rule saves against another: regrets, and sizes of the best objectives, of clients and moments (m, n)."""
     value = _saved(mine.sum(axis=1), theirs.sum(axis=1), best.sum(axis=1))
     count = mine.shape[1] // BLOCK
     if count < FEWEST_BLOCKS or not np.isfinite(value):

@@ -26,6 +26,9 @@ SETTINGS: dict[str, Any] = {
 OF_NETWORK: dict[str, dict[str, Any]] = {VECTOR: {"rounds": 10}}
 """Other settings of a network that has more numbers to learn, and learns them sooner than is good for it."""
 
+OF_FORECAST: dict[str, Any] = {"rounds": 5, "learning_rate": 1e-3}
+"""Other settings where predictions start at a forecast that clients bring: what is left to learn is small and noisy."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -52,10 +55,16 @@ class Candidate:
 
 
 class Prepared:
-    """The clients of a backtest as models see them, for one base: features of the past, in units of the recent past."""
+    """The clients of a backtest as models see them, for one base: features of the past, in units of the recent past.
 
-    def __init__(self, clients: Sequence[Client], days: Sequence[np.ndarray | None], bases: Sequence[np.ndarray], past: Past):
-        self._clients, self._past = clients, past
+    ``brought``: the base is the forecast that the clients bring.
+    """
+
+    def __init__(
+        self, clients: Sequence[Client], days: Sequence[np.ndarray | None], bases: Sequence[np.ndarray], past: Past,
+        brought: bool = False,
+    ):  # fmt: skip
+        self._clients, self._past, self._brought = clients, past, brought
         self._units: list[Units] = []
         self._x: list[np.ndarray] = []
         self._bases: list[np.ndarray] = []
@@ -94,6 +103,7 @@ class Prepared:
         own = dict(candidate.keywords)
         network = own.pop("network", ITEM)
         usual = SETTINGS | OF_NETWORK.get(network, {}) if isinstance(network, str) else SETTINGS
+        usual = usual | (OF_FORECAST if self._brought else {})
         if self._clients[0].times is not None:
             usual = usual | {"split": "time"}
         made = NETWORKS[network](self.width, self._past.own_width) if isinstance(network, str) else network

@@ -140,6 +140,7 @@ def test_a_verdict_is_money_a_year_first_or_says_that_nothing_is_gained() -> Non
     assert unclear.startswith("Keep to the steady average of past prices: the chosen rules change its regret by -5.0 %")
     assert "no clear gain" in unclear
     assert answer(2.2).in_words("EUR").startswith("Keep to the steady average")
+    assert "they lose more; the worst zone" in answer(2.2).in_words("EUR")
     assert "the worst zone is A (+10.0 %)" in answer(2.2).in_words("EUR")
 
 

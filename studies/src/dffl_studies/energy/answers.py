@@ -126,7 +126,8 @@ class Answer:
         if found is None:
             return f"Keep to {named(naive)}: it loses nothing, so there is nothing to gain."
         if found.mean > -SAME or not found.significant:
-            first = f"Keep to {named(naive)}: the chosen rules change its regret by {found.in_words()}, no clear gain"
+            what = "they lose more" if found.mean > 0 and found.significant else "no clear gain"
+            first = f"Keep to {named(naive)}: the chosen rules change its regret by {found.in_words()}, {what}"
         else:
             first = (
                 f"Use the chosen rules (now {named(rule)}): they save {self.saved:,.0f} {money} a year in the mean of zones "

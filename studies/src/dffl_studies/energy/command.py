@@ -190,9 +190,9 @@ def train(
         preset = _preset(_preset_options(locals()))
         made, screen = preset.market(panel), console()
         print_notes(made.panel.notes, screen)
-        fit = train_model(made, preset, method, seed, progress=shown_progress(quiet))
-        fit.save(out)
-        rule, days = fit.about["energy"]["rule"], made.panel.days
+        chosen = train_model(made, preset, method, seed, progress=shown_progress(quiet))
+        chosen.save(out)
+        rule, days = chosen.about["energy"]["rule"], made.panel.days
         screen.print(f"{rule} of {len(made.panel.names)} zones, {days[0]} to {days[-1]}: {out}")
 
 
@@ -237,10 +237,10 @@ def decide(
     Example: dffl energy decide dffl-energy-example/model.dffl --zone Ashford --features tomorrow.csv
     """
     with answering():
+        import dffl
         from dffl_studies.energy.decide import decide as decide_days
-        from dffl_studies.energy.model import load
 
-        found = decide_days(load(model), zone, features, past)
+        found = decide_days(dffl.load(model), zone, features, past)
         if json_:
             typer.echo(json.dumps([one.as_json() for one in found]))
             return

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dffl.batched import solve_each
 from dffl.federation import Client
 from dffl.fitting import Fit
 from dffl.named import listed
-from dffl.time.past import Past
-from dffl.time.ranges import AdaptiveRange
-from dffl.time.refits import Prepared
-from dffl.time.units import recent
+from dffl.time.ahead import Clock, TimedRows
+from dffl.time.chosen import Chosen
+from dffl.time.timeline import DAY as SECONDS
 from dffl_studies.energy.data.columns import DATE, ZONE, forecast_columns, price_columns
 from dffl_studies.energy.input_table import InputTable, read_table
-from dffl_studies.energy.model import FORMAT, KIND, day_numbers, table, unpacked
+from dffl_studies.energy.model import KIND
 
 STALE = 7
-"""Days after the last known prices beyond which nothing is decided."""
+"""Days that may be missing between two days of --past."""
 DAY = np.timedelta64(1, "D")
 
 
@@ -71,22 +68,7 @@ class Decision(NamedTuple):
         return f"{first}\n  expected cost {self.expected_cost:,.2f} {self.currency}{each} ({likely}{known}){doubts}"
 
 
-@dataclass(frozen=True)
-class Known:
-    """What is known of a zone: its days in order, their costs, other features, and a forecast where there is one."""
-
-    dates: np.ndarray
-    costs: np.ndarray
-    x: np.ndarray
-    forecast: np.ndarray | None
-
-    def with_day(self, date: np.datetime64, costs: np.ndarray, x: np.ndarray, forecast: np.ndarray | None) -> Known:
-        """The same with one more day."""
-        own = None if self.forecast is None or forecast is None else np.vstack([self.forecast, forecast])
-        return Known(np.append(self.dates, date), np.vstack([self.costs, costs]), np.vstack([self.x, x]), own)
-
-
-def decide(model: Fit, zone: str | None, features: Path, past: Path | None = None) -> list[Decision]:
+def decide(model: Fit | Chosen, zone: str | None, features: Path, past: Path | None = None) -> list[Decision]:
     """A decision for each row of a file of features, which has the covariates of a day and its date.
 
     Without a ``zone``, every zone that the file names decides. A model that was trained on covariates of some days before
@@ -94,6 +76,7 @@ def decide(model: Fit, zone: str | None, features: Path, past: Path | None = Non
     zone, date, the prices, and the covariates where the model has some.
     """
     about = _about(model)
+    assert isinstance(model, Chosen), "it was checked"
     if zone is not None and zone not in about["zones"]:
         raise ValueError(f"--zone must be one of {', '.join(about['zones'])}, found {zone!r}")
     rows, newer = _rows(features, zone), None if past is None else _rows(past, zone)
@@ -105,105 +88,87 @@ def decide(model: Fit, zone: str | None, features: Path, past: Path | None = Non
     return made
 
 
-def _about(model: Fit) -> dict[str, Any]:
+def _about(model: Fit | Chosen) -> dict[str, Any]:
     about = model.about.get(KIND)
     if about is None:
         raise ValueError("MODEL must be made by dffl energy run or dffl energy train, which store how days become features")
-    if about.get("format") != FORMAT:
+    if isinstance(model, Fit):
         raise ValueError("MODEL was made by dffl energy of version 0.2.0, which decided by other features; train it again")
     return dict(about)
 
 
-def _decide_zone(model: Fit, about: dict[str, Any], zone: str, rows: InputTable, past: InputTable | None) -> list[Decision]:
-    kept, lag, periods = about["zones"][zone], about["weather_lag"], about["periods"]
-    forecast = None if kept["forecast"] is None else unpacked(kept["forecast"])
-    known = Known(np.array(kept["dates"], "datetime64[D]"), unpacked(kept["costs"]), unpacked(kept["x"]), forecast)
-    if past is not None:
-        known = _continued(known, about, past)
-    until, made = known.dates[-1], []
-    x, forecasts = _covariates(rows, about), _forecasts(rows, periods, kept["forecast"] is not None)
+def _decide_zone(model: Chosen, about: dict[str, Any], zone: str, rows: InputTable, past: InputTable | None) -> list[Decision]:
+    kept, lag, known = model.kept[zone], about["weather_lag"], about["zones"][zone]
+    newer = TimedRows.of(kept).take(slice(0, 0)) if past is None else _continued(kept, about, past)
+    newest = newer.times[-1] if len(newer) else TimedRows.of(kept).times[-1]
+    until = np.datetime64(int(newest), "s").astype("datetime64[D]")
+    reach = max(1, round(Clock.of(TimedRows.of(kept).times, True).usual / SECONDS))
+    x, made = _features(rows, about, kept.forecast is not None), []
     for row, date in enumerate(rows.dates + lag * DAY):
         ahead = int((date - until) / DAY)
         if ahead < 1:
             raise ValueError(f"{rows.at(row)}: prices are known up to {until}; decide for a day after it")
-        if ahead > STALE:
+        if ahead > reach:
             fix = "pass the prices since then with --past FILE"
             raise ValueError(f"{rows.at(row)}: prices are known up to {until} only, {ahead} days before; {fix}")
-        # The costs of the day itself are not known: nothing depends on what stands in their place.
-        tomorrow = known.with_day(date, known.costs[-1], x[row], None if forecasts is None else forecasts[row])
-        made.append(_decision(model, about, zone, tomorrow, _unseen(x[row], about["covariates"], *kept["seen"])))
+        day = TimedRows(_times(np.array([date])), x[row : row + 1], np.full((1, about["periods"]), np.nan))
+        found = model.ahead(zone, TimedRows.joined([newer, day]))
+        known_range = bool(np.isfinite(found.ranges[0]).all())
+        low, cost, high = (float(end) if known_range else None for end in found.ranges[0])
+        notes = _unseen(x[row], about["covariates"], *known["seen"])
+        made.append(
+            Decision(
+                zone, str(date), known["demand"], about["demand_from"], found.decisions[0][: about["periods"]].tolist(),
+                cost, low, high, about["currency"], about["unit"], str(until), about["rule"], notes,
+            )
+        )  # fmt: skip
     return made
 
 
-def _decision(model: Fit, about: dict[str, Any], zone: str, days: Known, notes: list[str]) -> Decision:
-    """The decision for the last of these days."""
-    member, kept = model.members[zone], about["zones"][zone]
-    client = Client(zone, days.x, days.costs, member.set, member.maximize, times=days.dates, forecast=days.forecast)
-    base = table(about["base"], client, about["weight"])
-    prepared = Prepared([client], [day_numbers(client)], [base], Past(season=False))
-    [expected] = prepared.predictions(model, [slice(client.n - 1, client.n)])
-    [decision] = model.decide_at(zone, expected)
-    bought = decision[: about["periods"]]
-    level, low, high = _cost(client, base, bought)
-    return Decision(
-        zone, str(days.dates[-1]), kept["demand"], about["demand_from"], bought.tolist(), level, low, high, about["currency"],
-        about["unit"], str(days.dates[-2]), about["rule"], notes,
-    )  # fmt: skip
-
-
-def _cost(client: Client, base: np.ndarray, decision: np.ndarray) -> tuple[float, float | None, float | None]:
-    """What the base says that a decision will cost, and the range of four days in five.
-
-    The range follows from how far the base was off, with its own decisions, on the days before.
-    """
-    [before] = solve_each([client.oracle], [client.sense * client.completed(base)])
-    before = before[:, : client.set.dim]
-    level, cost = (base * before).sum(axis=1), (client.c * before).sum(axis=1)
-    scale, state = recent(client.c).spread[:, 0], AdaptiveRange()
-    for row in range(Past().longest, client.n - 1):
-        state.observe(cost[row], level[row], scale[row], state.ends(level[row], scale[row]))
-    expected = float(decision @ base[-1])
-    low, high = state.ends(expected, scale[-1])
-    return (expected, low, high) if np.isfinite(low) else (expected, None, None)
-
-
-def _continued(known: Known, about: dict[str, Any], past: InputTable) -> Known:
-    """What is known with the days of a file added."""
+def _continued(kept: Client, about: dict[str, Any], past: InputTable) -> TimedRows:
+    """The days of a file that follow those that the model holds."""
     if about["cost"] != "total":
         raise ValueError("--past works with models of the total price only; train again with the days up to today")
     columns = price_columns(past)
     if len(columns) != about["periods"]:
         raise ValueError(f"{past.path}: must have {about['periods']} prices a day, as in training, found {len(columns)}")
-    prices = np.stack([past.complete(name) for name in columns], axis=1)
+    known = TimedRows.of(kept)
     there = about["weather_lag"] == 0 and all(name in past.table for name in about["covariates"])
-    x = _covariates(past, about) if there else np.repeat(known.x[-1:], len(past), axis=0)
-    forecasts = _forecasts(past, about["periods"], known.forecast is not None)
-    for row in np.argsort(past.dates, kind="stable"):
-        gap = int((past.dates[row] - known.dates[-1]) / DAY)
+    x = _features(past, about, kept.forecast is not None) if there else np.repeat(known.x[-1:], len(past), axis=0)
+    rows = TimedRows(_times(past.dates), x, np.stack([past.complete(name) for name in columns], axis=1))
+    last = known.times[-1]
+    for row in np.argsort(past.dates, kind="stable").tolist():
+        gap = round((rows.times[row] - last) / SECONDS)
         if gap > STALE:
-            until = known.dates[-1]
+            until = np.datetime64(int(last), "s").astype("datetime64[D]")
             raise ValueError(f"{past.at(row)}: the day before it that is known is {until}; give the {gap - 1} days between too")
-        if gap > 0:
-            known = known.with_day(past.dates[row], prices[row], x[row], None if forecasts is None else forecasts[row])
-    return known
+        last = max(last, rows.times[row])
+    later = np.flatnonzero(rows.times > known.times[-1])
+    return rows.take(later[np.argsort(rows.times[later], kind="stable")])
+
+
+def _times(dates: np.ndarray) -> np.ndarray:
+    """Days as seconds since 1970."""
+    return np.asarray(dates.astype("datetime64[s]").astype(np.float64))
+
+
+def _features(rows: InputTable, about: dict[str, Any], brings: bool) -> np.ndarray:
+    """What is known of each row's day: the covariates, and a published forecast where the model starts from one."""
+    x, periods = _covariates(rows, about), about["periods"]
+    if not brings:
+        return x
+    columns = forecast_columns(rows, periods)
+    if not columns:
+        raise ValueError(
+            f"{rows.path}: must have the columns forecast_0 to forecast_{periods - 1}, as the model has a forecast"
+        )
+    return np.column_stack([x, *(rows.complete(name) for name in columns)])
 
 
 def _covariates(rows: InputTable, about: dict[str, Any]) -> np.ndarray:
     """The covariates of each row; a model of prices alone has one that is always 0."""
     names = about["covariates"]
     return np.stack([rows.complete(name) for name in names], axis=1) if names else np.zeros((len(rows), 1))
-
-
-def _forecasts(rows: InputTable, periods: int, needed: bool) -> np.ndarray | None:
-    """The published forecasts of each row, where the model starts from one."""
-    if not needed:
-        return None
-    columns = forecast_columns(rows, periods)
-    if not columns:
-        raise ValueError(
-            f"{rows.path}: must have the columns forecast_0 to forecast_{periods - 1}, as the model has a forecast"
-        )
-    return np.stack([rows.complete(name) for name in columns], axis=1)
 
 
 def _unseen(values: np.ndarray, names: list[str], low: list[float], high: list[float]) -> list[str]:

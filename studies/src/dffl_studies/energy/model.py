@@ -1,99 +1,71 @@
-"""A model for tomorrow: a rule of the backtest, trained on all days and saved with the days that its features look back on."""
+"""A model for tomorrow: a rule of the backtest, trained on all days, as the library's `Chosen` with what decisions print."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 import dffl
+from dffl.batched import solve_each
 from dffl.federation import Client
-from dffl.fitting import Fit
-from dffl.items import ItemFactory
-from dffl.predictor import ForecastPredictor, MeanPredictor
-from dffl.time.backtest import CANDIDATES
-from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean, steady
-from dffl.time.mixtures import MIX
+from dffl.time.backtest import CANDIDATES, WINDOW
+from dffl.time.bases import FORECAST, MEANS, STEADY, SteadyAverage, plain_mean, steady
+from dffl.time.choice import FLEET
+from dffl.time.choosing import final_rules
+from dffl.time.chosen import KEPT, Chosen, parts_of
 from dffl.time.past import Past
+from dffl.time.ranges import SHARE, AdaptiveRange
 from dffl.time.refits import Candidate, Prepared
+from dffl.time.timeline import DAY
+from dffl.time.units import recent
 from dffl_studies.energy.backtests import refit_of
+from dffl_studies.energy.data.columns import CALENDAR
 from dffl_studies.energy.preset import Market, Preset, choice_of
 
-KIND, FORMAT = "energy", 2
-KEPT_DAYS = 400
-"""The last days of each zone that a model keeps: what its averages look back on."""
+KIND = "energy"
 
 
-class Rule(NamedTuple):
-    """A rule of a backtest: the forecast that it starts at, the methods that are trained, and whether the base counts too."""
-
-    base: str
-    methods: tuple[Candidate, ...]
-    averaged: bool
-
-    @classmethod
-    def of(cls, name: str, base: str, candidates: Sequence[Any] | None) -> Rule:
-        """From its name in a backtest: ``steady``, ``fedavg``, ``fedavg-mse+steady`` or ``mix``."""
-        if name in (*NAIVE, FORECAST):
-            return cls(name, (), True)
-        known = {one.label: one for one in map(Candidate.of, candidates or CANDIDATES)}
-        parts = [*known, base] if name == MIX else name.split("+")
-        methods = (known.get(part) or Candidate.of(choice_of(part)) for part in parts if part != base)
-        return cls(base, tuple(methods), base in parts)
-
-
-def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0, progress: bool | None = None) -> Fit:
-    """Train a rule on all days; by default the one that a backtest chooses last."""
+def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0, progress: bool | None = None) -> Chosen:
+    """Train a rule on all days; by default the one that a backtest speaks for."""
+    federation, past = market.federation, Past(season=False)
     if rule is None:
-        asked: dict[str, Any] = {
-            "refit": refit_of(market, preset),
-            "start": market.first_test,
-            "seed": seed,
-            "progress": progress,
-        }
-        found = dffl.backtest(market.federation, preset.candidates, **asked, **preset.settings)
-        rule = str(found.used(0)[-1])
-    base = FORECAST if market.federation.has_forecast else STEADY
-    made = Rule.of(rule, base, preset.candidates)
-    clients = market.federation.clients
-    days = [day_numbers(client) for client in clients]
-    average = SteadyAverage(clients, days)
-    weight = average.weight([client.n for client in clients])
-    prepared = Prepared(clients, days, [table(made.base, client, weight) for client in clients], Past(season=False))
-    known = [client.n for client in clients]
+        asked: dict[str, Any] = {"refit": refit_of(market, preset), "start": market.first_test, "seed": seed}
+        found = dffl.backtest(federation, preset.candidates, progress=progress, **asked, **preset.settings)
+        rule = final_rules(found, WINDOW, FLEET)[0][0]
+    base = FORECAST if federation.has_forecast else STEADY
+    candidates = _candidates(rule, base, preset)
+    days = [day_numbers(client) for client in federation]
+    weight = SteadyAverage(federation.clients, days).weight(federation.counts)
+    bases = [table(base, client, weight) for client in federation]
+    prepared = Prepared(federation.clients, days, bases, past)
+    needed = parts_of(rule, list(candidates), base)
     settings = preset.settings | {"seed": seed}
-    fits = [prepared.trained(one, known, settings) for one in made.methods]
-    if not fits:
-        fits = [dffl.fit(prepared.federation(known), "forecast", progress=False, seed=seed)]
-    return replace(_averaged(fits, made), about={**fits[0].about, KIND: _about(market, preset, rule, made.base, weight)})
+    return Chosen(
+        rules=dict.fromkeys(federation.names, rule),
+        base=base,
+        weight=weight,
+        past=past,
+        dates=True,
+        share=SHARE,
+        trained=tuple(candidates),
+        parts={
+            label: prepared.trained(one, federation.counts, settings) for label, one in candidates.items() if label in needed
+        },
+        kept={client.name: _last(client) for client in federation},
+        ranges={client.name: _learned(client, expected) for client, expected in zip(federation, bases, strict=True)},
+        evidence={},
+        about={KIND: _about(market, preset, rule)},
+    )
 
 
-def load(path: Path) -> Fit:
-    """A model that `train` has made and `Fit.save` has written."""
-    days = np.arange(2.0)[:, None] * np.ones(2)
-    client = Client("width", days, days, dffl.TopK(2, 1))
-    width = Prepared([client], [None], [days], Past(season=False)).width
-    model = dffl.load(path, network=ItemFactory(width))
-    if not isinstance(model, Fit):
-        raise ValueError(f"{path}: is not a model of `dffl energy train`")
-    return model
-
-
-def _averaged(fits: Sequence[Fit], rule: Rule) -> Fit:
-    """One fit that predicts the mean of several, and of the base where the rule says so."""
-    first = fits[0]
-    if len(fits) == 1 and (not rule.averaged or not rule.methods):
-        return first
-    start = (ForecastPredictor(first.dim),) if rule.averaged else ()
-    members = {
-        name: replace(member, predictor=MeanPredictor((*(fit.members[name].predictor for fit in fits), *start)))
-        for name, member in first.members.items()
-    }
-    return replace(first, members=members, shared=None)
+def _candidates(rule: str, base: str, preset: Preset) -> dict[str, Candidate]:
+    """The methods of a backtest by their labels, and those that the rule names besides."""
+    known = {one.label: one for one in map(Candidate.of, preset.candidates or CANDIDATES)}
+    for part in rule.split("+"):
+        if part not in (*known, *MEANS, STEADY, FORECAST, base, "mix"):
+            known[part] = Candidate.of(choice_of(part))
+    return known
 
 
 def table(base: str, client: Client, weight: float) -> np.ndarray:
@@ -105,44 +77,44 @@ def table(base: str, client: Client, weight: float) -> np.ndarray:
 
 def day_numbers(client: Client) -> np.ndarray:
     """Days since 1970 of a zone's rows."""
+    return seconds(client) / DAY
+
+
+def seconds(client: Client) -> np.ndarray:
+    """The times of a zone's rows, which a client has in nanoseconds."""
     assert client.times is not None, "a market has an order"
-    return np.asarray(client.times) / 86400e9
+    return np.asarray(client.times) / 1e9
 
 
-def _about(market: Market, preset: Preset, rule: str, base: str, weight: float) -> dict[str, Any]:
-    """Everything that decisions need in addition to the network, as plain values for JSON."""
+def _last(client: Client) -> Client:
+    """The last days of a zone, on which averages look back."""
+    some = slice(max(client.n - KEPT, 0), client.n)
+    forecast = None if client.forecast is None else client.forecast[some]
+    own = client.x if client.forecast is None else client.x[:, : -client.c.shape[1]]
+    return Client(client.name, own[some], client.c[some], client.set, times=seconds(client)[some], forecast=forecast)
+
+
+def _learned(client: Client, expected: np.ndarray) -> AdaptiveRange:
+    """The range of a zone after all days: how far the base was off, with its own decisions."""
+    [decisions] = solve_each([client.oracle], [client.completed(expected)])
+    level, cost = (np.sum(client.completed(costs) * decisions, axis=1) for costs in (expected, client.c))
+    scale, state = recent(client.c).spread[:, 0], AdaptiveRange()
+    for row in range(Past().longest, client.n):
+        state.observe(cost[row], level[row], scale[row], state.ends(level[row], scale[row]))
+    return state
+
+
+def _about(market: Market, preset: Preset, rule: str) -> dict[str, Any]:
+    """What decisions print, and how days become features, as plain values for JSON."""
     panel, zones = market.panel, {}
-    for (zone, rows), client, demand in zip(panel.zones.items(), market.federation, panel.demands, strict=True):
-        own = client.x if client.forecast is None else client.x[:, : -panel.periods]
-        zones[zone] = {
-            "demand": None if zone in market.sets else float(demand),
-            "dates": panel.dates[rows][-client.n :][-KEPT_DAYS:].astype(str).tolist(),
-            "costs": packed(client.c[-KEPT_DAYS:]),
-            "x": packed(own[-KEPT_DAYS:]),
-            "forecast": None if client.forecast is None else packed(client.forecast[-KEPT_DAYS:]),
+    names = [name for name in panel.covariate_names if name not in CALENDAR]
+    for client, demand in zip(market.federation, panel.demands, strict=True):
+        own = client.x[:, : len(names)]
+        zones[client.name] = {
+            "demand": None if client.name in market.sets else float(demand),
             "seen": [own.min(axis=0).tolist(), own.max(axis=0).tolist()],
         }
-    names = [name for name in panel.covariate_names if name in plain_names(panel.covariate_names)]
     return {
-        "format": FORMAT, "rule": rule, "base": base, "weight": weight, "cost": preset.cost, "weather_lag": preset.weather_lag,
-        "covariates": names, "periods": panel.periods, "currency": panel.money, "unit": panel.unit,
-        "demand_from": panel.demand_from, "zones": zones,
+        "rule": rule, "cost": preset.cost, "weather_lag": preset.weather_lag, "covariates": names, "periods": panel.periods,
+        "currency": panel.money, "unit": panel.unit, "demand_from": panel.demand_from, "zones": zones,
     }  # fmt: skip
-
-
-def plain_names(names: Sequence[str]) -> list[str]:
-    """The covariates that are no weekday: that follows from the date."""
-    from dffl_studies.energy.data.columns import CALENDAR
-
-    return [name for name in names if name not in CALENDAR]
-
-
-def packed(values: np.ndarray) -> dict[str, Any]:
-    """A table as plain values that keep every bit."""
-    table = np.ascontiguousarray(values, "<f8")
-    return {"shape": list(table.shape), "bytes": base64.b64encode(table.tobytes()).decode()}
-
-
-def unpacked(plain: dict[str, Any]) -> np.ndarray:
-    """The table that `packed` has written."""
-    return np.frombuffer(base64.b64decode(plain["bytes"], validate=True), "<f8").reshape(plain["shape"])

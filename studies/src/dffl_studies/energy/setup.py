@@ -58,9 +58,9 @@ class Setup:
     """The paper's protocol: one year, whose first six months train, and its covariates only (see `as_published`)."""
 
     def __post_init__(self) -> None:
-        for name, instead in (("seed", "--seeds"), ("forecast", "--lags"), ("validation_blocks", "--blocked or --random-days")):
+        for name in ("seed", "forecast", "validation_blocks"):
             if name in self.settings:
-                raise ValueError(f"--set cannot change {name}; use {instead}")
+                raise ValueError(f"--set cannot change {name}: the protocol says it")
         checked_seed(self.demand_seed, "demand_seed")
         _, shared = requests(self.methods, self.training(0))
         Settings.of(**shared)  # an unknown or impossible setting is refused before any work

@@ -22,11 +22,11 @@ def time_study(
     ] = None,
     pjm: Annotated[Path | None, typer.Option(help="PJM zones: a folder with prices.csv.gz and zones.csv.")] = None,
     epf: Annotated[Path | None, typer.Option(help="Published forecasts: a folder with forecasts_BE.csv.gz, ...")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where rows and tables go. Default: dffl-time.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where rows, tables and the figure go. Default: dffl-time.")] = None,
     only: Only = None,
     workers: Workers = None,
     ray: Ray = "",
-    show: Annotated[bool, typer.Option(help="Run nothing: tables of what is finished.")] = False,
+    show: Annotated[bool, typer.Option(help="Run nothing: tables and figure of what is finished.")] = False,
     accept_versions: AcceptVersions = False,
     json_: Json = False,
     quiet: Quiet = False,
@@ -46,8 +46,10 @@ def time_study(
 
 def judge(options: RunOptions, given: dict[str, Path | None]) -> StudyResult:
     """Run what is missing, and write the tables."""
+    from dffl.drawing import write_figures
     from dffl_studies.running.render import write_tables
     from dffl_studies.running.result import StudyResult, finished_rows
+    from dffl_studies.time.figure import draw_changes
     from dffl_studies.time.study import study
     from dffl_studies.time.tables import all_tables
 
@@ -58,5 +60,6 @@ def judge(options: RunOptions, given: dict[str, Path | None]) -> StudyResult:
     found = finished_rows(study(there), options)
     made = all_tables(found.rows)
     write_tables(made, found.folder / "tables", found.remark)
+    write_figures([("changes", draw_changes(found.rows))], found.folder / "figures", ("png",), 200)
     skipped = f"; skipped, as their data were not given: {', '.join(absent)}" if absent else ""
     return StudyResult(found, made, tuple(table.name for table in made), remark=skipped)
