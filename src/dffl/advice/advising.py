@@ -299,7 +299,8 @@ def _expected(row: dict[str, Any], verdict: str, found: AllEvidence, place: int,
     curve = found.personal.curve
     own = max(row["local_tuned"] * math.exp(-LOCAL_TUNED.fall(curve)), 1e-9)
     expected = {"local-tuned": 1.0, "mean-cost": row["mean_cost"] / own}
-    expected |= {name: value / own for name, value in free.items()}
+    # A rule that is there already is left for what was measured, not for what more rows may bring.
+    expected |= {name: value / max(row["local_tuned"], 1e-9) for name, value in free.items()}
     if found.shared is not None:
         expected["local"] = row["local"] * math.exp(-LOCAL.fall(curve, folds, blocks)) / own
     if found.undecided(row["client"]):

@@ -126,6 +126,8 @@ class ReportData:
     tolerance: float = 0.01
     sample: str = "sample"
     """What a sample is called: day, order, patient."""
+    answer: str = ""
+    """What to do, in words, where the training has said it already: then it is the verdict."""
     notes: tuple[str, ...] = ()
     """Notes for the reader, such as how samples were split."""
     differences: Differences | None = None

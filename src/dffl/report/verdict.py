@@ -18,6 +18,8 @@ FIXED = "\u00a0"
 def verdict(data: ReportData) -> list[str]:
     """Who gains, who is harmed, and what to do."""
     clients = standings(data)
+    if data.answer:
+        return [data.answer.replace(" %", f"{FIXED}%")]
     if data.reference is None or not clients:
         return _alone(data, clients)
     judged = any(standing.word != UNJUDGED for standing in clients)

@@ -94,7 +94,7 @@ def train_over_time(
     words = words_of(model, table)
     command = f"dffl fit {description.path.name} -o MODEL --starts {starts}"
     report = report_of(made.description, made.found, made.fits, command)
-    report = replace(report, notes=(words, *report.notes))
+    report = replace(report, answer=words)
     about = about_of(description, table, starts, report, {})  # the model has ranges of its own, which follow what happens
     whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
     assert isinstance(whole_model, Chosen), "it stays what it is"
