@@ -65,7 +65,7 @@ def test_no_decision_sees_those_of_later_rows(model: Chosen) -> None:
         "a", rows.row_features, rows.c, rows.set, times=rows.times,
         items=rows.items + np.array([0.0, 0.0, 9.0])[:, None, None],
     )  # fmt: skip
-    before, after = (model._played("a", model._rows_of(one)).expected for one in (rows, changed))
+    before, after = (model.replayed("a", model._rows_of(one)).expected for one in (rows, changed))
     np.testing.assert_array_equal(before[:2], after[:2])
 
 

@@ -133,13 +133,13 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
 
 
 def _read_federation(plan: Plan, keys: Keys, has_items: bool) -> None:
+    enough = has_items or "forecast" in keys.table  # other features may then be left out
     for name, what in (("features", "temp_*"), ("costs", "price_*")):
         wanted = f'names of columns or patterns, such as "{what}" or ["{what}"]'
         texts, order = keys.texts(name, wanted), keys.table.get("order")
-        described = "forecast" in keys.table or has_items
         if name == "features" and name not in keys.table and isinstance(order, str):
-            texts = [] if described else [order]  # costs alone are enough: the order becomes the calendar
-        elif texts is None and name not in keys.table and not (name == "features" and described):
+            texts = [] if enough else [order]  # costs alone are enough: the order becomes the calendar
+        elif texts is None and name not in keys.table and not (name == "features" and enough):
             keys.refuse(name, f"is missing; give {wanted}")
         setattr(plan, name, texts or [])
     plan.forecast = keys.texts("forecast", 'a pattern such as "dnn_*", or names of columns in the order of the costs') or []
