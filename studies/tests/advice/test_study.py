@@ -260,10 +260,13 @@ def test_workers_get_the_folder_of_the_zones_and_the_protocol_only_its_content(t
         advice.judge_zones(**arguments | {"data": "other"})
 
 
-@pytest.mark.parametrize("missing", ["prices.csv.gz", "weather.csv.gz"])
-def test_a_folder_without_its_files_is_named(tmp_path: Path, missing):
-    kept = "weather.csv.gz" if missing == "prices.csv.gz" else "prices.csv.gz"
-    pd.DataFrame({"zone": ["A"], "date": ["2021-01-01"], "hour": [0], "total": [1.0]}).to_csv(tmp_path / kept, index=False)
+def test_a_folder_without_prices_is_named_and_one_without_weather_is_read(tmp_path: Path):
+    day = {"zone": "A", "date": "2021-01-01", "hour": range(24), "total": 1.0}
+    pd.DataFrame(day).to_csv(tmp_path / "weather.csv.gz", index=False)
     answer = CliRunner().invoke(app, ["advise", str(tmp_path)])
     assert answer.exit_code == 3
-    assert f"{missing}: there is no such file" in answer.output
+    assert "prices.csv.gz: there is no such file" in answer.output
+    (tmp_path / "weather.csv.gz").rename(tmp_path / "prices.csv.gz")  # prices alone are enough, but not of one day
+    answer = CliRunner().invoke(app, ["advise", str(tmp_path)])
+    assert answer.exit_code == 3
+    assert "zone A has 1 days" in answer.output

@@ -365,7 +365,7 @@ def test_another_run_in_the_folder_is_one_line(tmp_path):
 
 @pytest.mark.skipif(not RESULTS.exists(), reason="needs the results of the repository")
 def test_the_papers_results_are_those_of_the_study_and_can_be_added_to():
-    keeper, whole = Store(RESULTS / "paper"), paper.study()
+    keeper, whole = Store(RESULTS / "paper-authors"), paper.study(protocol=paper.AUTHORS)
     assert keeper.check(whole)["format"] == 1
     rows, missing = keeper.rows(), keeper.missing(whole)
     assert (len(rows), rows["job"].nunique(), set(rows["dffl"])) == (230_400, 1440, {"0.1.0"})
@@ -375,4 +375,5 @@ def test_the_papers_results_are_those_of_the_study_and_can_be_added_to():
     }
     assert {job.values for job in missing if job.key not in begun} == {tuple(paper.METHODS)}
     assert len(missing) == len(whole.jobs)
+    assert Store(RESULTS / "paper").check(paper.study())
     assert Store(RESULTS / "paper-variants").check(variants.study())
