@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import dffl
 from dffl.cli import app
 from dffl.tables.backtesting import whole
+from dffl.tables.chosen import in_money, rules_table
 from dffl.tables.description import read
 from dffl.tables.keys import DescriptionError
 from dffl.tables.over_time import method_of, notes_of
@@ -191,3 +192,18 @@ def test_the_default_method_follows_from_the_rows(tmp_path: Path) -> None:
     assert method == "crossfit"
     assert "client 'north' has 48 rows before the test, and the choice over time needs 56; crossfit is trained" in note
     assert method_of(read(federation(tmp_path, '\n[training]\nmethod = "ridge"\n'))) == ("ridge", [])
+
+
+def test_the_choice_is_shown_for_each_client_and_in_money(folder: Path) -> None:
+    known = json.loads((folder / "said.json").read_text())["clients"]
+    table = pd.DataFrame(known)
+    units = dict.fromkeys(table["client"], "EUR")
+    line = in_money(table, units)
+    lost = table.set_index(["client", "method"])["regret"]
+    first = str(table["client"].iloc[0])
+    assert f"{first} {lost[first, 'chosen']:.3g} EUR (forecast {lost[first, 'forecast']:.3g})" in line
+    assert in_money(table, {first: "EUR"}) == ""  # the others have no unit
+    columns = [str(column.header) for column in rules_table(table).columns]
+    assert columns == ["rule", "mean", *dict.fromkeys(table["client"])]
+    many = pd.concat([table.assign(client=f"{place}") for place in range(6)])
+    assert [str(column.header) for column in rules_table(many).columns][2:] == ["worst client", "clients it is best for"]

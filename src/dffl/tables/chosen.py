@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from dffl.comparing import Start, against, fit_all
 from dffl.federation import Federation
 from dffl.fitting import Fit
 from dffl.models import OWN_DATA, with_columns
+from dffl.named import listed
 from dffl.randomness import start_seeds
 from dffl.tables.description import Description
 from dffl.tables.over_time import (
@@ -56,6 +57,8 @@ class ChosenModel:
     def show(self, console: Console) -> None:
         """Print what to use and why, what each rule loses, and what to type next."""
         console.print(words_of(self.fit, self.table), soft_wrap=True)
+        if line := in_money(self.table, self.description.units):
+            console.print(line, soft_wrap=True)
         console.print(rules_table(self.table))
         for line in self.notes:
             console.print(line, style="yellow", soft_wrap=True)
@@ -165,19 +168,36 @@ def rules_of(found: Backtest, trained: Collection[str] = ()) -> dict[str, list[n
     return {rule: reported(found, rule) for rule in (*names, CHOSEN)}
 
 
+SHOWN_CLIENTS = 5
+"""With this many clients at most, each has a column."""
+
+
+def in_money(table: pd.DataFrame, units: Mapping[str, str]) -> str:
+    """What a decision of the choice loses at each client, in its unit, beside what the client has without it."""
+    by = table.pivot_table(index="client", columns="method", values="regret", sort=False)
+    if not set(by.index) <= set(units):
+        return ""
+    known = FORECAST if FORECAST in by else str(by[[rule for rule in NAIVE if rule in by]].mean().idxmin())
+    parts = [f"{name} {row[CHOSEN]:.3g} {units[str(name)]} ({known} {row[known]:.3g})" for name, row in by.iterrows()]
+    return f"What a decision of the choice loses, in the mean of the test rows: {listed(parts, SHOWN_CLIENTS)}."
+
+
 def rules_table(table: pd.DataFrame) -> Table:
-    """One row per rule: its mean regret, its worst client, and for how many clients it is best; the best first."""
+    """One row per rule, the best first: its mean regret, and each client's; of many clients the worst one alone."""
     by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
     rows = int(table["n_test"].iloc[0])
     title = f"Relative regret on the test rows ({rows} at {by.index[0]}), in %; lower is better"
     out = Table(title=title, title_justify="left")
     out.add_column("rule")
     several = len(by) > 1
-    for name in ("mean", *(("worst client", "clients it is best for") if several else ())):
+    clients = [str(name) for name in by.index] if several and len(by) <= SHOWN_CLIENTS else []
+    for name in ("mean", *(clients or (("worst client", "clients it is best for") if several else ()))):
         out.add_column(name, justify="right")
     for name in by.mean().sort_values(kind="stable").index:
         cells = [f"{100 * by[name].mean():.2f}"]
-        if several:
+        if clients:
+            cells += [f"{100 * value:.2f}" for value in by[name]]
+        elif several:
             cells += [f"{100 * by[name].max():.2f}", str(int((by[name] <= by.min(axis=1)).sum()))]
         out.add_row(str(name), *cells, style="bold" if name == CHOSEN else "")
     return out

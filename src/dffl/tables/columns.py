@@ -92,7 +92,7 @@ def shown(names: Iterable[str]) -> str:
 
 
 READERS: Mapping[str, Callable[[Path, str], Source]] = {"sqlite": SqliteSource, "duckdb": DuckdbSource}
-MOST_PAIRS = 24
+MOST_PAIRS = 6
 """Pairs of a forecast and a cost in a note: those of a day."""
 
 
