@@ -21,6 +21,14 @@ def toml(old: str, new: str) -> Change:
     return change
 
 
+def both(first: Change, second: Change) -> Change:
+    def change(contents: dict[str, str]) -> None:
+        first(contents)
+        second(contents)
+
+    return change
+
+
 def at(file: str, line: int, column: str, value: str) -> Change:
     return lambda contents: contents.update({file: cell(contents[file], line, column, value)})
 
@@ -86,7 +94,10 @@ BAD: dict[str, tuple[Change, list[str]]] = {
         ["federation.toml: order: no such key", "it belongs under [federation]"],
     ),
     # [federation]
-    "no features": (toml('features = ["temp_*", "weather", "date"]', ""), ["federation.toml: federation.features: is missing"]),
+    "no features": (
+        both(toml('features = ["temp_*", "weather", "date"]', ""), toml('order = "date"', "")),
+        ["federation.toml: federation.features: is missing"],
+    ),
     "no costs": (toml('costs = "price_*"', ""), ["federation.toml: federation.costs: is missing"]),
     "features that are a number": (
         toml('features = ["temp_*", "weather", "date"]', "features = 3"),

@@ -12,6 +12,7 @@ from dffl.training.keywords import FitKeywords, SettingsKeywords
 def test_every_setting_is_a_typed_keyword() -> None:
     hints = get_type_hints(Settings)
     assert hints.pop("forecast") is bool, "the clients say it"
+    assert hints.pop("item_features") is int, "and this"
     assert get_type_hints(SettingsKeywords) == hints
     assert set(Settings.names()) == set(hints)
     assert not SettingsKeywords.__required_keys__
