@@ -151,6 +151,21 @@ def _judged(client: Client, timeline: Timeline, place: int) -> Client:
     return client.rows(slice(timeline.block(timeline.origins[0])[place].start, client.n))
 
 
+def record_of(
+    clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Day-scaled regrets (rules, clients, moments from the first origin on), NaN where a client has no row.
+
+    Also the moment of each row of each client.
+    """
+    first = timeline.origins[0]
+    record, places = np.full((len(lost), len(clients), len(timeline.moments) - first), np.nan), []
+    for place, (client, when) in enumerate(zip(clients, timeline.times, strict=True)):
+        places.append(np.searchsorted(timeline.moments, when[len(when) - client.n :]) - first)
+        record[:, place, places[-1]] = np.stack([day_scaled(regrets[place], client.c) for regrets in lost.values()])
+    return record, places
+
+
 def _choices(
     clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline, window: int, how: str,
     base: str, trained: Sequence[str],
@@ -158,11 +173,7 @@ def _choices(
     """The rule of each client at each origin, by the day-scaled regret of the known rows before; before any, the base."""
     rules, first = list(lost), timeline.origins[0]
     offsets = [block.start for block in timeline.block(first)]
-    record = np.full((len(rules), len(clients), len(timeline.moments) - first), np.nan)
-    places = []  # of each client's rows among the moments
-    for place, (client, offset) in enumerate(zip(clients, offsets, strict=True)):
-        places.append(np.searchsorted(timeline.moments, timeline.times[place][offset:]) - first)
-        record[:, place, places[-1]] = np.stack([day_scaled(lost[rule][place], client.c) for rule in rules])
+    record, places = record_of(clients, lost, timeline)
     made = []
     for origin in timeline.origins:
         until = record[:, :, : origin - first].copy()

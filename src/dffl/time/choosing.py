@@ -15,9 +15,9 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.jsonable import jsonable
-from dffl.time.backtest import CANDIDATES, REFIT, WINDOW, backtest
+from dffl.time.backtest import CANDIDATES, REFIT, WINDOW, backtest, record_of
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, USUAL_WEIGHT, SteadyAverage, plain_mean
-from dffl.time.choice import FLEET, choose_rules, day_scaled
+from dffl.time.choice import FLEET, choose_rules
 from dffl.time.chosen import KEPT, Chosen, parts_of
 from dffl.time.gains import gain
 from dffl.time.outcome import CHOSEN, Backtest
@@ -161,11 +161,7 @@ def final_rules(found: Backtest, window: int, choice: str) -> tuple[list[str], s
     best = min(simple, key=lambda rule: means[rule])
     if means[best] <= means[CHOSEN]:
         return [best] * len(found.clients), "simple"
-    names, moments = list(found.lost), found.timeline.moments
-    record = np.full((len(names), len(found.clients), len(moments)), np.nan)
-    for place, (client, when) in enumerate(zip(found.clients, found.timeline.times, strict=True)):
-        rows = np.searchsorted(moments, when[len(when) - client.n :])
-        record[:, place, rows] = np.stack([day_scaled(found.lost[name][place], client.c) for name in names])
+    names, (record, _) = list(found.lost), record_of(found.clients, found.lost, found.timeline)
     return choose_rules(names, record, found.trained, found.base, window, choice, brought=found.base == FORECAST), "recent"
 
 

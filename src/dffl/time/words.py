@@ -43,7 +43,7 @@ def said(evidence: Mapping[str, Any], rules: Mapping[str, str], others: Mapping[
 
 
 def _better(others: Mapping[str, float], chosen: float) -> list[str]:
-    """The winner, where it is none of the rules that were chosen among."""
+    """Name the winner if it is a method that was not a candidate."""
     best = min(others, key=lambda name: others[name], default=None)
     if best is None or not others[best] < chosen - TINY:
         return []

@@ -72,7 +72,7 @@ def decide(model: Fit | Chosen, zone: str | None, features: Path, past: Path | N
     """A decision for each row of a file of features, which has the covariates of a day and its date.
 
     Without a ``zone``, every zone that the file names decides. A model that was trained on covariates of some days before
-    (``weather_lag``) decides for so many days after each row's. ``past`` is a file of the days since the model was trained:
+    (``weather_lag``) decides for this many days after each row's. ``past`` is a file of the days since the model was trained:
     zone, date, the prices, and the covariates where the model has some.
     """
     about = _about(model)

@@ -69,7 +69,7 @@ class Newcomers:
 
 
 def newcomers(market: Market, preset: Preset, zones: Sequence[str], seed: int = 0, days: Sequence[int] = DAYS) -> Newcomers:
-    """Leave each of these zones out in turn, and judge it with so many days of its own."""
+    """Leave each of these zones out in turn, and judge it with this many days of its own."""
     if len(market.federation) < 2:
         raise ValueError(f"{market.panel.source}: a newcomer needs other zones to learn from, found one zone")
     made = []

@@ -12,7 +12,7 @@ from dffl.time.outcome import CHOSEN
 from dffl_studies.running.tables import Cell, Table, Value, plain_cells
 
 DRAWS, BLOCK, SEED = 2000, 4, 0
-"""Draws of an interval, of blocks of so many weeks."""
+"""Number of draws of an interval, and the weeks of each block."""
 PARTS = {"second half": (0.0, 1.0), "third quarter": (0.0, 0.5), "last quarter": (0.5, 1.0)}
 """Parts of the second half of the days."""
 
