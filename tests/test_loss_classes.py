@@ -15,13 +15,11 @@ from scipy.optimize import linprog
 import dffl
 from dffl.losses import Loss, Rows
 from dffl.losses.mse import MSE
-from dffl.losses.spo_mse import SPOPlusMSE
-from dffl.losses.spo_plus import SPOPlus
+from dffl.losses.spo_plus import SPOPlus, SPOPlusMSE
 from dffl.training import ALL, FedAvg, Run, Settings
 from dffl.training.aggregators.server import Momentum
 from dffl.training.engines.base import gathered
-from dffl.training.optimisers import SGD
-from dffl.training.schedules import Cosine, Linear
+from dffl.training.optimisers import SGD, Cosine, Linear
 from dffl.training.update import NetworkForm, Recipe
 from tests.federations import P, client
 from tests.training.numpy_update import Site, cheapest, output

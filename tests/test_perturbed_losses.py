@@ -12,9 +12,7 @@ from scipy.stats import norm
 
 import dffl
 from dffl.losses import Loss, Rows
-from dffl.losses.dpo import DPO
-from dffl.losses.fenchel_young import FenchelYoung
-from dffl.losses.perturbation import PerturbedLoss
+from dffl.losses.perturbed import DPO, FenchelYoung, PerturbedLoss
 from tests.test_loss_classes import FEDERATION, SETS, SMALL, best, drawn, families, rows, vector
 
 KEY = 3

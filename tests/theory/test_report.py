@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import dffl
-from dffl.theory import ascent, discrepancy, risk
-from dffl.theory.costmodel import InUnits, cost_functions, fit_ridge
+from dffl.theory import ascent, heterogeneity, risk
 from dffl.theory.display import notes
 from dffl.theory.heterogeneity import common_points, pairwise, to_mixture
-from dffl.theory.scaled import scaled
+from dffl.theory.scaled import InUnits, cost_functions, fit_ridge, scaled
 from dffl.training import Settings
 from tests.federations import client, mixed
 
@@ -145,11 +144,11 @@ def test_the_discrepancy_found_is_attained_on_the_samples(federation):
     largest = np.array(
         [risk.loss_bound(one.diameter, one.norms(one.c).max(), settings.clip(federation.dim)) for one in clients]
     )
-    assert (found.size <= discrepancy.by_largest_losses(largest, clients.shares)).all()
+    assert (found.size <= heterogeneity.by_largest_losses(largest, clients.shares)).all()
 
 
 def test_the_trivial_discrepancy_leaves_the_client_itself_out():
-    found = discrepancy.by_largest_losses(np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.25, 0.25]))
+    found = heterogeneity.by_largest_losses(np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.25, 0.25]))
     np.testing.assert_allclose(found, [0.25 * 2 + 0.25 * 4, 0.5 * 2 + 0.25 * 4, 0.5 * 4 + 0.25 * 4])
 
 

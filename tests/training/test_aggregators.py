@@ -17,13 +17,11 @@ import dffl
 from dffl.named import plain, rebuilt
 from dffl.training import ALL, FedAvg, Run, Settings
 from dffl.training.aggregators import Aggregator, Moment, Update
-from dffl.training.aggregators.geometric import GeometricMedian
-from dffl.training.aggregators.mean import Mean
-from dffl.training.aggregators.norm_bound import NormBound
-from dffl.training.aggregators.robust import Krum, Median, TrimmedMean
+from dffl.training.aggregators.base import Mean
+from dffl.training.aggregators.robust import GeometricMedian, Krum, Median, NormBound, TrimmedMean
 from dffl.training.aggregators.server import Momentum, ServerAdam
 from dffl.training.engines.base import gathered
-from dffl.training.schedules import Cosine, Linear
+from dffl.training.optimisers import Cosine, Linear
 from tests.federations import client
 from tests.training.numpy_update import Site, weighted_mean
 from tests.training.test_proof_methods import EPOCHS, FEDERATION, D, chosen, shared

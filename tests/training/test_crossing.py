@@ -7,8 +7,16 @@ import pytest
 
 import dffl
 from dffl.splitting import Splitting
-from dffl.training.crossing import FEWEST_MATCHED, Crossing, SidedSamples, crossing, crossing_of, sides_of, varying_features
-from dffl.training.crossing_words import fix
+from dffl.training.crossing import (
+    FEWEST_MATCHED,
+    Crossing,
+    SidedSamples,
+    crossing,
+    crossing_of,
+    fix,
+    sides_of,
+    varying_features,
+)
 from dffl.training.settings import Settings
 from dffl.training.sharing import seen_in_training, settled, sharing
 from dffl.training.telling import telling_costs

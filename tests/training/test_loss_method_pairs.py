@@ -9,7 +9,7 @@ import pytest
 
 import dffl
 from dffl.losses import Loss
-from dffl.losses.fenchel_young import FenchelYoung
+from dffl.losses.perturbed import FenchelYoung
 from dffl.training import METHODS
 from tests.federations import client
 

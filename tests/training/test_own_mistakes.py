@@ -14,8 +14,7 @@ import pytest
 import dffl
 from dffl.named import plain, rebuilt
 from dffl.training import METHODS, Run, Settings
-from dffl.training.optimisers import Optimiser
-from dffl.training.schedules import Schedule
+from dffl.training.optimisers import Optimiser, Schedule
 from tests.federations import client
 
 SMALL: dict[str, Any] = {"rounds": 2, "local_epochs": 1, "hidden": 4, "progress": False}
@@ -151,7 +150,7 @@ REGISTRIES: list[tuple[str, str, Callable[[str, str], Any]]] = [
     ("loss 'mse'", "dffl.losses.mse.MSE", lambda name, place: made(dffl.Loss, name, place)),
     ("aggregator 'median'", "dffl.training.aggregators.robust.Median", lambda name, place: made(dffl.Aggregator, name, place)),
     ("optimiser 'sgd'", "dffl.training.optimisers.SGD", lambda name, place: made(Optimiser, name, place)),
-    ("schedule 'linear'", "dffl.training.schedules.Linear", lambda name, place: made(Schedule, name, place)),
+    ("schedule 'linear'", "dffl.training.optimisers.Linear", lambda name, place: made(Schedule, name, place)),
     ("trainer 'fedavg'", "dffl.training.trainers.federated.FedAvg", lambda name, place: made(dffl.FedAvg, name, place)),
     ("method 'ditto'", "dffl.training.methods.ditto.ditto", lambda name, place: dffl.method(name)(at(outcome, place))),
 ]

@@ -15,8 +15,7 @@ from dffl.training.aggregators import Moment, Update
 from dffl.training.aggregators.server import Momentum
 from dffl.training.engines.vector import LoopEngine
 from dffl.training.privacy import ClientPrivacy, SamplePrivacy, Spending, epsilon_of, noise_for
-from dffl.training.privacy.levels import clipped
-from dffl.training.privacy.server import protected
+from dffl.training.privacy.levels import clipped, protected
 from dffl.training.privacy.spending import most_uses
 from tests.federations import client
 

@@ -28,9 +28,8 @@ from dffl.fitting import Fit, require_federation
 from dffl.jsonable import jsonable
 from dffl.time.bases import FORECAST
 from dffl.training import Settings
-from dffl.training.crossing import Crossing, crossing_of
-from dffl.training.crossing_words import reason as no_verdict
-from dffl.training.crossing_words import warning
+from dffl.training.crossing import Crossing, crossing_of, warning
+from dffl.training.crossing import reason as no_verdict
 from dffl.training.keywords import SettingsKeywords
 from dffl.training.sharing import Sharing, settled, sharing_of
 

@@ -10,7 +10,7 @@ from dffl.advice.evidence import Candidates, Evidence, guessed, judged, mean_cos
 from dffl.advice.folds import Fold, folds, half_folds
 from dffl.federation import Federation
 from dffl.predictor import Normaliser
-from dffl.theory.costmodel import Ridge, fit_own_ridge, fit_ridge
+from dffl.theory.scaled import Ridge, fit_own_ridge, fit_ridge
 from dffl.training import Settings
 from dffl.training.units import client_units, in_units
 

@@ -14,7 +14,7 @@ from dffl.batched import solve_each
 from dffl.federation import Client, Federation
 from dffl.predictor import Normaliser
 from dffl.shapes import evenly_spaced
-from dffl.theory.costmodel import fit_own_ridge
+from dffl.theory.scaled import fit_own_ridge
 from dffl.training import Settings
 from dffl.training.units import client_units
 

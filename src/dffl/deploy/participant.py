@@ -33,8 +33,8 @@ from dffl.predictor import Normaliser
 from dffl.tables.description import Agreement
 from dffl.training.checkpoint import data_fingerprint
 from dffl.training.history import DivergenceError
+from dffl.training.optimisers import Schedule
 from dffl.training.privacy.levels import ClientPrivacy
-from dffl.training.schedules import Schedule
 from dffl.training.trainers.federated import ServerState, sampled
 from dffl.training.units import UNIT_FIELDS
 

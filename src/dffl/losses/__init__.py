@@ -1,4 +1,4 @@
-"""How good a predicted cost is, judged by the decision that follows. One file for each loss.
+"""How good a predicted cost is, judged by the decision that follows. One file for each loss, or for similar ones.
 
 A file that is put here is found: a loss needs no second list.
 """

@@ -10,6 +10,7 @@ from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dffl.losses.base import Loss, Rows
+from dffl.losses.mse import mse
 from dffl.losses.regret import sense
 from dffl.sets import FeasibleSet, completed
 
@@ -56,3 +57,18 @@ class SPOPlus(Loss):
 
     def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
         return spo_plus_gap(c_hat, rows.c, rows.w_star, s)
+
+
+class SPOPlusMSE(Loss):
+    """SPO+ plus ``weight`` times the mean squared error, in scaled units: predictions stay near the costs."""
+
+    name = "spo+mse"
+
+    def __init__(self, weight: float = 0.1):
+        if not 0 <= weight < float("inf"):
+            raise ValueError(f"spo+mse: weight must be >= 0 and finite, found {weight!r}")
+        self.weight = float(weight)
+
+    def __call__(self, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
+        error = mse(c_hat[..., : s.predicted], rows.c[..., : s.predicted])
+        return spo_plus_gap(c_hat, rows.c, rows.w_star, s) + self.weight * error

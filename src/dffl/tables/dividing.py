@@ -24,8 +24,7 @@ from dffl.tables.plan import Plan
 from dffl.tables.rows import CheckedRows
 from dffl.tables.sources import Table
 from dffl.training import Settings
-from dffl.training.crossing import crossing_of
-from dffl.training.crossing_words import TOO_GOOD, fix, warning, worst
+from dffl.training.crossing import TOO_GOOD, crossing_of, fix, warning, worst
 from dffl.training.sharing import MEANS, seen_in_training, seen_words, sharing_of, told_of
 
 

@@ -15,7 +15,7 @@ from dffl.federation import Federation
 from dffl.fitting import require_federation
 from dffl.jsonable import jsonable
 from dffl.progress import Progress
-from dffl.theory import ascent, discrepancy, risk
+from dffl.theory import ascent, heterogeneity, risk
 from dffl.theory.definitions import CostNorms
 from dffl.theory.heterogeneity import common_points, matrix, pairwise, to_mixture
 from dffl.theory.scaled import Scaled, ScaledClient, scaled
@@ -105,7 +105,7 @@ def bounds(
         common = common_points(clients, tau)
         pairs = pairwise(clients, common, form)
         bar.advance(1, "pairs")
-        upper = discrepancy.by_proposition(clients, common, clients.reach(tau), form)
+        upper = heterogeneity.by_proposition(clients, common, clients.reach(tau), form)
         bar.advance(1, "pairs")
         found = _searched(clients, made, ascent.STEPS if search is True else search, bar) if search else None
     table = _table(clients, tau, delta, upper, found, form)
@@ -176,9 +176,9 @@ def _discrepancies(
     """The upper bounds on every client's Delta_j, and the one that counts."""
     if form == "paper":
         return {"discrepancy_high": proposition, "by_proposition": proposition}
-    trivial = discrepancy.by_largest_losses(largest, clients.shares)
-    lost = np.array([discrepancy.entropy_loss(client, tau) for client in clients])
-    entropy = discrepancy.by_largest_losses(lost, clients.shares)
+    trivial = heterogeneity.by_largest_losses(largest, clients.shares)
+    lost = np.array([heterogeneity.entropy_loss(client, tau) for client in clients])
+    entropy = heterogeneity.by_largest_losses(lost, clients.shares)
     # At modelled costs the proposition is an estimate, and no upper end.
     proved = proposition if clients.exact else np.full(len(clients), math.inf)
     least = np.min([proved, trivial, entropy], axis=0)

@@ -30,7 +30,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dffl.federation import Client, Federation
-from dffl.splitting import Splitting
+from dffl.named import listed
+from dffl.splitting import COST, DRAW, TIME, Splitting
 from dffl.training.telling import FEWEST_MATCHED, different_costs, has_moments, telling_costs, telling_features, telling_fees
 
 LIMIT = 0.05
@@ -295,3 +296,49 @@ def crossing_of(federation: Federation, how: Splitting, count: int = FOLDS) -> l
         clients = [client for client in federation if divisible(client, how, count)]
         known[how, count] = crossing(clients, sides_of(clients, how, count)) if len(clients) > 1 else []
     return known[how, count]
+
+
+SHOWN = 3
+"""Names in a message."""
+TOO_GOOD = "so models are judged on rows that trained them elsewhere, and federating seems better than it is"
+KEY = "give rows of one moment the same key, such as the date (`key` in a file, `keys` of clients in Python)"
+
+
+def worst(found: Sequence[Crossing]) -> Crossing:
+    """The client with the largest share of rows that cross."""
+    return max(found, key=lambda crossed: (crossed.rows / crossed.of, crossed.rows))
+
+
+def told(found: Sequence[Crossing]) -> str:
+    """The client with the largest share, in a clause."""
+    most = worst(found)
+    what = f"{most.rows} of the {most.of} rows of {most.client!r} are held out while {WAYS[most.way]} train"
+    return f"{what} {listed(map(repr, most.others), SHOWN)}{and_others(found)}"
+
+
+def and_others(found: Sequence[Crossing]) -> str:
+    """How many more clients there are of which the same holds."""
+    return f" (and likewise {len(found) - 1} more of the clients)" if len(found) > 1 else ""
+
+
+def fix(way: str, rule: str) -> str:
+    """What to do about rows that are equal in a ``way``, and that cross under a rule."""
+    if rule == TIME:
+        return "give rows of one moment the same time at all clients, or leave the copies out"
+    if way == "rows" and rule == DRAW:
+        return 'write split = "row"'
+    if way == "costs" and rule != COST:
+        return f'write split = "cost", or {KEY}'
+    return f"{KEY}, or leave the copies out"
+
+
+def warning(found: Sequence[Crossing], rule: str) -> str:
+    """What crosses, what it means and what to do, in one sentence."""
+    return f"{told(found)}, {TOO_GOOD}; {fix(worst(found).way, rule)}"
+
+
+def reason(crossed: Crossing, rule: str) -> str:
+    """Why a client gets no verdict."""
+    others = listed(map(repr, crossed.others), SHOWN)
+    what = f"{crossed.rows} of your {crossed.of} rows are held out while {WAYS[crossed.way]} train {others}"
+    return f"{what}, so what joining would gain cannot be measured; {fix(crossed.way, rule)}"

@@ -11,9 +11,8 @@ from typing import Any, TypedDict
 from dffl.losses import Loss
 from dffl.predictor import NetworkFactory
 from dffl.training.aggregators import Aggregator
-from dffl.training.optimisers import Optimiser
+from dffl.training.optimisers import Optimiser, Schedule
 from dffl.training.privacy.levels import Privacy
-from dffl.training.schedules import Schedule
 
 MethodChoice = str | tuple[str, Mapping[str, Any]]
 """A method's name, or its name with options."""

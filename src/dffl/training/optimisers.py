@@ -1,4 +1,4 @@
-"""How a client's gradients become steps."""
+"""How a client's gradients become steps, and how a learning rate changes over the rounds of a federated training."""
 
 from __future__ import annotations
 
@@ -8,6 +8,57 @@ from abc import abstractmethod
 import optax
 
 from dffl.named import Named
+
+
+class Schedule(Named):
+    """A factor on the learning rate for each round."""
+
+    what = "schedule"
+
+    @abstractmethod
+    def factor(self, round: int, rounds: int) -> float:
+        """The factor in this round, counted from 0, of ``rounds``."""
+
+
+class Constant(Schedule):
+    """The same rate in every round."""
+
+    name = "constant"
+
+    def factor(self, round: int, rounds: int) -> float:
+        return 1.0
+
+
+class _Falling(Schedule):
+    def __init__(self, last: float = 0.0):
+        if not 0 <= last < math.inf:
+            raise ValueError(f"{self.name}: last, the factor that the rate ends at, must be >= 0 and finite, found {last!r}")
+        self.last = float(last)
+
+    def factor(self, round: int, rounds: int) -> float:
+        return self.last + (1 - self.last) * self._left(round / rounds)
+
+    @abstractmethod
+    def _left(self, done: float) -> float:
+        """What is left of the fall, from 1 to 0, when this share of the rounds is done."""
+
+
+class Cosine(_Falling):
+    """Half a cosine from 1 down to ``last``, which the round after the last one would reach."""
+
+    name = "cosine"
+
+    def _left(self, done: float) -> float:
+        return (1 + math.cos(math.pi * done)) / 2
+
+
+class Linear(_Falling):
+    """A straight line from 1 down to ``last``, which the round after the last one would reach."""
+
+    name = "linear"
+
+    def _left(self, done: float) -> float:
+        return 1 - done
 
 
 class Optimiser(Named):

@@ -20,9 +20,8 @@ from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
 from dffl.randomness import checked_seed
 from dffl.splitting import RULES, TIME, Splitting
 from dffl.training.aggregators import Aggregator
-from dffl.training.optimisers import Optimiser
+from dffl.training.optimisers import Optimiser, Schedule
 from dffl.training.privacy.levels import Privacy
-from dffl.training.schedules import Schedule
 
 LARGEST = {
     "rounds": 10**7, "local_epochs": 10**5, "batch_size": 10**7, "hidden": 10**6, "chunk_size": 10**6,

@@ -16,8 +16,19 @@ import numpy as np
 from dffl.federation import Client, Federation
 from dffl.named import listed
 from dffl.splitting import COST, DRAW, ROW, TIME
-from dffl.training.crossing import FOLDS, SAME_COSTS, Crossing, crossing, crossing_of, divisible, varying_features
-from dffl.training.crossing_words import SHOWN, and_others, warning, worst
+from dffl.training.crossing import (
+    FOLDS,
+    SAME_COSTS,
+    SHOWN,
+    Crossing,
+    and_others,
+    crossing,
+    crossing_of,
+    divisible,
+    varying_features,
+    warning,
+    worst,
+)
 from dffl.training.settings import Settings
 from dffl.training.telling import different_rows, has_moments, telling_costs
 

@@ -1,4 +1,4 @@
-"""Aggregators that tolerate some wrong clients: `median`, `trimmed-mean` and `krum`. None weighs clients by their samples."""
+"""Aggregators that tolerate some wrong clients. None weighs clients by their samples."""
 
 from __future__ import annotations
 
@@ -62,3 +62,54 @@ class Krum(Aggregator):
         # The nearest of all is the vector itself, at distance 0.
         scores = squares[:, 1 : len(vectors) - self.f - 1].sum(axis=1)
         return vectors[int(np.argmin(scores))]
+
+
+SMOOTHING = 1e-6
+"""The least distance that a step divides by, as a share of the mean distance from the median of each number."""
+
+
+class GeometricMedian(Aggregator):
+    """Robust against fewer than half of the clients, however they lie; unlike `median` it does not depend on the axes.
+
+    The vector with the least sum of distances to the clients' vectors, by smoothed Weiszfeld ``steps`` from the median of each
+    number (Pillutla et al., 2022).
+    """
+
+    name = "geometric-median"
+
+    def __init__(self, steps: int = 50):
+        require_whole("geometric-median: steps", steps, least=1, most=10**4)
+        self.steps = int(steps)
+
+    def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
+        vectors = stacked_vectors(updates)
+        # The median is near the many; from the mean, one very long vector could be the first step's only neighbour.
+        middle = np.median(vectors, axis=0)
+        least = SMOOTHING * float(np.median(np.linalg.norm(vectors - middle, axis=1)))
+        for _ in range(self.steps if least > 0 else 0):
+            weights = 1 / np.maximum(np.linalg.norm(vectors - middle, axis=1), least)
+            middle = weights @ vectors / weights.sum()
+        return middle
+
+
+class NormBound(Aggregator):
+    """The mean of the changes, none longer than a bound: a client can push that far and no further (Sun et al., 2019).
+
+    ``norm`` is the bound; 0: the median length of the round's changes, which a minority cannot move far. It keeps large lies
+    small. It does not find out who lies, and many small lies in one direction add up.
+    """
+
+    name = "norm-bound"
+
+    def __init__(self, norm: float = 0.0):
+        if isinstance(norm, bool) or not isinstance(norm, int | float) or not 0 <= norm < math.inf:
+            raise ValueError(f"norm-bound: norm must be >= 0 and finite (0: the median length), found {norm!r}")
+        self.norm = float(norm)
+
+    def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
+        start = np.asarray(shared, np.float64)
+        changes = stacked_vectors(updates) - start
+        lengths = np.linalg.norm(changes, axis=1)
+        bound = self.norm or float(np.median(lengths))
+        shrink = np.minimum(1, bound / np.maximum(lengths, np.finfo(float).tiny))
+        return start + (shrink[:, None] * changes).mean(axis=0)

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dffl.training.aggregators.base import Aggregator, Around, Memory, Moment, Update
-from dffl.training.aggregators.mean import Mean
-from dffl.training.schedules import Constant, Schedule
+from dffl.training.aggregators.base import Aggregator, Around, Mean, Memory, Moment, Update
+from dffl.training.optimisers import Constant, Schedule
 
 
 class _Server(Around):

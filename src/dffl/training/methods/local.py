@@ -11,8 +11,8 @@ from typing import Any
 
 from dffl.losses import Loss
 from dffl.training.methods.registry import method
+from dffl.training.optimisers import Constant
 from dffl.training.run import Outcome, Run
-from dffl.training.schedules import Constant
 from dffl.training.trainers import BestStop, Local, Stops, tuned
 from dffl.training.trainers.tuning import checked_epochs
 

@@ -14,10 +14,9 @@ from dffl.training.aggregators import Aggregator, Memory, Moment, Update
 from dffl.training.change_limit import LEAST, Change, is_on, left_out, length_of
 from dffl.training.engines.base import ClientAnswers, Engine, Fields, in_name_order
 from dffl.training.history import DivergenceError, History
+from dffl.training.optimisers import Schedule
 from dffl.training.parts import Part
-from dffl.training.privacy.levels import ClientPrivacy, SamplePrivacy
-from dffl.training.privacy.server import protected, require_mean
-from dffl.training.schedules import Schedule
+from dffl.training.privacy.levels import ClientPrivacy, SamplePrivacy, protected, require_mean
 from dffl.training.settings import Settings, trainable
 from dffl.training.trainers.base import Trainer
 from dffl.training.update import Recipe

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dffl.training.engines.base import Fields
+from dffl.training.optimisers import Schedule
 from dffl.training.parts import Part
-from dffl.training.schedules import Schedule
 from dffl.training.trainers.base import Trainer, blank_rows, fetched
 
 if TYPE_CHECKING:
