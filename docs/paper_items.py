@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "docs" / "paper_items.toml"
 REPEATED = "dffl paper --show --authors --out studies/results/paper-authors"
 """The command of most figures and tables, which the page shows once."""
-CALLS = f"Every call of this page runs after these lines. `{REPEATED}` writes all results of section 6 and the appendix."
+CALLS = f"Every call runs after these lines. `{REPEATED}` writes all results of section 6 and the appendix."
 AGREES = ("holds", "as printed", "reproduced")
 """Verdicts without a remark: the contents only count their items."""
 COMMENT = re.compile(r"\s+# (?P<words>.*)$")
@@ -74,17 +74,15 @@ def _heading(section: dict[str, Any]) -> str:
 
 
 def _block(item: dict[str, Any], measured: Callable[[str], str]) -> str:
-    """One item: what it says, how to call it, the verdict, and where it is."""
-    lines = [f"### {item['name']}", f"*{_plain(_sentence(item['title']))}* {_plain(item['says'])}"]
+    """One item: what it says, the verdict with its reason, its place in the code, and how to call it."""
+    verdict = f"**[{_sentence(item['verdict'])}]({item['more']})**"
+    near = measured(item["measured"]) if "measured" in item else ""
+    said = [_plain(item["says"]), verdict, _plain(item.get("note", "")), near, _where(item)]
+    lines = [f"### {item['name']}", " ".join(filter(None, said))]
     if calls := item.get("calls"):
         lines.append("```python\n" + "\n".join(_shown(call, value) for call, value in calls) + "\n```")
     if (command := item.get("command")) and command != REPEATED:
         lines.append(f"```bash\n{command}\n```")
-    verdict = f"**[{_sentence(item['verdict'])}]({item['more']})** {_plain(item['note'])}"
-    if what := item.get("measured"):
-        verdict += f" {measured(what)}"
-    lines.append(verdict)
-    lines.append(_where(item))
     return "\n\n".join(lines)
 
 

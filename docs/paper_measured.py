@@ -32,22 +32,22 @@ def table(name: str) -> str:
     means = apart[cells["statistic"] == "mean"]
     near, near_means = int((apart <= NEAR).sum()), int((means <= NEAR).sum())
     return (
-        f"{near} of {len(cells)} cells, and {near_means} of {len(means)} means, are within {NEAR:.0%} of the paper's; "
-        f"the mean that is furthest differs by {means.max():.0%}."
+        f"Within {NEAR:.0%} of the paper's: {near} of {len(cells)} cells, {near_means} of {len(means)} means "
+        f"(largest difference {means.max():.0%})."
     ).replace("%", " %")
 
 
 def shares() -> str:
     """Who gains from the federated model, as objectives differ."""
     parts = [f"{problem} {_percents(_gains(problem))}" for problem in _problems()]
-    return f"Clients that gain, by η_obj = {_levels()}: {'; '.join(parts)}."
+    return f"Share that gains at η_obj = {_levels()}: {'; '.join(parts)}."
 
 
 def slopes(problem: str, balance: str) -> str:
     """The same for one problem and balance, by the size of the clients where it differs."""
     sizes = sorted(_clients().query(_balance(problem, balance))["n"].unique(), reverse=True)
-    parts = [f"with {n} samples {_percents(_gains(problem, balance, n))}" for n in sizes]
-    return f"Clients that gain, by η_obj = {_levels()}: {'; '.join(parts)}."
+    parts = [f"{_percents(_gains(problem, balance, n))} ({n} samples)" for n in sizes]
+    return f"Share that gains at η_obj = {_levels()}: {'; '.join(parts)}."
 
 
 def means() -> str:
@@ -57,7 +57,7 @@ def means() -> str:
         for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
             level = federated.query("problem == @problem").groupby(axis)["regret"].mean()
             parts.append(f"{problem} by {symbol} {_numbers(level)}")
-    return f"Mean regret of the federated model in %, at the levels {_levels()}: {'; '.join(parts)}."
+    return f"Mean federated regret in % at {_levels()}: {'; '.join(parts)}."
 
 
 def best_of_two() -> str:
@@ -66,8 +66,8 @@ def best_of_two() -> str:
     better = cells[list(PURE)].min(axis=1)
     below, close = int((cells[SPO] < better).sum()), int((cells[SPO] <= 1.1 * better).sum())
     return (
-        f"Over the {len(cells)} pairs of heterogeneities of both problems, its mean is below both pure methods in {below}, "
-        f"and at most 10 % above the better one in {close}."
+        f"Interp-DFFL(SPO+) is below both pure methods in {below} of {len(cells)} settings, and at most 10 % above the better "
+        f"one in {close}."
     )
 
 
@@ -79,9 +79,7 @@ def lowest() -> str:
     best = cells.loc[cells.groupby(["problem", "statistic"], sort=False)["ours"].idxmin()]
     wins = best[best["method"].str.contains("SPO")]
     parts = [f"{problem} {', '.join(part['statistic'])}" for problem, part in wins.groupby("problem")]
-    return (
-        f"It has the lowest mean in {int(first.sum())} of {len(first)} seeds of both problems. Lowest in: {'; '.join(parts)}."
-    )
+    return f"Lowest mean in {int(first.sum())} of {len(first)} seeds; lowest in {'; '.join(parts)}."
 
 
 def winners() -> str:
@@ -90,7 +88,7 @@ def winners() -> str:
     wins = regret.le(regret.min(axis=1) + 1e-9, axis=0).astype(float)
     won = wins.div(wins.sum(axis=1), axis=0).groupby("problem").mean()
     parts = [f"{problem} " + ", ".join(f"{NAMES[m]} {100 * won.loc[problem, m]:.0f} %" for m in FOUR) for problem in won.index]
-    return f"Wins over all configurations without noise: {'; '.join(parts)}."
+    return f"Wins without noise: {'; '.join(parts)}."
 
 
 def weights() -> str:
@@ -99,7 +97,7 @@ def weights() -> str:
     for problem, part in chosen.groupby("problem"):
         for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
             parts.append(f"{problem}, by {symbol} {_numbers(part.groupby(axis)['lambda'].mean())}")
-    return f"Mean λ at the levels {_levels()}: {'; '.join(parts)}."
+    return f"Mean λ at {_levels()}: {'; '.join(parts)}."
 
 
 def oracles() -> str:
@@ -109,7 +107,7 @@ def oracles() -> str:
         for kind in ("spo", "mse"):
             own, oracle = mean[problem, f"interp-{kind}"], mean[problem, f"oracle-interp-{kind}"]
             parts.append(f"{problem}, {'SPO+' if kind == 'spo' else 'MSE'} {own:.2f} and {oracle:.2f}")
-    return f"Mean regret in %, interpolation and its oracle: {'; '.join(parts)}."
+    return f"Mean regret in % without and with oracle: {'; '.join(parts)}."
 
 
 SENTENCES: dict[str, Callable[..., str]] = {
