@@ -272,7 +272,7 @@ def _quantiles(tables: Sequence[np.ndarray]) -> tuple[float, float]:
     weights = np.concatenate([np.full(len(table), 1 / len(table)) for table in tables])
     order = np.argsort(values)
     shares = np.cumsum(weights[order]) / weights.sum()
-    low, high = (float(values[order][min(np.searchsorted(shares, share), len(values) - 1)]) for share in (0.1, 0.9))
+    low, high = (float(values[order][min(int(np.searchsorted(shares, share)), len(values) - 1)]) for share in (0.1, 0.9))
     return low, high
 
 

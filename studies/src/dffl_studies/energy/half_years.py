@@ -82,8 +82,8 @@ def judge(*, market: str, trained: str, seed: int, refit: int, **folders: str) -
     panels = [source.preset.panel(Path(folders[source.folder]) / file) for file in source.files]
     clients = [client for panel in panels for client in source.preset.federation(panel).clients]
     first = max(panel.dates[rows][PAST] for panel in panels for rows in panel.zones.values())
-    asked = {"refit": refit, "start": str(first), "seed": seed, "progress": False}
-    return _rows(dffl.backtest(Federation(clients), CANDIDATES[trained], **asked), panels, first)
+    found = dffl.backtest(Federation(clients), CANDIDATES[trained], refit=refit, start=str(first), seed=seed, progress=False)
+    return _rows(found, panels, first)
 
 
 def _rows(found: Backtest, panels: Sequence[Panel], first: np.datetime64) -> pd.DataFrame:
