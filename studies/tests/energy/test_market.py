@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,18 @@ from typer.testing import CliRunner
 import dffl
 from dffl.cli import app
 from dffl.harm import interval
+from dffl.report import ReportData, render
+from dffl.report.data import Picture
 from dffl_studies.energy.answers import Answer
-from dffl_studies.energy.backtests import judge, study
+from dffl_studies.energy.backtests import decoded, encoded, judge, study
 from dffl_studies.energy.checks import side_by_side
 from dffl_studies.energy.data import open_panel
 from dffl_studies.energy.data.clients import in_time
 from dffl_studies.energy.expected import expected_mean, weekly
+from dffl_studies.energy.figures.manager import days_of
+from dffl_studies.energy.market_result import MarketResult
 from dffl_studies.energy.newcomers import Newcomers, newcomers
+from dffl_studies.energy.page import report_data
 from dffl_studies.energy.preset import Preset
 from studies.tests.energy.data.made import refused, write
 
@@ -165,6 +171,34 @@ def test_weeks_of_zones_of_different_lengths_end_on_the_same_day() -> None:
 def test_a_seed_that_is_none_is_refused(options: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="demand_seed must be a whole number"):
         Preset(**options)
+
+
+def test_decisions_are_kept_as_text_and_those_that_sell_are_not() -> None:
+    bought = np.array([[0, 2.0, 0, 2.0], [2.0, 0, 1.0, 0]])
+    np.testing.assert_allclose(decoded(encoded(bought), 4), bought / 2, atol=1 / 18)
+    assert encoded(-bought) == encoded(np.zeros((2, 4))) == ""
+
+
+def test_the_page_shows_money_by_zone_each_day_and_the_map(rows: tuple[Path, pd.DataFrame]) -> None:
+    path, found = rows
+    market = Preset(**QUICK).market(path)  # type: ignore[arg-type]
+    placed = replace(market.panel, places=np.array([[50.0, 8.0], [51.0, 9.0]]))
+    some = found.assign(seed=0, job="one", dffl="0")
+    result = MarketResult(study(path, Preset(), [0]), path.parent, some, some, [], [], market._replace(panel=placed))
+    data = ReportData.from_json(report_data(result).as_json())
+    titles = [one.title for one in data.pictures]
+    assert titles[0] == "Money saved in a year, by zone"
+    assert titles[-2:] == ["Ranges that held", "Where the zones are, and what they save"]
+    assert {title for title in titles if title.startswith("Every decision")} == {f"Every decision of {z}" for z in ("Z0", "Z1")}
+    saved = result.answer.saved_by_zone["saved"]
+    assert saved.mean() == pytest.approx(result.answer.saved, rel=1e-5)
+    days = days_of(result, "Z0")
+    assert days is not None
+    own = found[(found["zone"] == "Z0") & (found["rule"] == "chosen")]["regret"].iloc[0]
+    assert (days["price"] * (days["chosen"] - days["cheapest"])).sum() / 34 == pytest.approx(own)
+    page = render(replace(data, pictures=(Picture("A <b>", "<svg><script>alert(1)</script></svg>"),)))
+    assert "alert(1)" not in page
+    assert "A &lt;b&gt;" in page
 
 
 # ---- what was noticed

@@ -129,12 +129,18 @@ class Answer:
         methods = self.of_kind(METHOD)
         return self.change("fedavg", "local") if {"fedavg", "local"} <= set(methods) and len(self.regrets) > 1 else None
 
+    @property
+    def keeps(self) -> bool:
+        """Whether the verdict is to keep the naive rule: the chosen ones gain nothing, or nothing that is sure."""
+        found = self.against
+        return found is None or found.mean > -SAME or not found.significant
+
     def in_words(self, money: str) -> str:
         """The verdict: the first sentence says what to do, and what it saves in a year."""
         rule, found, naive = self.choices[-1][1], self.against, self.naive_rule
         if found is None:
             return f"Keep to {named(naive)}: it loses nothing, so there is nothing to gain."
-        if found.mean > -SAME or not found.significant:
+        if self.keeps:
             what = "they lose more" if found.mean > 0 and found.significant else "no clear gain"
             first = f"Keep to {named(naive)}: the chosen rules change its regret by {found.in_words()}, {what}"
         else:
@@ -146,6 +152,13 @@ class Answer:
         shared = self.sharing()
         said = "" if shared is None else f" Sharing changes the regret of models of each zone alone by {shared.in_words()}."
         return f"{first}; {worse}.{said}"
+
+    def headline(self, money: str) -> str:
+        """The verdict as a title."""
+        if self.keeps:
+            return f"Electricity: keep to {named(self.naive_rule)}"
+        zones = f" in the mean of {len(self.regrets)} zones" if len(self.regrets) > 1 else ""
+        return f"Electricity: the chosen rules save {self.saved:,.0f} {money} a year{zones}"
 
 
 def named(rule: str) -> str:

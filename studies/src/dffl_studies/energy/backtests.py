@@ -57,7 +57,7 @@ def refit_of(market: Market, preset: Preset) -> int:
 
 def rows_of(found: Any, market: Market) -> pd.DataFrame:
     """The rows of a backtest (`dffl.time.outcome.Backtest`)."""
-    trained, first = set(found.trained), np.datetime64(market.first_test, "D")
+    first = np.datetime64(market.first_test, "D")
     whole = [market.panel.dates[rows] for rows in market.panel.zones.values()]
     whole = [days[len(days) - client.n :] for days, client in zip(whole, market.federation, strict=True)]  # covariates may lag
     dates = [days[days >= first] for days in whole]
@@ -73,7 +73,7 @@ def rows_of(found: Any, market: Market) -> pd.DataFrame:
         past = [own[SETTLED:end] for own, end in zip(before[rule], known, strict=True)] if rule in before else lost
         facts = {
             "zone": [client.name for client in found.clients], "rule": rule,
-            "kind": CHOSEN if rule == CHOSEN else METHOD if is_trained(rule, trained) else NAIVE,
+            "kind": kind_of(rule),
             "regret": [own.mean() for own in after],
             "past": [own.mean() if rule in before and len(own) else np.nan for own in past],
         }  # fmt: skip
@@ -119,9 +119,9 @@ def naive_losses(clients: Sequence[Client], dates: Sequence[np.ndarray], known: 
     return {rule: regrets_at_each(clients, tables) for rule, tables in expected.items()}
 
 
-def is_trained(rule: str, trained: set[str]) -> bool:
-    """Whether a rule is a trained method or an average that has one in it."""
-    return rule == "mix" or bool(trained & set(rule.split("+")))
+def kind_of(rule: str) -> str:
+    """Whether a rule is trained, needs no training, or is the choice among both."""
+    return CHOSEN if rule == CHOSEN else NAIVE if rule in (*PLAIN, FORECAST) else METHOD
 
 
 def _fleet(rules: Sequence[str]) -> str:

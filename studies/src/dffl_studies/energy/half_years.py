@@ -18,7 +18,7 @@ from dffl.time.network import VECTOR
 from dffl.time.outcome import CHOSEN, Backtest
 from dffl.time.ranges import misses
 from dffl.training.keywords import MethodChoice
-from dffl_studies.energy.backtests import METHOD, NAIVE, is_trained
+from dffl_studies.energy.backtests import kind_of
 from dffl_studies.energy.checks import PAST
 from dffl_studies.energy.data.panel import Panel
 from dffl_studies.energy.preset import REFIT, Preset
@@ -98,14 +98,9 @@ def _rows(found: Backtest, panels: Sequence[Panel], first: np.datetime64) -> pd.
         facts = {BEST: client.best_objective, DAYS: np.ones(client.n), INSIDE: ~(below | above) & ranged, RANGED: ranged}
         lost = {rule: found.regrets(rule, place) for rule in (*found.lost, CHOSEN)}
         for name, values in (facts | lost).items():
-            kind = "fact" if name in facts else kind_of(name, found.trained)
+            kind = "fact" if name in facts else kind_of(name)
             made.append((client.name, name, kind, np.bincount(own, weights=values[rows].astype(float), minlength=count)))
     table = pd.DataFrame([row[:3] for row in made], columns=["zone", "rule", "kind"])
     sums = np.array([row[3] for row in made], np.float32)
     whole = table.join(pd.DataFrame(sums, columns=[f"week_{week:03d}" for week in range(count)]))
     return whole.assign(first=str(first))
-
-
-def kind_of(rule: str, trained: Sequence[str]) -> str:
-    """Whether a rule is trained, needs no training, or is the choice among both."""
-    return CHOSEN if rule == CHOSEN else METHOD if is_trained(rule, set(trained)) else NAIVE

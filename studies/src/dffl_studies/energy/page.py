@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dffl.harm import HARM_TOLERANCE, interval
+from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE, interval
 from dffl.report.comparison import plain
 from dffl.report.data import Change, Client, Method, ReportData, Result
 from dffl.report.repeat import versions
@@ -23,11 +23,10 @@ from dffl_studies.energy.weeks import week_names
 def report_data(result: MarketResult) -> ReportData:
     """The page of a run."""
     answer, panel, first = result.answer, result.market.panel, result.market.first_test
-    saved, held = answer.saved, answer.held[np.isfinite(answer.held)]
-    count = len(panel.names)
+    held = answer.held[np.isfinite(answer.held)]
     ranges = [f"Ranges of 80 % held {held.mean():.0%} of the costs; zones: {held.min():.0%} to {held.max():.0%}."]
     return ReportData(
-        title=f"Electricity: {saved:+,.0f} {panel.money} a year by the chosen rules, mean of {count} zone{'s' * (count > 1)}",
+        title=answer.headline(panel.money),
         main=CHOSEN,
         methods=tuple(_method(rule, rule in answer.of_kind(NAIVE)) for rule in answer.rules),
         clients=tuple(_client(result, str(zone)) for zone in answer.regrets.index),
@@ -86,9 +85,10 @@ def _itself(rule: str) -> Change:
 
 
 def _change(part: Any, reference: Any, weeks: list[str], best: float) -> Change:
-    """A zone's regret minus that of the naive rule, with its interval over weeks and seeds where there are three."""
+    """A zone's regret minus that of the naive rule, with its interval over weeks (and seeds, where there are three)."""
     own, other = (table[weeks].to_numpy(float) * len(weeks) for table in (part, reference))
-    mean, low, high = interval(own - other)
+    excess = own - other
+    mean, low, high = interval(excess if len(excess) >= ENOUGH_STARTS else np.tile(excess.mean(axis=0), (ENOUGH_STARTS, 1)))
     naive, base = str(reference["rule"].iloc[0]), float(reference["regret"].mean())
     above = base > NO_REGRET and float(part["regret"].mean()) > (1 + HARM_TOLERANCE) * base
     if not np.isfinite(high):

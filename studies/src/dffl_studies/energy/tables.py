@@ -18,6 +18,7 @@ RULE_LABELS = {
     "mean-14": "Mean of the last 14 days",
     "mean-28": "Mean of the last 28 days",
     "steady": "Steady moving average",
+    "chosen": "the chosen rules",
 }
 """What the tables and figures call naive rules; methods have their usual label."""
 HEADINGS = ("mean change %", "median change %", "worst harm %", "worst-20 % harm")
