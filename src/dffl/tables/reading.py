@@ -184,8 +184,9 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
         unknown = mine[mine["harmed"].isna()]
         told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
         if len(unknown):
-            few, names = unknown["independent"].min(), listed(unknown["client"].tolist(), SHOWN)
-            told.append(f"not judged: {names}; {too_alike(few) if few > 1 else 'that takes two test rows'}")
+            few = unknown["independent"].max()
+            why = f"as {too_alike(few)}" if few > 1 else "with fewer than two test rows"
+            told.append(f"not judged, {why}: {listed(unknown['client'].tolist(), SHOWN)}")
         lines.append(f"Significantly harmed, compared with local: {'; '.join(told)}.")
     if poor := int(((by[method] >= naive) & (by[method] > TINY)).sum()):
         where, whose = (f"For {poor} of {len(by)} clients the", "their") if several else ("The", "the")
