@@ -210,6 +210,13 @@ def market(folder: Path, table: pd.DataFrame, **options: object) -> dffl.Federat
     return made.federation
 
 
+def test_a_zone_that_lacks_a_few_days_of_a_short_panel_is_not_left_out(tmp_path: Path) -> None:
+    table = prices()
+    table = table[~((table["zone"] == "Z1") & table["date"].isin(["2023-01-20", "2023-01-21"]))]
+    made = Preset().market(write(table, tmp_path / "market.csv"))
+    assert (made.federation.names, made.first_test) == (["Z0", "Z1"], "2023-02-28")
+
+
 def test_zones_without_a_choice_are_left_out_and_named(tmp_path: Path) -> None:
     table = prices(4)
     table["demand"] = table["zone"].map({"Z0": 0, "Z1": 2, "Z2": 6, "Z3": 3})

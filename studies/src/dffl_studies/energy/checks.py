@@ -18,6 +18,8 @@ PAST = 56
 """Days of a zone before the first test day: 28 for means of the past, and 28 to train on."""
 FEWEST = 10
 """The fewest test days of a zone."""
+LATER = 7
+"""Days by which the default first test day may be later, so that zones that lack a few days have enough before it."""
 YEAR = 364
 """Days by which markets of other years are moved: whole weeks, so that weekdays stay."""
 
@@ -110,6 +112,8 @@ def placed(panel: Panel, split: str | None) -> Placed:
             raise ValueError(f"--split must be after {days[0]} and not after {days[-1]}, found {split}")
     else:
         first = days[min(max(len(days) // 2, PAST), len(days) - 1)]
+        ready = [panel.dates[rows][PAST] for rows in panel.zones.values() if rows.stop - rows.start > PAST + FEWEST]
+        first = max([first, *(day for day in ready if day <= first + LATER)])  # a zone that lacks a few days is not lost
     short = {}
     for zone, rows in panel.zones.items():
         before = int((panel.dates[rows] < first).sum())

@@ -66,7 +66,8 @@ def _texts(rows: InputTable, name: str) -> np.ndarray | None:
     values = rows.table[name]
     if (row := first_true(values.isna())) is not None:
         raise ValueError(f"{rows.at(row)}: {name} is missing, and other rows have it; write it in every row")
-    return values.astype(str).str.strip().to_numpy(object)
+    texts = values.astype(str).str.strip()
+    return (texts.str.upper() if name == MONEY[0] else texts).to_numpy(object)
 
 
 def _rates(path: Path) -> dict[str, float]:
