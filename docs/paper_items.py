@@ -15,7 +15,9 @@ REPEATED = "dffl paper --show --authors --out studies/results/paper-authors"
 """The command of most figures and tables, which the page shows once."""
 CALLS = f"Every call runs after these lines. `{REPEATED}` writes all results of section 6 and the appendix."
 AGREES = ("holds", "as printed", "reproduced")
-"""Verdicts without a remark: the contents only count their items."""
+"""Verdicts that need no remark."""
+LISTED = ("false as printed", "left open", "not reproduced", "cannot be had here")
+"""Verdicts whose items the contents name; of the others they give the number."""
 COMMENT = re.compile(r"\s+# (?P<words>.*)$")
 
 
@@ -64,7 +66,7 @@ def _index(listed: dict[str, Any]) -> str:
     verdicts = ["| verdict | means | items |", "|---|---|---|"]
     for kind, meaning in listed["kinds"].items():
         judged = [item["name"] for item in items(listed) if item["verdict"] == kind]
-        links = "" if kind in AGREES else ", ".join(f"[{name}](#{slug(name)})" for name in judged)
+        links = "" if kind not in LISTED else ", ".join(f"[{name}](#{slug(name)})" for name in judged)
         verdicts.append(f"| **{kind}** ({len(judged)}) | {meaning} | {links} |")
     return "\n\n".join(["## By verdict", "\n".join(verdicts)])
 
@@ -78,12 +80,15 @@ def _block(item: dict[str, Any], measured: Callable[[str], str]) -> str:
     verdict = f"**[{_sentence(item['verdict'])}]({item['more']})**"
     near = measured(item["measured"]) if "measured" in item else ""
     said = [_plain(item["says"]), verdict, _plain(item.get("note", "")), near, _where(item)]
-    lines = [f"### {item['name']}", " ".join(filter(None, said))]
-    if calls := item.get("calls"):
-        lines.append("```python\n" + "\n".join(_shown(call, value) for call, value in calls) + "\n```")
+    calls = item.get("calls", [])
+    if one_line := len(calls) == 1:
+        said[-1] += f": {_inline(*calls[0])}"
+    parts = [f"### {item['name']}", " ".join(filter(None, said))]
+    if calls and not one_line:
+        parts.append("```python\n" + "\n".join(_shown(call, value) for call, value in calls) + "\n```")
     if (command := item.get("command")) and command != REPEATED:
-        lines.append(f"```bash\n{command}\n```")
-    return "\n\n".join(lines)
+        parts.append(f"Command: `{command}`")
+    return "\n\n".join(parts)
 
 
 def _where(item: dict[str, Any]) -> str:
@@ -94,8 +99,14 @@ def _where(item: dict[str, Any]) -> str:
     where = ", ".join(f"[`{name}`](../{file})" for file, name in places)
     result = item.get("file", "")
     if result.endswith(".png"):  # the site has the figures, and no tables as pages
-        return f"{where}; result: [`{result}`](../{result})"
-    return where + (f"; result: `{result}`" if result else "")
+        return f"{where}, [`{Path(result).name}`](../{result})"
+    return where + (f", `{result}`" if result else "")
+
+
+def _inline(call: str, value: str) -> str:
+    """A single call with what it gives, in a sentence."""
+    words = COMMENT.search(call)
+    return f"`{COMMENT.sub('', call)}`" + (f" gives {value}" if value else "") + (f" ({words['words']})" if words else "")
 
 
 def _shown(call: str, value: str) -> str:

@@ -33,21 +33,21 @@ def table(name: str) -> str:
     near, near_means = int((apart <= NEAR).sum()), int((means <= NEAR).sum())
     return (
         f"Within {NEAR:.0%} of the paper's: {near} of {len(cells)} cells, {near_means} of {len(means)} means "
-        f"(largest difference {means.max():.0%})."
+        f"(at most {means.max():.0%} apart)."
     ).replace("%", " %")
 
 
 def shares() -> str:
     """Who gains from the federated model, as objectives differ."""
     parts = [f"{problem} {_percents(_gains(problem))}" for problem in _problems()]
-    return f"Share that gains at η_obj = {_levels()}: {'; '.join(parts)}."
+    return f"Gain at η_obj = {_levels()}: {'; '.join(parts)}."
 
 
 def slopes(problem: str, balance: str) -> str:
     """The same for one problem and balance, by the size of the clients where it differs."""
     sizes = sorted(_clients().query(_balance(problem, balance))["n"].unique(), reverse=True)
     parts = [f"{_percents(_gains(problem, balance, n))} ({n} samples)" for n in sizes]
-    return f"Share that gains at η_obj = {_levels()}: {'; '.join(parts)}."
+    return f"Gain at η_obj = {_levels()}: {'; '.join(parts)}."
 
 
 def means() -> str:
@@ -65,10 +65,7 @@ def best_of_two() -> str:
     cells = _clients().pivot_table(index=["problem", "eta_obj", "eta_constr"], columns="method", values="regret")
     better = cells[list(PURE)].min(axis=1)
     below, close = int((cells[SPO] < better).sum()), int((cells[SPO] <= 1.1 * better).sum())
-    return (
-        f"Interp-DFFL(SPO+) is below both pure methods in {below} of {len(cells)} settings, and at most 10 % above the better "
-        f"one in {close}."
-    )
+    return f"Below both pure methods in {below} of {len(cells)} settings, at most 10 % above the better one in {close}."
 
 
 def lowest() -> str:
@@ -96,7 +93,7 @@ def weights() -> str:
     chosen, parts = _rows().query("method == @SPO"), []
     for problem, part in chosen.groupby("problem"):
         for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
-            parts.append(f"{problem}, by {symbol} {_numbers(part.groupby(axis)['lambda'].mean())}")
+            parts.append(f"{problem} by {symbol} {_numbers(part.groupby(axis)['lambda'].mean())}")
     return f"Mean λ at {_levels()}: {'; '.join(parts)}."
 
 
@@ -155,4 +152,4 @@ def _percents(values: pd.Series) -> str:
 
 
 def _numbers(values: pd.Series) -> str:
-    return ", ".join(f"{value:.2f}" for value in values)
+    return ", ".join(f"{value:.2f}".removeprefix("0") for value in values)

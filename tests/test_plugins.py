@@ -23,10 +23,11 @@ ROOT = Path(__file__).parent.parent
 
 
 class Package(Distribution):
-    """An installed package of this name, version 1."""
+    """An installed package of this name, version 1, with its requirements."""
 
-    def __init__(self, name: str) -> None:
-        self.text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+    def __init__(self, name: str, *requires: str) -> None:
+        lines = ["Metadata-Version: 2.1", f"Name: {name}", "Version: 1.0", *(f"Requires-Dist: {text}" for text in requires)]
+        self.text = "\n".join(lines) + "\n"
 
     def read_text(self, filename: str) -> str | None:
         return self.text if filename == "METADATA" else None
@@ -77,6 +78,16 @@ def test_one_that_cannot_be_imported_is_named_and_the_rest_works(installed: Any)
         shown = call("--help").output
     assert "Greet NAME." in shown
     assert "demo" in shown
+
+
+def test_one_for_another_version_names_the_version(installed: Any) -> None:
+    old = entry("old", "bad", "no_such_module_at_all:bad")
+    vars(old)["dist"] = Package("old", "dffl-studies", "numpy>=2", "dffl<0.1")
+    installed(old, entry("greetings", "hello", HERE))
+    wrong = rf"'bad' of old 1.0 .* cannot be imported: .*; update .* \(made for dffl<0.1, this is {dffl.__version__}\)"
+    with pytest.warns(UserWarning, match=wrong):
+        shown = call("--help").output
+    assert "Greet NAME." in shown
 
 
 def test_a_name_of_dffl_itself_is_not_replaced(installed: Any) -> None:

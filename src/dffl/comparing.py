@@ -46,7 +46,8 @@ def compare(
     the others draw everything that is random in training anew. The columns of `Fit.evaluate`, and what methods chose
     (``lambda``, ``epochs``), are means over the starts; ``spread`` is the standard deviation of ``relative_regret`` over
     them. ``relative_regret_low`` and ``relative_regret_high`` are the ends of its ``confidence`` interval, over other test
-    samples and other starts. Test samples with `times` are judged by stretches of time (see `dffl.harm.interval`).
+    samples and other starts. Test samples with `times` resemble their neighbours: they count as fewer, ``independent``, samples
+    (see `dffl.serial`).
 
     ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
     ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
@@ -54,8 +55,8 @@ def compare(
     by more than ``harm_tolerance`` of it, and the verdict is worse: it is significantly harmed. ``above_tolerance`` is the
     first condition alone, in the first start alone: training `local` again from another start meets it often.
 
-    With fewer than three starts, or one test sample, the interval is unbounded, the verdict is "not judged", and ``harmed``
-    is missing (NA). The rows of `local` have the verdict "reference".
+    With fewer than three starts, one test sample, or samples that are too alike in time, the interval is unbounded, the verdict
+    is "not judged", and ``harmed`` is missing (NA). The rows of `local` have the verdict "reference".
 
     ``lambda`` is the weight of the shared model that an interpolation chose (0: the own model, 1: the shared one, both of
     the 80 % split), ``epochs`` the number that `finetune`, `crossfit` or `local-tuned` chose.
@@ -262,6 +263,7 @@ def _row(
         "verdict": judgement.verdict,
         "harmed": judgement.harmed,
         "above_tolerance": judgement.above_tolerance,
+        "independent": judgement.independent,
     }
 
 

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dffl.serial import sureness
+
 HARM_TOLERANCE = 0.01
 """What a client may lose above its own model, as a share of it, before anything is called harm."""
 ENOUGH_STARTS = 3
 """With fewer seeds their spread is unknown, and nothing is judged."""
-STRETCHES = 5
-"""Samples that follow each other in time are judged by the means of this many stretches. Days resemble their neighbours, so
-that 60 days are far fewer than 60 independent samples. More stretches are shorter, and resemble each other more."""
 
 
 class Judgement(NamedTuple):
@@ -27,11 +26,14 @@ class Judgement(NamedTuple):
     low: float
     high: float
     verdict: str
-    """better, worse or unclear by the interval; not judged with fewer than three starts or two samples."""
+    """better, worse or unclear by the interval; not judged with fewer than three starts or two samples, or where samples are
+    too alike in time."""
     harmed: bool | None
     """Above the tolerance, and ``low`` above 0. None: not judged."""
     above_tolerance: bool
     """Above the tolerance in the first start. A single run is noisy."""
+    independent: float
+    """How many independent samples they count as."""
 
 
 def judge_harm(
@@ -47,13 +49,13 @@ def judge_harm(
     Row s of both is one start, column i of both is one test sample. ``ordered`` samples follow each other in time. Excesses
     up to ``margin``, in the units of regret, are rounding.
     """
-    mean, low, high = interval(lost - own, confidence, ordered)
+    mean, low, high, count = _interval(lost - own, confidence, ordered)
     excessive = above_tolerance(lost.mean(axis=1), own.mean(axis=1), tolerance, margin)
     if math.isinf(high):
-        return Judgement(mean, low, high, "not judged", None, bool(excessive[0]))
+        return Judgement(mean, low, high, "not judged", None, bool(excessive[0]), count)
     verdict = "better" if high < 0 else "worse" if low > 0 else "unclear"
     harmed = low > 0 and bool(above_tolerance(lost.mean(), own.mean(), tolerance, margin))
-    return Judgement(mean, low, high, verdict, harmed, bool(excessive[0]))
+    return Judgement(mean, low, high, verdict, harmed, bool(excessive[0]), count)
 
 
 def above_tolerance(regret: Any, local: Any, tolerance: float = HARM_TOLERANCE, margin: float = 0.0) -> Any:
@@ -64,19 +66,26 @@ def above_tolerance(regret: Any, local: Any, tolerance: float = HARM_TOLERANCE, 
 def interval(differences: np.ndarray, confidence: float = 0.95, ordered: bool = False) -> tuple[float, float, float]:
     """The mean of differences (starts, samples), and the ends of its interval over other samples and other starts.
 
-    ``ordered`` samples follow each other in time: means of stretches take their place. Unbounded with fewer than three starts
-    or two samples: the spread of what was drawn once is unknown.
+    ``ordered`` samples follow each other in time: see `dffl.serial`. Unbounded with fewer than three starts or two samples, or
+    where ordered samples count as too few: the spread of what was drawn once is unknown.
     """
-    mean = float(differences.mean())
-    if ordered and differences.shape[1] > STRETCHES:
-        differences = np.stack([part.mean(axis=1) for part in np.array_split(differences, STRETCHES, axis=1)], axis=1)
-    starts, samples = differences.shape
-    if starts < ENOUGH_STARTS or samples < 2:
-        return mean, -math.inf, math.inf
+    return _interval(differences, confidence, ordered)[:3]
+
+
+def _interval(differences: np.ndarray, confidence: float, ordered: bool) -> tuple[float, float, float, float]:
+    """`interval`, and how many independent samples there are."""
+    mean, (starts, samples) = float(differences.mean()), differences.shape
+    if samples < 2:
+        return mean, -math.inf, math.inf, float(samples)
     # A difference is a mean, an effect of the start, one of the sample, and one of the two together. The variance of the
     # grand mean is v_start / S + v_sample / n + v_both / (S n). Each of the two terms below has v_both / (S n) in it, so it
     # is counted twice: the interval is a little too wide, and no variance is negative, as unbiased estimates can be.
-    by_sample = differences.mean(axis=0).var(ddof=1) / samples
+    each = differences.mean(axis=0)
+    in_time = sureness(each, confidence) if ordered else None
+    independent = float(samples) if in_time is None else in_time.independent
+    if starts < ENOUGH_STARTS or (in_time is not None and in_time.too_few):
+        return mean, -math.inf, math.inf, independent
+    by_sample = each.var(ddof=1) / samples
     by_start = differences.mean(axis=1).var(ddof=1) / starts
     from scipy.special import stdtrit  # slow to import, and needed here alone
 
@@ -84,5 +93,6 @@ def interval(differences: np.ndarray, confidence: float = 0.95, ordered: bool = 
     # ratio of the two variances. One quantile with Welch and Satterthwaite's degrees of freedom does not: where three starts
     # and the samples both matter, it calls up to 3.8 % harmed by nothing instead of 2.5 %.
     quantiles = stdtrit(np.array([samples - 1, starts - 1]), 0.5 + confidence / 2)
-    half = math.sqrt(float(quantiles**2 @ [by_sample, by_start]))
-    return mean, mean - half, mean + half
+    squares = quantiles**2 * [by_sample, by_start]
+    half = math.sqrt(float(quantiles**2 @ [by_sample, by_start]) if in_time is None else in_time.half**2 + float(squares[1]))
+    return mean, mean - half, mean + half, independent

@@ -10,8 +10,9 @@ Finding them reads metadata only. An extension is imported when it is used, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import Any, NamedTuple
 
 GROUPS = ("dffl.sets", "dffl.losses", "dffl.methods", "dffl.aggregators", "dffl.commands", "dffl.sources")
@@ -35,13 +36,22 @@ class Plugin(NamedTuple):
         version = f" {self.entry.dist.version}" if self.entry.dist is not None else ""
         return f"{self.entry.group} {self.name!r} of {self.package}{version}"
 
+    @property
+    def requirement(self) -> str:
+        """The versions of dffl that its package asks for, or nothing."""
+        required = (self.entry.dist.requires if self.entry.dist is not None else None) or []
+        return next((text for text in required if re.match(r"dffl\s*[<>=!~(]", text)), "")
+
     def load(self) -> Any:
         """Import it; what fails is named with its package and entry."""
         try:
             return self.entry.load()
         except Exception as error:
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise ValueError(f"{self.place} ({self.entry.value}) cannot be imported: {reason}; update or remove it") from error
+            wanted = f" (made for {self.requirement}, this is {version('dffl')})" if self.requirement else ""
+            raise ValueError(
+                f"{self.place} ({self.entry.value}) cannot be imported: {reason}; update or remove it{wanted}"
+            ) from error
 
 
 class Plugins(NamedTuple):

@@ -26,7 +26,9 @@ def evidence(local, federated, half=None, name="a", mean_cost=None) -> Evidence:
 
 
 def bootstrap(one: Evidence, blocks: bool) -> float:
-    return gains._bootstrap(one.federated, one.local, blocks, 0)
+    if blocks:
+        return gains._error_in_time(one.federated, one.local)
+    return gains._bootstrap(one.federated, one.local, 0)
 
 
 def test_the_gain_of_a_lone_pair_is_the_ratio_of_means():
@@ -238,7 +240,7 @@ def test_fewer_folds_leave_more_to_carry_on():
 def test_blocks_of_a_short_series_still_vary(n):
     rng = np.random.default_rng(n)
     one = evidence(rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, n))
-    assert bootstrap(one, True) == pytest.approx(bootstrap(one, False), rel=0.5)
+    assert 0.8 * bootstrap(one, False) < bootstrap(one, True) <= gains.LARGEST_RATIO  # what few samples say, nobody knows
 
 
 def test_a_mean_over_folds_falls_by_its_own_share_whatever_the_number_of_folds():

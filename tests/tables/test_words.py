@@ -121,14 +121,16 @@ def test_a_client_that_was_not_judged_is_not_said_to_be_unharmed() -> None:
     both = table(
         mean_cost=(0.05, 0.05), ridge=(0.04, 0.04), local=(0.04, 0.04), local_tuned=(0.03, 0.03), crossfit=(0.01, 0.01)
     )
-    unknown = both.assign(harmed=pd.array([False, pd.NA] * 5, "boolean"))
+    unknown = both.assign(harmed=pd.array([False, pd.NA] * 5, "boolean"), independent=[40.0, 1.0] * 5)
     said = "Significantly harmed, compared with local: "
     few = "not judged, with fewer than two test rows: "
     assert f"{said}no client; {few}south." in reading(unknown, "crossfit", 3)
     assert f"{said}no client." in reading(both, "crossfit", 3)
     assert f"{said}{few}south." in reading(unknown[unknown["client"] == "south"], "crossfit", 3)
-    harmed = both.assign(harmed=pd.array([True, pd.NA] * 5, "boolean"))
+    harmed = unknown.assign(harmed=pd.array([True, pd.NA] * 5, "boolean"))
     assert f"{said}north; {few}south." in reading(harmed, "crossfit", 3)
+    alike = "not judged, as the test rows are too alike in time (they count as about 3 independent ones): "
+    assert f"{said}north; {alike}south." in reading(harmed.assign(independent=[40.0, 2.9] * 5), "crossfit", 3)
 
 
 def test_a_client_that_loses_nothing_has_no_poor_features() -> None:

@@ -244,5 +244,8 @@ def test_what_to_expect_has_a_range_or_says_that_too_little_is_known() -> None:
     assert "3.3% less than your forecast (1.50 %) (90% range: 1.0 % to 6.0 % less)." in sure
     assert sure.endswith("Ranges of 80% held 80% of the costs.")
     assert "it may be noise" in said(evidence(gain=[0.0333, -0.01, 0.06]), rules)
-    assert "That is too few rows to say how sure this is." in said(evidence(gain=[0.0333, None, None]), rules)
+    unsure = evidence(gain=[0.0333, None, None])
+    assert "How sure this is, one cannot tell: that is too few rows." in said(unsure, rules)
+    why = "the test rows are too alike in time (they count as about 3 independent ones)"
+    assert f"one cannot tell: {why}." in said(unsure | {"independent": 2.7}, rules)
     assert "about as much as your forecast" in said(evidence(gain=[0.001, -0.01, 0.01]), rules)

@@ -181,7 +181,8 @@ def advise(
     blocks = blocks or rule.validation_blocks
     plan = TrainingPlan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     alike = sharing_of(federation)
-    how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds, "keys": alike.keys(federation.clients)}
+    how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds}
+    how["keys"] = _keys(federation, alike, blocks)
     crossed = {one.client: one for one in crossing_of(federation, plan.settings.splitting, min(folds, max(federation.counts)))}
     many = [one for one in crossed.values() if one.many]
     how["crossed"] = np.array([client.name in {one.client for one in many} for client in federation])
@@ -204,6 +205,12 @@ def advise(
     table = _table(found, signals(federation, plan.settings, blocks), alike, confidence, folds, blocks)
     crosses = warning(many, ruled) if many else ""
     return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)), crosses)
+
+
+def _keys(federation: Federation, alike: Sharing, blocks: bool) -> Sequence[np.ndarray] | None:
+    """What tells which rows of clients are alike: moments, where rows follow each other, or else equal rows."""
+    times = [client.times for client in federation if client.times is not None]
+    return times if blocks and len(times) == len(federation) else alike.keys(federation.clients)
 
 
 def _equal(federation: Federation, evidence: list[Evidence], seed: int) -> frozenset[str]:

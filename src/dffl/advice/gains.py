@@ -3,7 +3,8 @@
 All numbers are log ratios of the tested model's regret to the reference's, so that clients with small and large regrets can be
 compared: a ratio of log .8 is a gain of 20 %. Four steps:
 
-1. the ratio of the held-out means, and its standard error by the bootstrap (paired: both models judge the same samples);
+1. the ratio of the held-out means, and its standard error (paired: both models judge the same samples): by the bootstrap or,
+   for samples in time, as in `dffl.serial`;
 2. what will decide is better than the models of a fold, which have seen a part of the data only: it is trained on all the data
    (`local`, `fedavg`), or is the mean of the models of all folds (`local-tuned`, `crossfit`). The fleet's learning curves,
    which the models of half the data show, say how much;
@@ -24,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dffl.advice.evidence import Evidence
-from dffl.advice.folds import WEEK
+from dffl.serial import sureness
 
 FALL_OWN, FALL_SHARED = 0.4, 0.2
 """What the last fifth of the data still brings (log regret), as a share of what came between half and four fifths of it. With
@@ -48,6 +49,8 @@ LARGEST_RATIO = 3.0
 WIDEST = 2.0
 """The largest standard deviation between clients, of log ratios, that is thought possible."""
 DRAWS = 400
+NORMAL = 0.9
+"""Samples in time have the standard error of the normal distribution with the same interval at this confidence."""
 
 
 class Curve(NamedTuple):
@@ -147,7 +150,7 @@ def estimate(
 ) -> Gains:
     """The gains of all clients; each estimate also uses the others' evidence.
 
-    ``keys`` say which rows of which clients are equal, where some are: equal rows are no independent evidence. Nothing is
+    ``keys`` say which rows of which clients are equal, or of one moment: such rows are no independent evidence. Nothing is
     estimated for clients that are ``crossed``, nor from them: others train on their held-out rows.
     """
     top, bottom, naive = (_means(evidence, name) for name in (tested.name, reference.name, "mean_cost"))
@@ -167,7 +170,7 @@ def estimate(
     if some.any():
         raw[some] = log_ratio(top[some], bottom[some])
         pairs = [(getattr(one, tested.name), getattr(one, reference.name)) for one in told]
-        error[some] = [_bootstrap(*pair, blocks, seed) for pair in pairs]
+        error[some] = [_error_in_time(*pair) if blocks else _bootstrap(*pair, seed) for pair in pairs]
         covariance = _covariance(error[some], pairs, known, seed)
         whole = raw[some] + reference.fall(curve, folds, blocks) - tested.fall(curve, folds, blocks)
         ratio[some], variance = shrink(whole, covariance, counts[some])
@@ -213,14 +216,20 @@ def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     return np.clip(np.log((top + tiny) / (bottom + tiny)), -LARGEST_RATIO, LARGEST_RATIO)
 
 
-def _bootstrap(tested: np.ndarray, reference: np.ndarray, blocks: bool, seed: int) -> float:
-    """The standard error of the log ratio, over samples drawn again; in ``blocks``, weeks of them."""
+def _bootstrap(tested: np.ndarray, reference: np.ndarray, seed: int) -> float:
+    """The standard error of the log ratio, over samples drawn again."""
     n = len(tested)
-    rng = np.random.default_rng([seed, n])
-    length = max(1, min(WEEK, n // 6)) if blocks else 1  # some blocks at least, or nothing varies
-    starts = rng.integers(n - length + 1, size=(DRAWS, -(-n // length)))
-    index = (starts[..., None] + np.arange(length)).reshape(DRAWS, -1)[:, :n]
+    index = np.random.default_rng([seed, n]).integers(n, size=(DRAWS, n))
     return float(np.std(log_ratio(tested[index].mean(axis=1), reference[index].mean(axis=1))))
+
+
+def _error_in_time(tested: np.ndarray, reference: np.ndarray) -> float:
+    """The standard error of the log ratio of samples in the order of time, to first order."""
+    from scipy.special import ndtri
+
+    each = tested / (tested.mean() + 1e-9) - reference / (reference.mean() + 1e-9)
+    sure = sureness(each, NORMAL)
+    return LARGEST_RATIO if sure.too_few else min(sure.half / float(ndtri(0.5 + NORMAL / 2)), LARGEST_RATIO)
 
 
 def _covariance(
@@ -231,7 +240,7 @@ def _covariance(
         return np.diag(error**2)
     drawn = _drawn_together(pairs, keys, seed)
     alone = drawn.std(axis=1)
-    scale = np.maximum(error, alone) / (alone + 1e-12)  # in blocks, weeks vary more than days
+    scale = np.maximum(error, alone) / (alone + 1e-12)  # samples in time vary more than independent ones
     return np.asarray(np.cov(drawn, ddof=0) * np.outer(scale, scale))
 
 

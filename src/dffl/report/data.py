@@ -110,6 +110,15 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A drawing of what a report is about, such as a map. It is shown as an image, so that nothing in it can run."""
+
+    title: str
+    svg: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class ReportData:
     """Everything that a page says."""
 
@@ -132,6 +141,8 @@ class ReportData:
     """Notes for the reader, such as how samples were split."""
     differences: Differences | None = None
     curves: tuple[Curve, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    """Drawings that follow the verdict."""
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     command: str = ""
@@ -218,4 +229,5 @@ _READ: dict[str, Any] = {
     "notes": tuple,
     "differences": _differences,
     "curves": lambda many: tuple(map(_curve, many)),
+    "pictures": lambda many: tuple(Picture(**one) for one in many),
 }

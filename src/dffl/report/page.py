@@ -39,6 +39,7 @@ def render(data: ReportData) -> str:
         loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {name: getattr(numbers, name) for name in ("percent", "amount", "ends", "counted")}
+    environment.filters["encoded"] = lambda svg: base64.b64encode(svg.encode()).decode("ascii")
     style, script = (Markup((FOLDER / name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
     values = _context(data) | {"style": style, "script": script, "library": _library()}
     return environment.get_template("page.html").render(values)

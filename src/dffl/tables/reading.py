@@ -20,6 +20,7 @@ from dffl.jsonable import jsonable
 from dffl.named import listed
 from dffl.report.comparison import from_starts
 from dffl.report.data import ReportData
+from dffl.serial import too_alike
 from dffl.tables.description import Description
 from dffl.tables.model import VERSION
 from dffl.terminal import command_name
@@ -180,9 +181,12 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
         lines.append(f"{few} not enough to say whether a difference is real: {more_starts}.")
     else:
         harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
-        unknown = mine.loc[mine["harmed"].isna(), "client"].tolist()
+        unknown = mine[mine["harmed"].isna()]
         told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
-        told += [f"not judged, with fewer than two test rows: {listed(unknown, SHOWN)}"] if unknown else []
+        if len(unknown):
+            few = unknown["independent"].max()
+            why = f"as {too_alike(few)}" if few > 1 else "with fewer than two test rows"
+            told.append(f"not judged, {why}: {listed(unknown['client'].tolist(), SHOWN)}")
         lines.append(f"Significantly harmed, compared with local: {'; '.join(told)}.")
     if poor := int(((by[method] >= naive) & (by[method] > TINY)).sum()):
         where, whose = (f"For {poor} of {len(by)} clients the", "their") if several else ("The", "the")

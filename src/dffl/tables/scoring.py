@@ -97,7 +97,7 @@ def _against(one: Score) -> str:
 
 def _ends(gain: Gain) -> str:
     if not np.isfinite(gain.low):
-        return ", with too few rows to say how sure this is"
+        return "; how sure this is, these few or similar rows cannot tell"
     unsure = "; it may be noise" if gain.low <= 0 <= gain.high else ""
     return f"; {CONFIDENCE:.0%} range: {gain.low:.1%} to {gain.high:.1%} less{unsure}"
 

@@ -179,6 +179,7 @@ def _evidence(found: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]
                 "reference": base,
                 "means": [[rule, value] for rule, value in found.means.items()],
                 "gain": list(gain(found, base)),
+                "independent": found.independent,
                 "inside": found.ranges,
                 "share": found.share,
                 "rules": {rule: found.relative(rule) for rule in (*found.lost, CHOSEN)},

@@ -1,7 +1,7 @@
-"""What the choice saves against a rule, and between which ends that lies: by blocks of consecutive moments, drawn anew.
+"""What the choice saves against a rule, and between which ends that lies.
 
-Days that follow each other are alike, so single days are no independent evidence. The same blocks are drawn at all clients,
-whose days are alike too.
+Days that follow each other are alike, so single days are no independent evidence (see `dffl.serial`). Clients share their
+days: each moment counts once, with the sum over clients.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dffl.serial import sureness
 from dffl.time.outcome import CHOSEN, Backtest
 
-BLOCK, FEWEST_BLOCKS, DRAWS = 7, 6, 2000
 CONFIDENCE = 0.9
 
 
@@ -24,37 +24,37 @@ class Gain(NamedTuple):
     high: float
 
 
-def gain(found: Backtest, against: str, confidence: float = CONFIDENCE) -> Gain:
-    """What the choice saves against a rule on the reported rows: the mean over clients of relative regrets, compared."""
-    mine, theirs, best = (np.zeros((len(found.clients), len(found.timeline.moments))) for _ in range(3))
-    for place, client in enumerate(found.clients):
-        rows, times = found.reported(place), found.timeline.times[place]
-        where = np.searchsorted(found.timeline.moments, times[len(times) - client.n :][rows])
-        mine[place, where] = found.regrets(CHOSEN, place)[rows]
-        theirs[place, where] = found.regrets(against, place)[rows]
-        best[place, where] = client.z_star_size[rows]
-    first = found.timeline.start
-    return saved(mine[:, first:], theirs[:, first:], best[:, first:], confidence)
+def gain(found: Backtest, against: str, confidence: float = CONFIDENCE, rule: str = CHOSEN, place: int | None = None) -> Gain:
+    """What the choice, or another rule, saves against a rule on the reported rows.
+
+    It is the mean over clients of relative regrets that is compared, or the regret of the client at ``place``.
+    """
+    places = range(len(found.clients)) if place is None else [place]
+    mine, theirs = found.by_moment(rule, places), found.by_moment(against, places)
+    return saved(mine, theirs, found.best_by_moment(places), confidence)
 
 
 def saved(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray, confidence: float = CONFIDENCE) -> Gain:
     """What one rule saves against another: regrets, and sizes of the best objectives, of clients and moments (m, n)."""
-    value = _saved(mine.sum(axis=1), theirs.sum(axis=1), best.sum(axis=1))
-    count = mine.shape[1] // BLOCK
-    if count < FEWEST_BLOCKS or not np.isfinite(value):
+    series, value, level = _linear(mine, theirs, best)
+    if not np.isfinite(value):
         return Gain(value, float("nan"), float("nan"))
-    rng = np.random.default_rng(0)
-    starts = rng.integers(0, mine.shape[1] - BLOCK + 1, (DRAWS, -(-mine.shape[1] // BLOCK)))
-    columns = (starts[:, :, None] + np.arange(BLOCK)).reshape(DRAWS, -1)
-    drawn = [_saved(*(table[:, some].sum(axis=1) for table in (mine, theirs, best))) for some in columns]
-    low, high = np.nanquantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Gain(value, float(low), float(high))
+    sure = sureness(series, confidence)
+    if sure.too_few:
+        return Gain(value, float("nan"), float("nan"))
+    reach = sure.half / level
+    return Gain(value, value - reach, min(value + reach, 1.0))
 
 
-def _saved(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray) -> float:
-    """1 - the ratio of the mean relative regrets."""
-    some = best > 0
-    if not some.any():
-        return float("nan")
-    old = float((theirs[some] / best[some]).mean())
-    return 1 - float((mine[some] / best[some]).mean()) / old if old > 0 else float("nan")
+def _linear(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """What each moment adds to the error of the share that is saved, this share, and the mean of what the other rule loses.
+
+    The share is 1 - A / B; to first order it errs by the mean of (1 - share) * theirs - mine, over B.
+    """
+    size = best.sum(axis=1)
+    some = size > 0
+    old, new = (np.sum(table[some] / size[some, None], axis=0) for table in (theirs, mine))
+    if not some.any() or not old.sum() > 0:
+        return np.zeros(mine.shape[1]), float("nan"), float("nan")
+    value = 1 - float(new.sum() / old.sum())
+    return (1 - value) * old - new, value, float(old.mean())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +15,7 @@ from dffl.forecasts import gives_away
 from dffl.harm import ENOUGH_STARTS, interval
 from dffl.jsonable import jsonable
 from dffl.judging import share as ratio
+from dffl.serial import sureness, too_alike
 from dffl.time.ranges import inside
 from dffl.time.timeline import Timeline
 
@@ -136,17 +137,36 @@ class Backtest:
 
         Clients share their days, so each moment counts once: with the mean over clients.
         """
-        total, parts = np.zeros(len(self.timeline.moments)), 0
-        for place, client in enumerate(self.clients):
-            rows = self.reported(place)
-            size = client.z_star_size[rows].sum()
-            if size > 0:
-                when = self.timeline.times[place][len(self.timeline.times[place]) - client.n :][rows]
-                lost = (self.regrets(rule, place) - self.regrets(other, place))[rows]
-                np.add.at(total, np.searchsorted(self.timeline.moments, when), lost / size)
-                parts += 1
-        series = total[self.timeline.start :] * (len(self.timeline.moments) - self.timeline.start) / max(parts, 1)
+        series = self._more(rule, other)
         return interval(np.tile(series, (ENOUGH_STARTS, 1)), ordered=True)  # one training: its chance is not in the interval
+
+    @property
+    def independent(self) -> float:
+        """How many independent moments the reported ones count as, where the choice is compared with the base."""
+        return sureness(self._more(CHOSEN, self.base)).independent
+
+    def _more(self, rule: str, other: str) -> np.ndarray:
+        """How much more a rule loses than another at each moment, in the unit of `means`: the mean over clients."""
+        places = range(len(self.clients))
+        size = self.best_by_moment(places).sum(axis=1)
+        some = size > 0
+        more = (self.by_moment(rule, places) - self.by_moment(other, places))[some] / size[some, None]
+        return np.asarray(more.sum(axis=0) * more.shape[1] / max(int(some.sum()), 1))
+
+    def by_moment(self, rule: str, places: Sequence[int]) -> np.ndarray:
+        """The regret of some clients at each moment from the start on, (clients, moments); 0 where one has no row."""
+        return self._laid_out([self.regrets(rule, place) for place in places], places)
+
+    def best_by_moment(self, places: Sequence[int]) -> np.ndarray:
+        """The size of the best objective, as `by_moment`."""
+        return self._laid_out([self.clients[place].z_star_size for place in places], places)
+
+    def _laid_out(self, values: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray:
+        table = np.zeros((len(places), len(self.timeline.moments)))
+        for number, (place, each) in enumerate(zip(places, values, strict=True)):
+            rows, times = self.reported(place), self.timeline.times[place]
+            table[number, np.searchsorted(self.timeline.moments, times[len(times) - len(each) :][rows])] = each[rows]
+        return table[:, self.timeline.start :]
 
     def verdict(self) -> str:
         """What to do, in words: the first sentence names the winner."""
@@ -169,10 +189,12 @@ class Backtest:
         what = f"loses {100 * means[CHOSEN]:.2f} %, " if best != CHOSEN else "is "
         said += f" The choice made at each refit {what}better than {versus} ({100 * mine:.2f} %) by {-change:.1%}"
         _, low, high = self.difference(CHOSEN, self.base)
+        if not np.isfinite(high):
+            return f"{said}. Whether that is more than noise, one cannot tell: {too_alike(self.independent)}. {keep}"
         if high < 0:
             return f"{said} (95 % interval {-high / mine:.1%} to {-low / mine:.1%})."
-        between = f" (95 % interval {-high / mine:.1%} to {-low / mine:.1%})" if np.isfinite(high) else ""
-        return f"{said}, which these rows do not distinguish from noise{between}. {keep}"
+        between = f"(95 % interval {-high / mine:.1%} to {-low / mine:.1%})"
+        return f"{said}, which these rows do not distinguish from noise {between}. {keep}"
 
     def show(self, console: Console) -> None:
         """Print the verdict, the regret of each rule, and the ranges."""

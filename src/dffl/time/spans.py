@@ -15,7 +15,7 @@ from dffl.time.units import recent
 
 
 class Spans(NamedTuple):
-    """Of one client's judged rows: what the chosen decisions cost, and the range that was stated for each, (n, 2)."""
+    """Of one client's judged rows: the chosen decisions, what they cost, and the range that was stated for each, (n, 2)."""
 
     cost: np.ndarray
     ends: np.ndarray
@@ -23,6 +23,8 @@ class Spans(NamedTuple):
     """What the base said that they would cost."""
     spread: np.ndarray
     """The recent spread, by which errors are measured."""
+    decisions: np.ndarray
+    """What the chosen rules decided, (n, d)."""
 
 
 def ranges_of(
@@ -48,5 +50,5 @@ def ranges_of(
         cost = np.sum(client.completed(client.c) * decisions[place], axis=1)
         level = np.sum(client.completed(expected[base][place]) * decisions[place], axis=1)
         spread = recent(whole[place].c, known_after).spread[whole[place].n - client.n :, 0]
-        found.append(Spans(cost, adaptive_ranges(cost, level, spread, known_after, share), level, spread))
+        found.append(Spans(cost, adaptive_ranges(cost, level, spread, known_after, share), level, spread, decisions[place]))
     return found

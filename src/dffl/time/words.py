@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dffl.serial import too_alike
 from dffl.time.bases import FORECAST, MEANS, STEADY
 from dffl.time.gains import CONFIDENCE
 from dffl.time.outcome import CHOSEN, SAME
@@ -75,7 +76,8 @@ def _expected(evidence: Mapping[str, Any], means: Mapping[str, float]) -> str:
         return f"{lost}, about as much as {against}."
     change = f"{abs(value):.1%} {'less' if value >= 0 else 'more'} than {against}"
     if low is None:
-        return f"{lost}: {change}. That is too few rows to say how sure this is."
+        few = too_alike(evidence["independent"]) if evidence.get("independent") else "that is too few rows"
+        return f"{lost}: {change}. How sure this is, one cannot tell: {few}."
     ends = f"{CONFIDENCE:.0%} range: {_signed(low)} to {_signed(high)}"
     unsure = "; it may be noise" if low <= 0 <= high else ""
     return f"{lost}: {change} ({ends} less{unsure})."

@@ -18,7 +18,7 @@ from dffl_studies.energy.backtests import judge, study
 from dffl_studies.energy.checks import side_by_side
 from dffl_studies.energy.data import open_panel
 from dffl_studies.energy.data.clients import in_time
-from dffl_studies.energy.expected import expected_mean
+from dffl_studies.energy.expected import expected_mean, weekly
 from dffl_studies.energy.newcomers import Newcomers, newcomers
 from dffl_studies.energy.preset import Preset
 from studies.tests.energy.data.made import refused, write
@@ -144,15 +144,21 @@ def test_a_verdict_is_money_a_year_first_or_says_that_nothing_is_gained() -> Non
     assert "the worst zone is A (+10.0 %)" in answer(2.2).in_words("EUR")
 
 
-def test_what_is_expected_is_of_the_days_before_alone_and_grows_with_the_noise() -> None:
+def test_what_is_expected_is_of_the_weeks_before_and_widens_with_the_drift_of_the_market() -> None:
     rng = np.random.default_rng(0)
-    calm = [np.full(84, 10.0), np.full(70, 10.0)]
-    low, high = expected_mean(calm, 180)
-    assert low < 10 < high
-    assert low * high == pytest.approx(100)
-    wild = expected_mean([rng.gamma(0.3, 30, 84)], 180)
-    assert wild[1] / wild[0] > high / low
-    assert all(np.isnan(expected_mean([np.full(13, 10.0)], 180)))
+    calm = expected_mean(np.full(13, 10.0), np.full(24, 20.0))
+    assert calm[0] < 10 < calm[1]
+    assert calm[0] * calm[1] == pytest.approx(100)  # the mean of the last weeks is continued, up and down alike
+    naive = np.repeat([5.0, 20.0, 4.0, 30.0, 8.0, 2.0], 4)
+    wild = expected_mean(np.full(13, 10.0), naive)
+    assert wild[1] / wild[0] > calm[1] / calm[0]
+    assert expected_mean(np.concatenate([rng.gamma(1, 9, 5), np.full(13, 10.0)]), np.full(24, 20.0)) == calm
+    assert all(np.isnan(expected_mean(np.full(3, 10.0), naive)))
+
+
+def test_weeks_of_zones_of_different_lengths_end_on_the_same_day() -> None:
+    found = weekly([np.arange(21.0), np.full(7, 100.0)])
+    np.testing.assert_allclose(found, [3.0, 10.0, (17 + 100) / 2])
 
 
 @pytest.mark.parametrize("options", [{"demand_seed": -1}, {"demand_seed": 2**63}])

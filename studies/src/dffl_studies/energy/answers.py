@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -61,15 +62,11 @@ class Answer:
 
     @cached_property
     def naive_rule(self) -> str:
-        """The naive rule that the days before the test choose: the one that a buyer without a model would use.
-
-        Zones count alike: the regret of each rule is divided by that of all naive rules in the zone.
-        """
+        """The naive rule that the days before the test choose: the one that a buyer without a model would use."""
         naive = self.rows[self.rows["kind"] == NAIVE]
-        past = naive.pivot_table(index="zone", columns="rule", values="past", sort=False)
-        share = past.div(past.mean(axis=1).where(lambda mean: mean > NO_REGRET), axis=0).mean()
-        order = [rule for rule in (FORECAST, STEADY, *self.of_kind(NAIVE)) if rule in share and np.isfinite(share[rule])]
-        return min(dict.fromkeys(order), key=lambda rule: share[rule]) if order else self.of_kind(NAIVE)[0]
+        return naive_choice(
+            naive.pivot_table(index="zone", columns="rule", values="past", sort=False, dropna=False)[self.of_kind(NAIVE)]
+        )
 
     @cached_property
     def choices(self) -> list[tuple[str, str]]:
@@ -79,21 +76,14 @@ class Answer:
 
     def change(self, rule: str, against: str) -> Change | None:
         """By how much a rule changes the zones' regrets; None where there is nothing to lose."""
-        weeks = week_names(self.rows)
-        parts = {
-            name: self.rows[self.rows["rule"] == name].pivot_table(index="zone", columns="seed", values=weeks, sort=False)
-            for name in (rule, against)
-        }
-        reference = self.regrets[against]
-        zones = reference.index[reference > NO_REGRET]
-        if not len(zones):
-            return None
-        seeds = self.rows["seed"].nunique()
-        excess = (parts[rule] - parts[against]).loc[zones].div(reference[zones], axis=0).to_numpy(float)
-        table = 100 * len(weeks) * excess.mean(axis=0).reshape(len(weeks), seeds).T  # a mean over weeks is the change
-        by_zone = 100 * (self.regrets.loc[zones, rule] / reference[zones] - 1)
-        ends = interval(table)[1:] if seeds >= ENOUGH_STARTS else _over_weeks(table.mean(axis=0))
-        return Change(float(by_zone.mean()), *ends, float(by_zone.max()), str(by_zone.idxmax()))
+        own, other = (self._by_week(name) for name in (rule, against))
+        return change_of(own, other, [str(zone) for zone in self.regrets.index])
+
+    def _by_week(self, rule: str) -> np.ndarray:
+        """What each week adds to a zone's mean regret, (seeds, zones, weeks)."""
+        some = self.rows[self.rows["rule"] == rule].set_index("zone")
+        zones, weeks = self.regrets.index, week_names(self.rows)
+        return np.stack([part.loc[zones, weeks].to_numpy(float) for _, part in some.groupby("seed")])
 
     @property
     def against(self) -> Change | None:
@@ -104,6 +94,25 @@ class Answer:
     def saved(self) -> float:
         """What the chosen rules save in a year against the naive rule, mean over zones."""
         return DAYS * float((self.regrets[self.naive_rule] - self.regrets[CHOSEN]).mean())
+
+    @property
+    def saved_ends(self) -> tuple[float, float]:
+        """The ends of the 95 % interval of that, over weeks (and seeds)."""
+        rates = self._rates(slice(None))
+        return interval(rates)[1:]
+
+    @property
+    def saved_by_zone(self) -> pd.DataFrame:
+        """What each zone saves in a year (``saved``), and the ends of its interval."""
+        zones = self.regrets.index
+        rates = [interval(self._rates(slice(place, place + 1))) for place in range(len(zones))]
+        return pd.DataFrame(rates, columns=["saved", "low", "high"], index=zones)
+
+    def _rates(self, some: slice) -> np.ndarray:
+        """Money that some zones save in a year, if each week of the test were one: (seeds, weeks)."""
+        parts = (self._by_week(self.naive_rule) - self._by_week(CHOSEN))[:, some].mean(axis=1)
+        table = DAYS * parts.shape[1] * parts
+        return table if len(table) >= ENOUGH_STARTS else np.tile(table.mean(axis=0), (ENOUGH_STARTS, 1))
 
     @property
     def expected(self) -> tuple[float, float]:
@@ -145,11 +154,26 @@ def named(rule: str) -> str:
     return words.get(rule, f"the mean of the last {rule[5:]} days" if rule.startswith("mean-") else rule)
 
 
-def _over_weeks(values: np.ndarray) -> tuple[float, float]:
-    """The ends of a 95 % interval of a mean over weeks."""
-    if len(values) < 2:
-        return -np.inf, np.inf
-    from scipy.special import stdtrit  # slow to import, and needed here alone
+def change_of(own: np.ndarray, other: np.ndarray, zones: Sequence[str]) -> Change | None:
+    """By how much one rule changes the regret of another, from sums over weeks, (seeds, zones, weeks)."""
+    lost, reference = own.sum(axis=2).mean(axis=0), other.sum(axis=2).mean(axis=0)
+    some = reference > NO_REGRET
+    if not some.any():
+        return None
+    by_zone = 100 * (lost[some] / reference[some] - 1)
+    excess = ((own - other)[:, some] / reference[some][None, :, None]).mean(axis=1)  # (seeds, weeks)
+    table = 100 * excess.shape[1] * excess  # the mean over weeks is the change
+    if len(table) < ENOUGH_STARTS:  # the spread over seeds is unknown: weeks alone
+        table = np.tile(table.mean(axis=0), (ENOUGH_STARTS, 1))
+    worst = int(by_zone.argmax())
+    return Change(float(by_zone.mean()), *interval(table)[1:], float(by_zone.max()), np.array(zones)[some][worst])
 
-    half = float(stdtrit(len(values) - 1, 0.975)) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean() - half), float(values.mean() + half)
+
+def naive_choice(past: pd.DataFrame) -> str:
+    """The naive rule that lost least: one row per zone, one column per rule, NaN where a rule was not judged.
+
+    Zones count alike: the regret of each rule is divided by that of all naive rules in the zone.
+    """
+    share = past.div(past.mean(axis=1).where(lambda mean: mean > NO_REGRET), axis=0).mean()
+    order = [rule for rule in (FORECAST, STEADY, *past.columns) if rule in share and np.isfinite(share[rule])]
+    return min(dict.fromkeys(order), key=lambda rule: share[rule]) if order else str(past.columns[0])

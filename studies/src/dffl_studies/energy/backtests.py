@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dffl.federation import Client
+from dffl.judging import regrets_at_each
+from dffl.time.bases import FORECAST, STEADY, SteadyAverage, plain_mean
+from dffl.time.bases import NAIVE as PLAIN
 from dffl_studies.energy.data import digest
-from dffl_studies.energy.expected import expected_mean
+from dffl_studies.energy.expected import expected_mean, weekly
 from dffl_studies.energy.preset import Market, Preset
 from dffl_studies.energy.weeks import WEEK, week_columns
 from dffl_studies.running.study import Study, grid
@@ -18,6 +22,10 @@ from dffl_studies.running.study import Study, grid
 CHOSEN = "chosen"
 NAIVE, METHOD = "naive", "method"
 """The kinds of rules: those without training, and those with; the chosen one is a kind of its own."""
+SETTLED = 28
+"""The first days of a zone, on which means of the past are of too few days to be judged."""
+EVER = "mean-14"
+"""The rule by whose regret the drift of a market is measured: it needs no choice."""
 
 
 def study(panel: Path, preset: Preset, seeds: Sequence[int]) -> Study:
@@ -30,7 +38,7 @@ def study(panel: Path, preset: Preset, seeds: Sequence[int]) -> Study:
 def judge(*, data: str, files: dict[str, str], protocol: dict[str, Any], seed: int, panel: str) -> pd.DataFrame:
     """One row for each zone and rule: its mean regret on a test day, what each week adds to it, and its kind.
 
-    ``past`` is the mean regret of the days before the first test day on which rules were judged: they choose a naive rule.
+    ``past`` is what a naive rule lost on average on the days before the test: they choose one.
     """
     import dffl
 
@@ -50,31 +58,68 @@ def refit_of(market: Market, preset: Preset) -> int:
 def rows_of(found: Any, market: Market) -> pd.DataFrame:
     """The rows of a backtest (`dffl.time.outcome.Backtest`)."""
     trained, first = set(found.trained), np.datetime64(market.first_test, "D")
+    whole = [market.panel.dates[rows] for rows in market.panel.zones.values()]
+    whole = [days[len(days) - client.n :] for days, client in zip(whole, market.federation, strict=True)]  # covariates may lag
+    dates = [days[days >= first] for days in whole]
+    known = [len(days) - len(tested) for days, tested in zip(whole, dates, strict=True)]
+    weeks, before = (
+        [(days - first).astype(int) // WEEK for days in dates],
+        naive_losses(market.federation.clients, whole, known),
+    )
     tables = []
-    dates = [market.panel.dates[rows][market.panel.dates[rows] >= first] for rows in market.panel.zones.values()]
-    weeks = [(days - first).astype(int) // WEEK for days in dates]
-    past_of_chosen = []
     for rule in (*found.lost, CHOSEN):
         lost = [found.regrets(rule, place) for place in range(len(found.clients))]
-        parts = [(own[: len(own) - len(days)], own[len(own) - len(days) :]) for own, days in zip(lost, dates, strict=True)]
-        kind = CHOSEN if rule == CHOSEN else METHOD if _is_trained(rule, trained) else NAIVE
+        after = [own[len(own) - len(days) :] for own, days in zip(lost, dates, strict=True)]
+        past = [own[SETTLED:end] for own, end in zip(before[rule], known, strict=True)] if rule in before else lost
         facts = {
-            "zone": [client.name for client in found.clients], "rule": rule, "kind": kind,
-            "regret": [after.mean() for _, after in parts], "past": [_mean(before) for before, _ in parts],
+            "zone": [client.name for client in found.clients], "rule": rule,
+            "kind": CHOSEN if rule == CHOSEN else METHOD if is_trained(rule, trained) else NAIVE,
+            "regret": [own.mean() for own in after],
+            "past": [own.mean() if rule in before and len(own) else np.nan for own in past],
         }  # fmt: skip
-        tables.append(pd.DataFrame(facts).join(week_columns([after for _, after in parts], weeks)))
-        if rule == CHOSEN:
-            past_of_chosen = [before for before, _ in parts]
+        tables.append(pd.DataFrame(facts).join(week_columns(after, weeks)))
+    lately = [found.regrets(CHOSEN, place) for place in range(len(found.clients))]
+    lately = [own[: len(own) - len(days)] for own, days in zip(lately, dates, strict=True)]
+    low, high = expected_mean(weekly(lately), weekly([own[SETTLED:end] for own, end in zip(before[EVER], known, strict=True)]))
     best = [float(client.best_objective[-len(days) :].mean()) for client, days in zip(found.clients, dates, strict=True)]
-    low, high = expected_mean(past_of_chosen, int(np.median([len(days) for days in dates])))
     choices = [choice for choice in found.choices if choice.origin >= found.timeline.start]
     told = [f"{found.timeline.shown(choice.origin)} {_fleet(choice.rules)}" for choice in choices]
     zones = pd.DataFrame({"zone": list(market.panel.zones), "best": best, "held": list(found.ranges.values())})
     zones = zones.assign(n_test=[len(days) for days in dates], expected_low=low, expected_high=high, choices="; ".join(told))
-    return zones.merge(pd.concat(tables), on="zone").astype({"n_test": "int32"})
+    bought = [encoded(spans.decisions[-len(days) :]) for spans, days in zip(found.spans, dates, strict=True)]
+    chosen = pd.DataFrame({"zone": list(market.panel.zones), "rule": CHOSEN, "decisions": bought})
+    rows = zones.merge(pd.concat(tables), on="zone").merge(chosen, on=["zone", "rule"], how="left")
+    return rows.astype({"n_test": "int32"})
 
 
-def _is_trained(rule: str, trained: set[str]) -> bool:
+LEVELS = "0123456789"
+"""How much of its largest amount a zone buys in a period, in ninths: one sign for each period."""
+
+
+def encoded(decisions: np.ndarray) -> str:
+    """Decisions, (days, periods), as a text of one sign for each period; empty where some are negative, as of a battery."""
+    largest = float(np.max(decisions, initial=0.0))
+    if largest <= 0 or decisions.min() < -1e-9 * largest:
+        return ""
+    return "".join(LEVELS[level] for level in np.rint(9 * decisions / largest).astype(int).clip(0, 9).ravel())
+
+
+def decoded(text: str, periods: int) -> np.ndarray:
+    """What `encoded` has written, as shares of the largest amount."""
+    return np.array([int(sign) for sign in text], float).reshape(-1, periods) / 9
+
+
+def naive_losses(clients: Sequence[Client], dates: Sequence[np.ndarray], known: Sequence[int]) -> dict[str, list[np.ndarray]]:
+    """What naive rules, and a forecast that is brought, lose on every day; the steady average's weight is of ``known`` days."""
+    average = SteadyAverage(list(clients), [own.astype(float) for own in dates])
+    expected = {rule: [plain_mean(rule, client.c) for client in clients] for rule in PLAIN if rule != STEADY}
+    expected[STEADY] = average.forecasts(average.weight(list(known)))
+    if all(client.forecast is not None for client in clients):
+        expected[FORECAST] = [np.asarray(client.forecast) for client in clients]
+    return {rule: regrets_at_each(clients, tables) for rule, tables in expected.items()}
+
+
+def is_trained(rule: str, trained: set[str]) -> bool:
     """Whether a rule is a trained method or an average that has one in it."""
     return rule == "mix" or bool(trained & set(rule.split("+")))
 
@@ -82,7 +127,3 @@ def _is_trained(rule: str, trained: set[str]) -> bool:
 def _fleet(rules: Sequence[str]) -> str:
     """The rule that most zones use."""
     return max(dict.fromkeys(rules), key=list(rules).count)
-
-
-def _mean(values: np.ndarray) -> float:
-    return float(values.mean()) if len(values) else float("nan")

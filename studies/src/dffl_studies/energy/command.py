@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dffl.terminal import Json, Quiet, Report, Seed, Without, answer, answering, console, settings_of, shown_progress
-from dffl_studies.options import AcceptVersions, Workers
+from dffl_studies.options import AcceptVersions, Only, Workers
 
 if TYPE_CHECKING:
     from dffl_studies.energy.data import Panel
@@ -145,6 +145,36 @@ def run(
         from dffl_studies.energy.running import run as run_market
 
         answer(run_market(panel, _preset(options), how, list(range(seeds or SEEDS)), model, report), json_)
+
+
+@energy.command()
+def study(
+    zones: Annotated[
+        Path | None, typer.Option(help="Zones of 2021: a folder with prices, weather and zones.", envvar="DFFL_ENERGY_DATA")
+    ] = None,
+    pjm: Annotated[Path | None, typer.Option(help="PJM, 2020 and 2021: a folder of the same layout.")] = None,
+    epf: Annotated[Path | None, typer.Option(help="Published forecasts: a folder with forecasts_BE.csv.gz and _FR.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The folder of rows and tables.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, max=100, help="The number of seeds.")] = 3,
+    only: Only = None,
+    workers: Workers = None,
+    show: Annotated[bool, typer.Option(help="Run nothing: tables of what is finished.")] = False,
+    accept_versions: AcceptVersions = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge real markets on every half-year: chosen rules against naive rules, and models that are shared against models alone.
+
+    It takes about an hour on two cores; stop it at any time, and the same command continues.
+
+    Example: dffl energy study --zones data/energy --pjm data/pjm --epf data/epf
+    """
+    with answering():
+        from dffl_studies.energy.half_year_tables import judged
+        from dffl_studies.running.result import RunOptions
+
+        options = RunOptions(out, only or [], workers, None, show, shown_progress(quiet), accept_versions)
+        answer(judged(options, {"zones": zones, "pjm": pjm, "epf": epf}, list(range(seeds))), json_)
 
 
 @energy.command()

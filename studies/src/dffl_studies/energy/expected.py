@@ -6,32 +6,47 @@ from collections.abc import Sequence
 
 import numpy as np
 
-WEEK = 7
-SHARE = 1.2816
-"""The quantile of a normal distribution beyond which one case in ten lies: two such ends hold 80 %."""
-DRIFT = 0.5
-"""The standard deviation of the logarithm of what drift multiplies a mean regret by, from one quarter to the next half-year.
+from dffl_studies.energy.weeks import WEEK
 
-It is a round number between calm markets (.2) and those whose prices multiply within a year (1.1)."""
-FEW = 14
-"""Days below which nothing is expected."""
+MONTH, RECORD, FEWEST_WEEKS = 4, 13, 4
+"""Weeks of a block, weeks whose mean is continued, and weeks below which nothing is expected."""
+USUAL, WEIGHT = 0.45, 2.0
+"""The usual month-to-month change of a market's regret (of its logarithm), and the number of changes that it counts as."""
+DRIFTS_BY = (-1.5, 1.5)
+"""The ends of the range of 80 %, in month-to-month changes: quantiles over half-years of real markets (`dffl energy study`)."""
 
 
-def expected_mean(lost: Sequence[np.ndarray], horizon: int) -> tuple[float, float]:
-    """The range of 80 % of the mean over zones of a rule's regret in the next ``horizon`` days.
-
-    - ``lost``: the regret of each judged day before, zone by zone, with the newest day last.
-
-    The mean of the days before is moved by two things: it is a mean of few weeks, and prices drift. Both are taken as factors.
-    """
-    days = max(map(len, lost), default=0)
+def weekly(lost: Sequence[np.ndarray]) -> np.ndarray:
+    """The mean over zones of each week before, from the regret of each day, zone by zone, the newest last."""
+    days = max(map(len, lost), default=0) // WEEK * WEEK
     table = np.full((len(lost), days), np.nan)
     for place, own in enumerate(lost):
-        table[place, days - len(own) :] = own
-    daily = np.nanmean(table, axis=0) if days else np.zeros(0)
-    if days < FEW or not daily.mean() > 0:
+        some = own[max(len(own) - days, 0) :]
+        table[place, days - len(some) :] = some
+    return np.asarray(np.nanmean(table.reshape(len(lost), -1, WEEK), axis=(0, 2))) if days else np.zeros(0)
+
+
+def drift(naive: np.ndarray) -> float:
+    """How much the regret of a naive rule changes from one month to the next: the spread of the changes of its logarithm.
+
+    - ``naive``: its mean regret in each week before, the newest last.
+    """
+    months = len(naive) // MONTH
+    means = naive[len(naive) - months * MONTH :].reshape(months, MONTH).mean(axis=1)
+    changes = np.diff(np.log(means[means > 0]))
+    return float(np.sqrt((WEIGHT * USUAL**2 + (changes**2).sum()) / (WEIGHT + len(changes))))
+
+
+def expected_mean(lost: np.ndarray, naive: np.ndarray, ends: tuple[float, float] = DRIFTS_BY) -> tuple[float, float]:
+    """The range of 80 % of the mean over zones of a rule's regret in the half-year that follows.
+
+    - ``lost``: its mean regret in each week before, the newest last.
+    - ``naive``: that of a naive rule, in as many weeks as are known: it says how much this market drifts.
+
+    The mean of the last weeks is continued, and multiplied by what markets drift by.
+    """
+    recent = lost[-RECORD:]
+    if len(recent) < FEWEST_WEEKS or not recent.mean() > 0:
         return float("nan"), float("nan")
-    weeks = np.array([part.mean() for part in np.array_split(daily, max(days // WEEK, 2))])
-    noise = weeks.std(ddof=1) / weeks.mean() * np.sqrt(1 / len(weeks) + WEEK / max(horizon, WEEK))
-    reach = SHARE * float(np.hypot(noise, DRIFT))
-    return float(daily.mean() * np.exp(-reach)), float(daily.mean() * np.exp(reach))
+    size = drift(naive)
+    return float(recent.mean() * np.exp(ends[0] * size)), float(recent.mean() * np.exp(ends[1] * size))

@@ -15,6 +15,7 @@ from dffl.report.styles import known
 from dffl.terminal import typed
 from dffl_studies.energy.answers import NO_REGRET, named
 from dffl_studies.energy.backtests import CHOSEN, NAIVE
+from dffl_studies.energy.figures.manager import pictures
 from dffl_studies.energy.market_result import MarketResult
 from dffl_studies.energy.weeks import week_names
 
@@ -35,8 +36,9 @@ def report_data(result: MarketResult) -> ReportData:
         starts=int(result.rows["seed"].nunique()),
         tolerance=HARM_TOLERANCE,
         sample="day",
+        answer=answer.in_words(panel.money),
+        pictures=pictures(result),
         notes=(
-            answer.in_words(panel.money),
             f"Each day from {first} on is decided with what was known before it. Demands: {panel.demand_from}.",
             *(ranges if len(held) else ()),
             "Rules chosen, from when on: " + "; ".join(f"{day} {rule}" for day, rule in answer.choices) + ".",

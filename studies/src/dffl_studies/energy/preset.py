@@ -104,6 +104,10 @@ class Preset:
             raise ValueError(f"{path}: has no forecast (columns forecast_0, ...), and --forecast asks for one")
         return noted(panel)
 
+    def federation(self, panel: Panel) -> Federation:
+        """The zones of a panel as clients with an order."""
+        return in_time(panel, self.sampling, {} if self.decisions is None else sets_of(Path(self.decisions), panel))
+
     def market(self, path: str | Path) -> Market:
         """The market that is judged: zones without a choice or without enough days are left out, each with a note."""
         panel = self.panel(path)

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from dffl.federation import Client, optima
-from dffl.judging import regrets_at
 from dffl.sets import TopK
-from dffl.time.bases import NAIVE, STEADY, SteadyAverage, plain_mean
+from dffl.time.bases import NAIVE
+from dffl_studies.energy.backtests import naive_losses
 from dffl_studies.energy.data import Panel, digest
 from dffl_studies.energy.setup import SEEDS, Setup, halves
 from dffl_studies.running.study import Study, grid
@@ -71,10 +71,5 @@ def naive_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, list[np
     optima(clients)
     dates = [panel.dates[rows] for rows in panel.zones.values()]
     known = [int((own < end).sum()) for own in dates]
-    average = SteadyAverage(clients, [own.astype(float) for own in dates])
-    expected = {rule: [plain_mean(rule, client.c) for client in clients] for rule in NAIVE if rule != STEADY}
-    expected[STEADY] = average.forecasts(average.weight(known))
-    return {
-        rule: [regrets_at(client, own)[first:] for client, own, first in zip(clients, tables, known, strict=True)]
-        for rule, tables in expected.items()
-    }
+    lost = naive_losses(clients, dates, known)
+    return {rule: [own[first:] for own, first in zip(lost[rule], known, strict=True)] for rule in NAIVE}

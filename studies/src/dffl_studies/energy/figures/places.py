@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -27,21 +29,36 @@ ABOVE, BELOW, LINE = 0.3, 1.02, 0.13
 """Inches above and below the maps, and more below for each line of the note beyond the first."""
 
 
-def draw_places(zones: pd.DataFrame) -> Figure | None:
-    """A map: size is demand, colour the 95th percentile of the zone's own price; a crowded part is enlarged at the right."""
+class Coloured(NamedTuple):
+    """What the colours of a map mean: a column of the zones, and words for it."""
+
+    column: str
+    title: str
+    label: str
+    note: str
+
+
+OWN_PRICE = Coloured(
+    "own_p95", "Place, demand and own part of the price of each zone", "95th percentile of the own price, US$/MWh",
+    "Own price: a zone's price minus the mean over zones, for each hour.",
+)  # fmt: skip
+
+
+def draw_places(zones: pd.DataFrame, by: Coloured = OWN_PRICE) -> Figure | None:
+    """A map: size is demand, colour as `Coloured` says; a crowded part is enlarged at the right."""
     placed = zones.dropna(subset=["lat", "lon"]) if len(zones) else zones
     if placed.empty:
         return None
-    placed = placed.sort_values(["own_p95", "zone"], ascending=[False, True], ignore_index=True)  # the first are named first
-    placed = placed.assign(diameter=_diameter(placed["demand"], placed))
+    placed = placed.sort_values([by.column, "zone"], ascending=[False, True], ignore_index=True)  # the first are named first
+    placed = placed.assign(diameter=_diameter(placed["demand"], placed), colour=placed[by.column])
     maps = find_maps(placed)
-    explanation = _explanation(zones, placed, len(placed) - sum(len(one.labels) for one in maps))
+    explanation = _explanation(by, zones, placed, len(placed) - sum(len(one.labels) for one in maps))
     below = BELOW + LINE * explanation.count("\n")
-    scale = ScalarMappable(Normalize(placed["own_p95"].min(), placed["own_p95"].max()), _pale_to_dark())
+    scale = ScalarMappable(Normalize(placed["colour"].min(), placed["colour"].max()), _pale_to_dark())
     with in_print(formulas=False):
         figure = blank(WIDE, below + max(one.window.height for one in maps) + ABOVE)
         figure.set_layout_engine("none")  # the sizes of the maps must be exact: labels were placed for them
-        figure.suptitle("Place, demand and own part of the price of each zone", x=0.01, ha="left")
+        figure.suptitle(by.title, x=0.01, ha="left")
         panels = []
         for one in maps:
             panels.append(figure.add_axes(_share(figure, SIDE + one.left, below, one.window.width, one.window.height)))
@@ -49,7 +66,7 @@ def draw_places(zones: pd.DataFrame) -> Figure | None:
             write_labels(panels[-1], one)
         if len(panels) > 1:
             _mark_enlarged(figure, panels[0], panels[1], maps[1].window)
-        _keys(figure, placed, scale, below)
+        _keys(figure, placed, scale, below, by)
         note(figure, explanation)
     return figure
 
@@ -72,7 +89,7 @@ def _share(figure: Figure, left: float, bottom: float, width: float, height: flo
 
 def _draw_map(axes: Axes, placed: pd.DataFrame, window: Window, scale: ScalarMappable) -> None:
     drawn = placed.sort_values("diameter", ascending=False, kind="stable")  # no large marker hides a small one
-    colours = scale.to_rgba(drawn["own_p95"].to_numpy())
+    colours = scale.to_rgba(drawn["colour"].to_numpy())
     axes.scatter(drawn["lon"], drawn["lat"], s=drawn["diameter"] ** 2, c=colours, edgecolors=INK, linewidths=0.5, zorder=3)
     axes.set_xlim(window.west, window.east)
     axes.set_ylim(window.south, window.north)
@@ -100,10 +117,10 @@ def _mark_enlarged(figure: Figure, whole: Axes, part: Axes, window: Window) -> N
         figure.add_artist(lead)
 
 
-def _keys(figure: Figure, placed: pd.DataFrame, scale: ScalarMappable, below: float) -> None:
+def _keys(figure: Figure, placed: pd.DataFrame, scale: ScalarMappable, below: float, by: Coloured) -> None:
     """Explain colours and sizes below the maps."""
     bar = figure.colorbar(scale, cax=figure.add_axes(_share(figure, SIDE, below - 0.46, 2.6, 0.09)), orientation="horizontal")
-    bar.set_label("95th percentile of the own price, US$/MWh", fontsize=7)
+    bar.set_label(by.label, fontsize=7)
     bar.outline.set_visible(False)
     demands = placed["demand"].drop_duplicates().sort_values(ignore_index=True)
     shown = demands.iloc[sorted({0, len(demands) // 2, len(demands) - 1})]
@@ -115,10 +132,10 @@ def _keys(figure: Figure, placed: pd.DataFrame, scale: ScalarMappable, below: fl
     )  # fmt: skip
 
 
-def _explanation(zones: pd.DataFrame, placed: pd.DataFrame, nameless: int) -> str:
+def _explanation(by: Coloured, zones: pd.DataFrame, placed: pd.DataFrame, nameless: int) -> str:
     unplaced = sorted(set(zones["zone"]) - set(placed["zone"]))
     return note_text(
-        "Own price: a zone's price minus the mean over zones, for each hour.",
+        by.note,
         f"Zones whose name has no room: {nameless:,}." if nameless else "",
         f"Zones without known coordinates: {listed(unplaced, LISTED)}." if unplaced else "",
     )

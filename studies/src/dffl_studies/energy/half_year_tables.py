@@ -1,0 +1,280 @@
+"""The tables of `dffl energy study`: every half-year of every market, sharing, other settings, expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dffl.time.bases import NAIVE as PLAIN
+from dffl.time.bases import STEADY
+from dffl.time.outcome import CHOSEN
+from dffl_studies.energy.answers import Change, change_of, naive_choice
+from dffl_studies.energy.backtests import NAIVE
+from dffl_studies.energy.expected import DRIFTS_BY, FEWEST_WEEKS, RECORD, drift, expected_mean
+from dffl_studies.energy.half_years import ALONE, BEST, DAYS, INSIDE, RANGED, SETTINGS, SHARED, TUNED, study
+from dffl_studies.energy.weeks import WEEK, week_names
+from dffl_studies.running.result import RunOptions, StudyResult, finished_rows
+from dffl_studies.running.tables import Cell, Count, Table, Value, plain_cells
+
+HALF, STEP, LEAST = 26, 4, 4
+"""Weeks of a half-year, between the beginnings of two of them, and before the first."""
+FACTS = (BEST, DAYS, INSIDE, RANGED)
+PAIRS = (
+    ("fedavg", SHARED, "local", ALONE), ("fedavg-vector", SHARED, "local-vector", ALONE),
+    (CHOSEN, SHARED, CHOSEN, ALONE), ("fedavg", SHARED, "local-tuned", TUNED),
+)  # fmt: skip
+"""What sharing is judged by: a rule, and the same one where each zone is alone."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One market: sums over weeks of what each rule loses, (seeds, zones, weeks), by the job that has trained it."""
+
+    name: str
+    rows: pd.DataFrame
+
+    @cached_property
+    def names(self) -> list[str]:
+        return [name for name in week_names(self.rows) if self.rows[name].notna().all()]
+
+    @cached_property
+    def tables(self) -> dict[tuple[str, str], np.ndarray]:
+        return {
+            (str(trained), str(rule)): np.stack([one[self.names].to_numpy(float) for _, one in part.groupby("seed")])
+            for (trained, rule), part in self.rows.groupby(["trained", "rule"], sort=False)
+        }
+
+    def of(self, trained: str, rule: str) -> np.ndarray:
+        """What a rule loses."""
+        return self.tables[trained, rule]
+
+    def has(self, trained: str, rule: str) -> bool:
+        return (trained, rule) in self.tables
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each rule of shared models."""
+        some = self.rows[self.rows["trained"] == SHARED].drop_duplicates("rule")
+        return {rule: kind for rule, kind in zip(some["rule"], some["kind"], strict=True) if rule not in FACTS}
+
+    @cached_property
+    def first(self) -> np.datetime64:
+        """The first day that is decided."""
+        return np.datetime64(self.rows["first"].iloc[0])
+
+    def last_of(self, some: slice) -> np.datetime64:
+        """The last day of these weeks; the last week of a market may be short."""
+        days = int(self.of(SHARED, DAYS)[0, :, some.stop - 1].max())
+        return np.datetime64(self.first + WEEK * (some.stop - 1) + days - 1)
+
+    def halves(self) -> list[slice]:
+        """All half-years, a month apart, the last one to the end."""
+        whole = len(self.names)
+        return [slice(start, start + HALF) for start in range((whole - HALF - LEAST) % STEP + LEAST, whole - HALF + 1, STEP)]
+
+    def naive_rule(self, before: int) -> str:
+        """The naive rule that lost least in the weeks before."""
+        naive = [rule for rule, kind in self.kinds.items() if kind == NAIVE]
+        past = pd.DataFrame({rule: self.of(SHARED, rule)[0, :, :before].sum(axis=1) for rule in naive})
+        return naive_choice(past)
+
+    def regret(self, rule: str, some: slice, trained: str = SHARED) -> float:
+        """The mean over zones and seeds of a day's regret."""
+        days = self.of(SHARED, DAYS)[0, :, some].sum(axis=1)
+        return float((self.of(trained, rule)[:, :, some].sum(axis=2) / days).mean())
+
+    def change(self, rule: str, other: str, some: slice, trained: str = SHARED, by: str = SHARED) -> Change | None:
+        """By how much a rule changes another's regret."""
+        own, theirs = self.of(trained, rule)[:, :, some], self.of(by, other)[:, :, some]
+        seeds = min(len(own), len(theirs))
+        return change_of(own[:seeds], theirs[:seeds], list(self.rows["zone"].unique()))
+
+    def daily(self, trained: str, rule: str) -> np.ndarray:
+        """A week's mean regret of a day, mean over zones, first seed."""
+        days = np.maximum(self.of(SHARED, DAYS)[0], 1)
+        return np.asarray((self.of(trained, rule)[0] / days).mean(axis=0))
+
+
+def judged(options: RunOptions, given: dict[str, Path | None], seeds: list[int]) -> StudyResult:
+    """Run what is missing, and write the tables."""
+    from dffl_studies.running.render import write_tables
+
+    there = {name: folder for name, folder in given.items() if folder is not None and folder.is_dir()}
+    found = finished_rows(study(there, seeds), options)
+    tables = all_tables(found.rows)
+    write_tables(tables, found.folder / "tables", found.remark)
+    skipped = [name for name in given if name not in there]
+    remark = f"Skipped, as their data were not given: {', '.join(skipped)}." if skipped else ""
+    return StudyResult(found, tables, ("markets", "sharing", "expected"), remark=remark)
+
+
+def all_tables(rows: pd.DataFrame) -> list[Table]:
+    """Every table that the finished jobs allow."""
+    markets = [Judged(str(name), part) for name, part in rows.groupby("market", sort=False)]
+    markets = [market for market in markets if market.has(SHARED, CHOSEN)]
+    made = [summary(markets), half_years(markets), every_rule(markets), sharing(markets), settings(markets), expected(markets)]
+    return [table for table in made if table.cells]
+
+
+def summary(markets: Sequence[Judged]) -> Table:
+    """One line for each market: the mean of its half-years, and the worst."""
+    cells: list[Cell] = []
+    for market in markets:
+        changes = [change.mean for _, _, change in _halves(market)]
+        whole = slice(market.halves()[0].start, len(market.names))
+        hindsight = min(
+            (rule for rule, kind in market.kinds.items() if kind == NAIVE), key=lambda rule: market.regret(rule, whole)
+        )
+        against = market.change(CHOSEN, hindsight, whole)
+        counts = {"half-years": len(changes), "of them apart": (whole.stop - whole.start) // HALF}
+        cells += [Cell((market.name,), column, Count(count)) for column, count in counts.items()]
+        numbers = {
+            "mean change %": float(np.mean(changes)), "best %": min(changes), "worst %": max(changes),
+            "against the best naive rule in hindsight %": np.nan if against is None else against.mean,
+        }  # fmt: skip
+        cells += plain_cells((market.name,), numbers)
+    note = (
+        "Change of the regret by the chosen rules against the naive rule that the days before each half-year choose: mean over "
+        "zones, then over half-years that begin four weeks apart and so overlap. Apart: those that do not. Negative is a gain."
+    )
+    return Table("markets", "The chosen rules on every half-year", ("market",), cells, note)
+
+
+def _halves(market: Judged) -> Iterator[tuple[slice, str, Change]]:
+    for some in market.halves():
+        naive = market.naive_rule(some.start)
+        change = market.change(CHOSEN, naive, some)
+        if change is not None:
+            yield some, naive, change
+
+
+def half_years(markets: Sequence[Judged]) -> Table:
+    """Each half-year of each market."""
+    cells: list[Cell] = []
+    for market in markets:
+        for some, naive, change in _halves(market):
+            first, last = market.first + WEEK * some.start, market.last_of(some)
+            held = market.of(SHARED, INSIDE)[:, :, some].sum() / max(market.of(SHARED, RANGED)[:, :, some].sum(), 1)
+            numbers = {
+                "naive": market.regret(naive, some), "chosen": market.regret(CHOSEN, some),
+                "change %": change.mean, "low %": change.low, "high %": change.high, "worst zone %": change.worst,
+                "ranges held %": 100 * float(held),
+            }  # fmt: skip
+            if market.has(ALONE, CHOSEN):
+                alone = market.change(CHOSEN, naive, some, ALONE)
+                numbers["alone %"] = np.nan if alone is None else alone.mean
+            cells += plain_cells((market.name, f"{first} to {last}", naive), numbers)
+    note = (
+        "Naive: the rule that the days before choose. Regrets are means of a day, over zones and seeds. Change: mean of zones, "
+        "with its 95 % interval over weeks (and seeds, where there are three). Alone: the chosen rules where every model is of "
+        "one zone alone."
+    )
+    return Table("half-years", "Every half-year", ("market", "days", "naive rule"), cells, note)
+
+
+def every_rule(markets: Sequence[Judged]) -> Table:
+    """Every rule on all test weeks."""
+    cells: list[Cell] = []
+    for market in markets:
+        whole = slice(market.halves()[0].start, len(market.names))
+        for trained, rule in market.tables:
+            if rule in FACTS or trained == SETTINGS or (trained != SHARED and (rule in PLAIN or rule == "forecast")):
+                continue
+            row = (rule if trained == SHARED or rule != CHOSEN else f"{rule} ({trained})",)
+            cells.append(Cell(row, market.name, Value(market.regret(rule, whole, trained))))
+    return Table(
+        "rules", "Regret of every rule", ("rule",), cells, "Mean of a day over zones and seeds, all weeks that are tested."
+    )
+
+
+def sharing(markets: Sequence[Judged]) -> Table:
+    """What sharing changes, with the range over half-years."""
+    cells: list[Cell] = []
+    for market in markets:
+        whole = slice(market.halves()[0].start, len(market.names))
+        for rule, trained, other, by in PAIRS:
+            if not (market.has(trained, rule) and market.has(by, other)):
+                continue
+            found = market.change(rule, other, whole, trained, by)
+            parts = [market.change(rule, other, some, trained, by) for some in market.halves()]
+            values = [change.mean for change in parts if change is not None]
+            name = f"{rule} against {other if other != CHOSEN else 'chosen among models alone'}"
+            cells += plain_cells((market.name, name), _ends(found) | {"best half-year %": min(values), "worst %": max(values)})
+    note = "Change of regret, mean over zones; 95 % interval over weeks (and three seeds or more); negative: sharing gains."
+    return Table("sharing", "Sharing against each zone alone", ("market", "what"), cells, note)
+
+
+def settings(markets: Sequence[Judged]) -> Table:
+    """What sharing changes with other numbers of rounds, local epochs and clients."""
+    cells: list[Cell] = []
+    for market in markets:
+        some = slice(market.halves()[0].start, len(market.names))
+        names = [rule for trained, rule in market.tables if trained == SETTINGS and "=" in rule and "+" not in rule]
+        for rule in names:
+            row = (market.name, rule)
+            cells += plain_cells(row, {f"{name} (against local)": value for name, value in
+                                       _ends(market.change(rule, "local", some, SETTINGS, ALONE)).items()})  # fmt: skip
+            against = market.change(rule, STEADY, some, SETTINGS)
+            cells += plain_cells(row, {"% (against steady)": np.nan if against is None else against.mean})
+    note = (
+        "One seed. Names say what differs from a usual refit: 20 rounds (T) of 2 local epochs (E) with all zones (C = 1), at "
+        "local models 40 epochs."
+    )
+    return Table("settings", "Other T, E and C", ("market", "model"), cells, note)
+
+
+def _ends(change: Change | None) -> dict[str, float]:
+    names = ("change %", "low %", "high %")
+    return dict.fromkeys(names, np.nan) if change is None else dict(zip(names, change[:3], strict=True))
+
+
+def expected(markets: Sequence[Judged]) -> Table:
+    """How often the expected mean regret holds: with the ends in use, and with those that the other markets give."""
+    errors = {market.name: _errors(market) for market in markets if "with" not in market.name}
+    cells: list[Cell] = []
+    for name, own in errors.items():
+        others = [table for other, table in errors.items() if other != name]
+        held = {"cases": float(len(own)), "held %": 100 * _inside(own, DRIFTS_BY)}
+        if others:
+            held["held %, ends of the other markets"] = 100 * _inside(own, _quantiles(others))
+        cells += plain_cells((name,), held)
+    if errors:
+        low, high = _quantiles(list(errors.values()))
+        row = ("all",)
+        cells += plain_cells(row, {"low end": low, "high end": high})
+        means = [cell.ours.mean for cell in cells if cell.column == "held %, ends of the other markets"]
+        cells += plain_cells(row, {"held %, ends of the other markets": float(np.mean(means))} if means else {})
+    note = (
+        "Cases: half-years that begin a week apart. The ends are the 10 % and 90 % quantiles of log(regret / mean of the last "
+        f"{RECORD} weeks) over the market's own month-to-month changes; in use: {DRIFTS_BY[0]:g} and {DRIFTS_BY[1]:g}."
+    )
+    return Table("expected", "Does the expected mean regret hold?", ("market",), cells, note)
+
+
+def _errors(market: Judged) -> np.ndarray:
+    """For each half-year how far its mean is from what was expected, in units of the usual drift."""
+    lost, naive = market.daily(SHARED, CHOSEN), market.daily(SHARED, "mean-14")
+    made = []
+    for start in range(FEWEST_WEEKS, len(lost) - HALF + 1):
+        middle = expected_mean(lost[:start], naive[:start], (0.0, 0.0))[0]
+        made.append(np.log(lost[start : start + HALF].mean() / middle) / drift(naive[:start]))
+    return np.array(made)
+
+
+def _quantiles(tables: Sequence[np.ndarray]) -> tuple[float, float]:
+    """The ends that hold 80 % of all cases, each market counting alike."""
+    values = np.concatenate(tables)
+    weights = np.concatenate([np.full(len(table), 1 / len(table)) for table in tables])
+    order = np.argsort(values)
+    shares = np.cumsum(weights[order]) / weights.sum()
+    low, high = (float(values[order][min(int(np.searchsorted(shares, share)), len(values) - 1)]) for share in (0.1, 0.9))
+    return low, high
+
+
+def _inside(values: np.ndarray, ends: tuple[float, float]) -> float:
+    return float(((values >= ends[0]) & (values <= ends[1])).mean())
