@@ -81,8 +81,7 @@ def test_one_that_was_edited_and_sealed_again_is_named(path: Path, name: str, va
     members = archive.read(path, "about.json", "a checkpoint").members
     members.pop(f"0/{name}", None)
     archive.write(path, members | ({} if value is None else {f"0/{name}": archive.packed(value)}))
-    fix = "if the file was edited, delete it to start again"
-    with pytest.raises(ValueError, match=rf"^checkpoint: \S*run.checkpoint: the run that it continues fails \([^\n]*\); {fix}$"):
+    with pytest.raises(ValueError, match=r"^checkpoint: \S*run.checkpoint: the run that it continues fails \([^\n]*$"):
         dffl.fit(federation(), "fedavg", checkpoint=path, **SMALL)
 
 

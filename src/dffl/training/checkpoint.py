@@ -75,7 +75,9 @@ class Checkpoint:
         """
         if self._continued and isinstance(error, Exception) and not isinstance(error, OSError | MemoryError | DivergenceError):
             fix = "if the file was edited, delete it to start again"
-            raise ValueError(f"checkpoint: {self._path}: the run that it continues fails ({in_one_line(error)}); {fix}") from error
+            raise ValueError(
+                f"checkpoint: {self._path}: the run that it continues fails ({in_one_line(error)}); {fix}"
+            ) from error
 
     @property
     def due(self) -> bool:
