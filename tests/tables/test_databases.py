@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from dffl.cells import dates_of, missing_in, numbers_of, texts_of
+from dffl.tables import binary_sources
 from dffl.tables.binary_sources import DuckdbSource, SqliteSource
 from dffl.tables.description import read
 from dffl.tables.sources import Source, load
@@ -220,3 +221,26 @@ def test_without_its_package_duckdb_is_refused_with_what_to_type(tmp_path: Path,
     (tmp_path / "a.duckdb").write_text("")
     with pytest.raises(ValueError, match=r"a\.duckdb: reading DuckDB needs its package: pip install 'dffl\[duckdb\]'"):
         DuckdbSource(tmp_path / "a.duckdb", "SELECT 1")
+
+
+ENDLESS = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) "
+
+
+@KINDS
+def test_a_query_without_an_end_is_stopped(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    MAKE[kind](tmp_path / "a.db", "CREATE TABLE days (x INT)", "INSERT INTO days VALUES (1), (2)")
+    monkeypatch.setattr(binary_sources, "QUERY_SECONDS", 0.3)
+    with pytest.raises(ValueError, match=r"^\S*a.db: the query takes more than .* seconds; [^\n]*$"):
+        OPEN[kind](tmp_path / "a.db", ENDLESS + "SELECT sum(n) FROM t")
+
+
+@KINDS
+def test_a_query_gives_no_more_than_fits(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    MAKE[kind](tmp_path / "a.db", "CREATE TABLE days (x INT)", "INSERT INTO days VALUES (1), (2), (3), (4)")
+    monkeypatch.setattr(binary_sources, "MOST_CELLS", 100_000)
+    pairs = ", ".join(f"days d{place}" for place in range(9))  # 4 ** 9 rows
+    text = "printf('%9000d', x)" if kind == "sqlite" else "repeat('x', 9000)"
+    for query in (f"SELECT d0.x FROM {pairs}", f"SELECT {text.replace('x)', 'd0.x)')} AS y FROM {pairs} LIMIT 9999"):
+        with pytest.raises(ValueError, match=r"^\S*a.db: the query gives more than 100,000 cells; [^\n]*$"):
+            OPEN[kind](tmp_path / "a.db", query)
+    assert len(load(OPEN[kind](tmp_path / "a.db", f"SELECT d0.x FROM {pairs} LIMIT 99999"), ["x"])) == 99_999

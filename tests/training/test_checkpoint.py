@@ -64,6 +64,27 @@ def test_an_edited_one_is_refused(path: Path) -> None:
             Checkpoint(path, about["run"])
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ('["state", "round"]', None),
+        ('["state", "round"]', np.array(-1)),
+        ('["state", "round"]', np.array(2**40)),
+        ('["state", "shared"]', np.zeros(3, np.float32)),
+        ('["history", "loss"]', None),
+        ('["history", "loss"]', np.array(["x"])),
+        ('["history", "member"]', np.array(0)),
+        ('["kept", "nobody", "vector"]', np.zeros(3)),
+    ],
+)
+def test_one_that_was_edited_and_sealed_again_is_named(path: Path, name: str, value: Any) -> None:
+    members = archive.read(path, "about.json", "a checkpoint").members
+    members.pop(f"0/{name}", None)
+    archive.write(path, members | ({} if value is None else {f"0/{name}": archive.packed(value)}))
+    with pytest.raises(ValueError, match=r"^checkpoint: \S*run.checkpoint: the run that it continues fails \([^\n]*$"):
+        dffl.fit(federation(), "fedavg", checkpoint=path, **SMALL)
+
+
 def test_one_of_before_there_were_digests_is_continued(path: Path) -> None:
     members = archive.read(path, "about.json", "a checkpoint").members
     about = json.loads(members["about.json"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pandas as pd
@@ -110,6 +112,20 @@ class DuckdbSource:
         return f"row {row + 1}"
 
 
+QUERY_SECONDS = 300.0
+MOST_CELLS = 20_000_000
+"""Of the answer to a query: a description may come from someone else, and a recursive query has no end of its own."""
+MOST_TEXT = 10_000_000
+"""Bytes of one cell of SQLite."""
+TEXT = 64
+"""So many characters of a text count as another cell."""
+QUERY_TOO_LONG = f"takes more than {QUERY_SECONDS:g} seconds; simplify it, or write its answer to a Parquet file"
+
+
+def _too_many(path: Path) -> str:
+    return f"{path}: the query gives more than {MOST_CELLS:,} cells; select less, or write its answer to a Parquet file"
+
+
 def _duckdb_answer(path: Path, query: str) -> Any:
     """The whole answer to one SELECT, as a table of Arrow."""
     try:
@@ -118,13 +134,35 @@ def _duckdb_answer(path: Path, query: str) -> Any:
         raise ValueError(f"{path}: reading DuckDB needs its package: pip install 'dffl[duckdb]'") from None
     try:
         # No access to other files: a description may come from someone else.
-        with duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"}) as base:
+        # Nor does it write beside the file what does not fit in memory.
+        config = {"enable_external_access": "false", "memory_limit": "50%", "temp_directory": ""}
+        with duckdb.connect(str(path), read_only=True, config=config) as base:
             if [one.type for one in base.extract_statements(query)] != [duckdb.StatementType.SELECT]:
                 raise ValueError(f"{path}: query must be one SELECT, found {query!r:.80}")
-            return base.sql(query).to_arrow_table()
-    except (duckdb.Error, UnicodeError) as error:
+            late = Timer(QUERY_SECONDS, base.interrupt)
+            late.start()
+            try:
+                return _bounded(path, base.sql(query).to_arrow_reader(10_000))
+            finally:
+                late.cancel()
+    except (duckdb.InterruptException, OSError) as error:  # where rows are fetched, an error of DuckDB is one of Arrow
+        if "Interrupted" not in str(error):
+            raise
+        raise ValueError(f"{path}: the query {QUERY_TOO_LONG}: {query!r:.80}") from None
+    except (duckdb.Error, pa.ArrowException, UnicodeError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ValueError(f"{path}: the query fails ({reason}): {query!r:.80}") from None
+
+
+def _bounded(path: Path, batches: Any) -> Any:
+    """All rows of an answer, as a table of Arrow, if there are not too many."""
+    kept, cells = [], 0
+    for batch in batches:
+        cells += max(batch.num_rows * batch.num_columns, batch.nbytes // TEXT)
+        if cells > MOST_CELLS:
+            raise ValueError(_too_many(path))
+        kept.append(batch)
+    return pa.Table.from_batches(kept, batches.schema)
 
 
 READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33)  # 33 is SQLITE_RECURSIVE
@@ -155,11 +193,23 @@ def _sqlite_answer(path: Path, query: str) -> pd.DataFrame:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
             base.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY)
+            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_TEXT)
+            last = time.monotonic() + QUERY_SECONDS
+            base.set_progress_handler(lambda: time.monotonic() > last, 100_000)  # after each so many steps
             cursor = base.execute(query)
             if cursor.description is None:
                 raise ValueError(f"{path}: query must be a SELECT, found {query!r:.80}")
             names = [column[0] for column in cursor.description]
-            rows: list[Any] = cursor.fetchall()
+            rows: list[Any] = []
+            cells = 0
+            for row in cursor:
+                rows.append(row)
+                cells += len(row) + sum(len(cell) // TEXT for cell in row if isinstance(cell, str | bytes))
+                if cells > MOST_CELLS:
+                    raise ValueError(_too_many(path))
+    except sqlite3.OperationalError as error:
+        reason = QUERY_TOO_LONG if str(error) == "interrupted" else f"fails ({error})"
+        raise ValueError(f"{path}: the query {reason}: {query!r:.80}") from None
     except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError) as error:
         raise ValueError(f"{path}: the query fails ({error}): {query!r:.80}") from None
     frame = pd.DataFrame({place: [row[place] for row in rows] for place in range(len(names))})

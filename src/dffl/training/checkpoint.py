@@ -25,6 +25,7 @@ from dffl.federation import Client, Federation
 from dffl.files import require_target, write_whole
 from dffl.limits import Limits
 from dffl.networks import draws, quiet
+from dffl.training.history import DivergenceError
 from dffl.training.settings import Settings
 
 Arrays = dict[str, np.ndarray]
@@ -57,11 +58,26 @@ class Checkpoint:
         self._jobs: dict[str, Saved] = self._read() if self._path.exists() else {}
         self._pending: Callable[[], None] | None = None
         self._written = time.monotonic()
+        self._continued = False
 
     def saved(self, job: str, done: bool) -> Saved | None:
         """A training that was done, or one that was under way."""
         found = self._jobs.get(job)
-        return found if found is not None and found.done == done else None
+        if found is None or found.done != done:
+            return None
+        self._continued = True
+        return found
+
+    def explain(self, error: BaseException | None) -> None:
+        """Name the file where a run that was continued from it fails: a file that was edited can break anything.
+
+        A training that diverges is told as it is: it does so without the file, too.
+        """
+        if self._continued and isinstance(error, Exception) and not isinstance(error, OSError | MemoryError | DivergenceError):
+            fix = "if the file was edited, delete it to start again"
+            raise ValueError(
+                f"checkpoint: {self._path}: the run that it continues fails ({in_one_line(error)}); {fix}"
+            ) from error
 
     @property
     def due(self) -> bool:
@@ -102,7 +118,7 @@ class Checkpoint:
         """A training's result in the form of ``blank``."""
         leaves, treedef = jax.tree.flatten(blank)
         if len(leaves) != len(saved.state) or any(np.shape(a) != saved.state[str(k)].shape for k, a in enumerate(leaves)):
-            raise ValueError(f"checkpoint: {self._path} does not fit this run; delete it to start again")
+            raise ValueError("its models have another form")
         return jax.tree.unflatten(treedef, [saved.state[str(number)] for number in range(len(leaves))])
 
     def _write(self) -> None:

@@ -113,8 +113,12 @@ class Run:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        try:
+            self.close()
+        finally:
+            if self._checkpoint is not None:
+                self._checkpoint.explain(error)
 
     def close(self) -> None:
         """Write what an unfinished training has reached."""
@@ -278,6 +282,8 @@ class Run:
         self.history.restore(job_name(trainer, part), found.history)
         self.spent[job_name(trainer, part)] = UNKNOWN
         state = ServerState(int(found.state["round"]), found.state["shared"], found.memory)
+        if not 0 <= state.round <= rounds or state.shared.shape != self.engine(part).initial.shape:
+            raise ValueError(f"a model of shape {state.shared.shape} after round {state.round} of {rounds}")
         self.progress.advance(trainer.work(self, part) * state.round / rounds, trainer.name)
         return state
 
