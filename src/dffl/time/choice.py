@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dffl.time.mixtures import mixtures
+from dffl.time.mixtures import mixtures, usual_rule
 from dffl.time.units import day_scaled as day_scaled
 
 FLEET, SHRUNK = WAYS = ("fleet", "shrunk")
@@ -99,17 +99,18 @@ def choose_rules(
     window: int,
     how: str = FLEET,
     brought: bool = False,
+    own: Sequence[str] = (),
 ) -> list[str]:
     """The rule of each client.
 
     - ``rules``: their names; the first one is the base, which everybody takes where nothing is known.
     - ``scaled`` (rules, clients, moments): day-scaled regrets up to now; NaN where a client has no row, or none that is known.
-    - ``trained`` and ``base``: what the rules were made of, see `mixtures`.
+    - ``trained``, ``base`` and ``own``: what the rules were made of, see `mixtures`.
     - ``window``: rules are compared on the last of these moments, but the base with the usual rule on all of them.
     - ``brought``: whether the base is a forecast that clients bring. Then averages with it and naive rules may replace it.
     """
     _require_way(how)
-    parts = mixtures(trained, base)
+    parts = mixtures(trained, base, own)
     names = [rule for rule in rules if not brought or base in parts.get(rule, (base,))]
     lost = scaled[[rules.index(rule) for rule in names]]
     whole, recent = _Record.of(lost), _Record.of(lost[:, :, max(lost.shape[2] - window, 0) :])
@@ -122,7 +123,7 @@ def choose_rules(
         return [names[number] for number in np.where(clear.any(axis=0), np.where(clear, scores, np.inf).argmin(axis=0), start)]
     if not parts:
         return [names[number] for number in scores.argmin(axis=0)]
-    usual = names.index(list(parts)[-1])
+    usual = names.index(usual_rule(trained, base))
     better = scores + NOISE * recent.noise(usual, how, STRENGTH) < scores[usual]
     always = whole.scores(how, STRENGTH)
     better[start] = always[start] < always[usual]
