@@ -24,6 +24,8 @@ STRENGTH = 60.0
 """How many rows of a client's own weigh as much as the record of all clients."""
 NOISE = 1.0
 """A rule replaces the usual one if it is better by more than this many standard errors."""
+NOISE_OF_OWN = 2.0
+"""The same for a rule that uses a model of own features: where features explain the costs, it is better by much more."""
 NOISE_OF_FORECAST = 2.0
 """The same where the usual one is a forecast that clients bring: nobody is told to leave it by chance."""
 
@@ -38,12 +40,13 @@ class _Record(NamedTuple):
     """Whether a rule was judged on all rows."""
 
     @classmethod
-    def of(cls, scaled: np.ndarray) -> _Record:
+    def of(cls, scaled: np.ndarray, usual: np.ndarray | None = None) -> _Record:
+        """From day-scaled regrets; ``usual`` are the rules whose mean is the size of a client, by default all."""
         present = ~np.isnan(scaled).all(axis=0)
         counts = present.sum(axis=1)
         judged = ~(np.isnan(scaled) & present).any(axis=(1, 2))
-        sums = np.where(present, scaled, 0.0)[judged].sum(axis=2)
-        mean = sums.mean(axis=0) / np.maximum(counts, 1) if judged.any() else np.zeros(len(counts))
+        sums = np.where(present, scaled, 0.0)[judged if usual is None else judged & usual].sum(axis=2)
+        mean = sums.mean(axis=0) / np.maximum(counts, 1) if len(sums) else np.zeros(len(counts))
         level = np.where(mean > 0, mean, 1.0)[:, None]
         return cls(np.where(mean[:, None] > 0, scaled / level, np.where(present, 1.0, np.nan)), counts, judged)
 
@@ -113,7 +116,9 @@ def choose_rules(
     parts = mixtures(trained, base, own)
     names = [rule for rule in rules if not brought or base in parts.get(rule, (base,))]
     lost = scaled[[rules.index(rule) for rule in names]]
-    whole, recent = _Record.of(lost), _Record.of(lost[:, :, max(lost.shape[2] - window, 0) :])
+    sees_own = np.array([bool(set(parts.get(rule, ())) & set(own)) for rule in names])
+    # Models of own features lose much where these say little: they must not change how much each client counts.
+    whole, recent = (_Record.of(some, ~sees_own) for some in (lost, lost[:, :, max(lost.shape[2] - window, 0) :]))
     if recent.says_nothing:
         return [base] * scaled.shape[1]
     scores, start = recent.scores(how, STRENGTH), names.index(base)
@@ -124,7 +129,8 @@ def choose_rules(
     if not parts:
         return [names[number] for number in scores.argmin(axis=0)]
     usual = names.index(usual_rule(trained, base))
-    better = scores + NOISE * recent.noise(usual, how, STRENGTH) < scores[usual]
+    errors = np.where(sees_own, NOISE_OF_OWN, NOISE)[:, None]
+    better = scores + errors * recent.noise(usual, how, STRENGTH) < scores[usual]
     always = whole.scores(how, STRENGTH)
     better[start] = always[start] < always[usual]
     picked = np.where(better.any(axis=0), np.where(better, scores, np.inf).argmin(axis=0), usual)

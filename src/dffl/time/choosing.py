@@ -2,7 +2,7 @@
 
 The choice is that of the last refit of the backtest, made once more after the last row. One check is added: where the choices
 that were made on the way lost more than a rule that needs no training, this rule is taken. So nobody who has a good forecast is
-told to leave it.
+told to leave it. Without a forecast, the same holds for a model that a client could train alone.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ def _learned(found: Backtest, place: int) -> AdaptiveRange:
 
 def final_rules(found: Backtest, window: int, choice: str) -> tuple[list[str], str]:
     """Each client's rule after the last row, and why."""
-    simple = [rule for rule in found.lost if rule in (*NAIVE, FORECAST)]
+    alone = () if found.base == FORECAST else found.own  # nobody is told to leave a forecast by what is known afterwards
+    simple = [rule for rule in found.lost if rule in (*NAIVE, FORECAST, *alone)]
     means = found.means
     best = min(simple, key=lambda rule: means[rule])
     if means[best] <= means[CHOSEN]:

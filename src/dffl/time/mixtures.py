@@ -19,11 +19,12 @@ def mixtures(trained: Sequence[str], base: str, own: Sequence[str] = ()) -> dict
     """Each rule, and the methods (and base) that it is the mean of: methods first, then their averages.
 
     - ``trained``: methods that correct the base.
-    - ``own``: models that see a client's own features; each is also averaged with every other method and with the base.
+    - ``own``: models that see a client's own features; each is also averaged with another one, with the base, and with all the
+      methods that correct the base.
     """
     rules: dict[str, tuple[str, ...]] = {label: (label,) for label in own}
-    rules |= {"+".join(two): two for two in combinations(own, 2)}
-    rules |= {f"{label}+{other}": (label, other) for label in own for other in (*trained, base)}
+    several = [*combinations(own, 2), *((label, base) for label in own), *((*trained, label) for label in own if trained)]
+    rules |= {"+".join(parts): parts for parts in several}
     rules |= {label: (label,) for label in trained}
     rules |= {f"{label}+{base}": (label, base) for label in trained}
     if len(trained) > 1:

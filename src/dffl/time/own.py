@@ -99,7 +99,11 @@ class Views:
         """What candidates with these ``features`` see."""
         if features not in self._made:
             clients, *_ = self._given
-            kinds = {PAST: lambda: Prepared(*self._given), OWN: lambda: OwnFeatures(clients), BOTH: lambda: OwnAndPast(*self._given)}
+            kinds = {
+                PAST: lambda: Prepared(*self._given),
+                OWN: lambda: OwnFeatures(clients),
+                BOTH: lambda: OwnAndPast(*self._given),
+            }
             self._made[features] = kinds[features]()
         return self._made[features]
 
@@ -117,7 +121,7 @@ def seen_by(model: Fit) -> str:
 
 
 def described(costs: np.ndarray, base: np.ndarray | None, past: Past, days: np.ndarray | None) -> list[np.ndarray]:
-    """What is known of each row from its past, as columns: lags of the costs, lags and means of their level, base and weekday."""
+    """Columns that describe each row by its past: lags of the costs, lags and means of their level, the base, the weekday."""
     level, wait = middles(costs), past.known_after
     columns = [lagged(costs, lag, wait) for lag in past.known_lags] if costs.shape[1] <= WIDEST else []
     columns += [lagged(level, lag, wait) for lag in past.known_lags]

@@ -77,7 +77,7 @@ class Timeline:
         return [max(int(np.searchsorted(when, self.moments[origin])) - self.known_after, 0) for when in self.times]
 
     def trained_once(self, origin: int) -> int:
-        """The origin at which what is trained once was trained last: the first of all, or that from which on all is reported."""
+        """The origin at which what is trained once was trained last: the first one, or that of the first reported row."""
         return self.start if origin >= self.start else self.origins[0]
 
     def block(self, origin: int) -> list[slice]:
