@@ -68,9 +68,8 @@ def backtest(
 
     - ``federation``: its clients need ``times`` that differ from row to row.
     - ``candidates``: methods to train, by name or as (name, {option: value}). The naive rules and the forecast that clients
-      bring are always there, and so are averages of methods and of the base (see `dffl.time.mixtures`). A method corrects the
-      base by features of the past, or sees ``{"features": "own"}`` or ``"both"``; with ``{"once": True}`` it is trained before
-      the first row that is judged and before the first that is reported, and at no other refit.
+      bring are always there, and so are averages (see `dffl.time.mixtures`). A method corrects the base by features of the
+      past, unless its options are ``{"features": "own"}`` or ``"both"``; ``{"once": True}``: it is not trained at each refit.
     - ``refit``: models are trained again, and rules chosen again, after this many moments.
     - ``window``: rules are compared by their day-scaled regret in this many moments before, see `choose_rules`.
     - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
@@ -104,12 +103,11 @@ def backtest(
     expected = {rule: [np.concatenate(blocks) for blocks in forecasts[rule]] for rule in order}
     clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
     lost = {rule: regrets_at_each(clients, expected[rule]) for rule in order}
-    labels, own = labels_of(trained)
-    chosen = _choices(clients, lost, timeline, window, choice, base, labels, own)
+    chosen = _choices(clients, lost, timeline, window, choice, base, *labels_of(trained))
     ranges = ranges_of(federation.clients, clients, expected, base, chosen, share, past.known_after)
     if kept is not None:
         kept.remove()
-    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels, own)
+    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, *labels_of(trained))
 
 
 def _require_settings(settings: Mapping[str, Any]) -> None:
