@@ -32,7 +32,16 @@ from dffl.tables.over_time import (
     whole,
     with_rules,
 )
-from dffl.tables.reading import about_of, backtest_of, capped, checkpoints, next_steps, report_of, trained_baselines
+from dffl.tables.reading import (
+    about_of,
+    backtest_of,
+    capped,
+    checkpoints,
+    harm_verdict,
+    next_steps,
+    report_of,
+    trained_baselines,
+)
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.choosing import backtested, made_of, reported
 from dffl.time.chosen import Chosen
@@ -59,11 +68,19 @@ class ChosenModel:
         console.print(words_of(self.fit, self.table), soft_wrap=True)
         if line := in_money(self.table, self.description.units):
             console.print(line, soft_wrap=True)
+        if self.starts > 1:
+            console.print(self.harm, soft_wrap=True)
         console.print(rules_table(self.table))
         for line in self.notes:
             console.print(line, style="yellow", soft_wrap=True)
         if self.path is not None:
             next_steps(console, self.path, next(iter(self.fit.members)), self.description)
+
+    @property
+    def harm(self) -> str:
+        """Whom the choice harms, compared with a model of its own; or the rule that is kept, where one is."""
+        kept = next(iter(self.fit.rules.values())) if self.fit.evidence["why"] == "simple" else CHOSEN
+        return harm_verdict(self.table, kept, self.starts)
 
     def as_json(self) -> dict[str, Any]:
         known, rules = self.fit.evidence, self.fit.rules
@@ -71,7 +88,7 @@ class ChosenModel:
             "method": CHOSEN, "model": None if self.path is None else str(self.path), "starts": self.starts,
             "chosen": {"words": words_of(self.fit, self.table), "rules": dict(rules), **{name: known[name] for name in SHOWN}},
             "clients": self.fit.about[OWN_DATA]["evaluation"], "notes": list(self.notes),
-            "forecast": self.description.forecast or None,
+            "forecast": self.description.forecast or None, "harm": self.harm if self.starts > 1 else None,
         }  # fmt: skip
 
 
@@ -140,6 +157,7 @@ def compared(
     keywords: dict[str, Any] = {}
     federation, before, test, notes = description.train, description.train, description.test, list(description.notes)
     if description.order is not None:
+        require_order(description)
         federation = whole(description)
         before, test = divided(federation, begins(description))
         notes = [*notes_of(description, federation), *notes]

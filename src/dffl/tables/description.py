@@ -51,6 +51,8 @@ class Description:
     """Whether the file names its method."""
     time: dict[str, Any] = field(default_factory=dict)
     """What the file says under [time]."""
+    twice: dict[str, str] = field(default_factory=dict)
+    """For each client with two rows of one moment, where they stand: a choice over time refuses them."""
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -125,6 +127,7 @@ def described(assembly: Assembly) -> Description:
         dates=assembly.dates,
         named=plan.named,
         time=plan.time,
+        twice=assembly.twice,
     )
 
 

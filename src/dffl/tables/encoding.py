@@ -34,7 +34,7 @@ from dffl.checks import first_true
 from dffl.federation import LARGEST
 from dffl.items import combined
 from dffl.named import listed
-from dffl.tables.kinds import MOST_SIZES, ODD, measured, odd_form
+from dffl.tables.kinds import MOST_SIZES, ODD, measured, odd_form, year_first
 from dffl.tables.sources import UNPRINTABLE, FrameSource, Table, load, open_source
 
 Kind = Literal["number", "date", "category"]
@@ -332,8 +332,11 @@ def agreed(name: str, summaries: Iterable[Mapping[str, Any]], listed_texts: Sequ
     return Column(name, "category", tuple(texts), flagged=flagged)
 
 
-def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray) -> None:
-    """Refuse the first filled cell that is not a finite number of usual size, or not a date; it is named with its line."""
+def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray, dated: bool = False) -> None:
+    """Refuse the first filled cell that is not a finite number of usual size, or not a date; it is named with its line.
+
+    ``dated`` says that a column of numbers may as well hold dates, as that of an order.
+    """
     if kind == "category":
         return
     cells = table.frame[column]
@@ -341,10 +344,14 @@ def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray) -> No
     wrong = np.flatnonzero(~(right | empty))
     if len(wrong):
         text = table.cell(int(wrong[0]), column)
+        in_other_form = odd_form(text) == "date"
         wanted = "a finite number" if kind == "number" else "a date such as 2021-01-31 or 2021-01-31 13:00"
         if kind == "number" and np.isfinite(numbers_of(cells)[wrong[0]]):
             wanted = f"at most {LARGEST:g} in size"
+        elif dated and kind == "number" and (in_other_form or len(wrong) == len(cells) - empty.sum()):
+            wanted = "a date such as 2021-01-31, or a number"
         fix = "; write decimals with a point" if DECIMAL_COMMA.fullmatch(text) else ""
+        fix = f"; {year_first(text)}" if in_other_form and (dated or kind == "date") else fix
         more = f" (and {len(wrong) - 1} more such cells in this column)" if len(wrong) > 1 else ""
         raise ValueError(f"{table.at(int(wrong[0]), column)}: must be {wanted}, found {text!r:.60}{fix}{more}")
 

@@ -175,23 +175,27 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
         zero = "their best possible objective is zero, so their relative regret is infinite"
         lines.append(f"Left out of these means: {listed(left_out, SHOWN)}; {zero}.")
     lines += [f"It loses less than local-tuned for {better} of {len(by)} clients."] if several else []
-    mine = table[table["method"] == method]
-    if starts < ENOUGH_STARTS:
-        few = "One training is" if starts == 1 else f"{starts} trainings are"
-        lines.append(f"{few} not enough to say whether a difference is real: {more_starts}.")
-    else:
-        harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
-        unknown = mine[mine["harmed"].isna()]
-        told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
-        if len(unknown):
-            few = unknown["independent"].max()
-            why = f"as {too_alike(few)}" if few > 1 else "with fewer than two test rows"
-            told.append(f"not judged, {why}: {listed(unknown['client'].tolist(), SHOWN)}")
-        lines.append(f"Significantly harmed, compared with local: {'; '.join(told)}.")
+    lines.append(harm_verdict(table, method, starts, more_starts))
     if poor := int(((by[method] >= naive) & (by[method] > TINY)).sum()):
         where, whose = (f"For {poor} of {len(by)} clients the", "their") if several else ("The", "the")
         lines.append(f"{where} mean of past costs does as well or better: look at {whose} features.")
     return "\n".join(lines)
+
+
+def harm_verdict(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS) -> str:
+    """Which clients a method has harmed, compared with their local models; or that these are too few trainings to say so."""
+    mine = table[table["method"] == method]
+    if starts < ENOUGH_STARTS:
+        few = "One training is" if starts == 1 else f"{starts} trainings are"
+        return f"{few} not enough to say whether a difference is real: {more_starts}."
+    harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
+    unknown = mine[mine["harmed"].isna()]
+    told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
+    if len(unknown):
+        few = unknown["independent"].max()
+        why = f"as {too_alike(few)}" if few > 1 else "with fewer than two test rows"
+        told.append(f"not judged, {why}: {listed(unknown['client'].tolist(), SHOWN)}")
+    return f"Significantly harmed, compared with local: {'; '.join(told)}."
 
 
 def _winner(by: pd.DataFrame, method: str, average: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dffl.cells import instants_of, missing_in, moment_kind, numbers_of, offsets_of, text_of, texts_of
+from dffl.cells import instants_of, missing_in, moment_kind, numbers_of, offsets_of, shown_moment, text_of, texts_of
 from dffl.checks import first_true
 from dffl.sets import FeasibleSet
 from dffl.tables.encoding import require_kind
@@ -117,7 +117,7 @@ def order_of(table: Table, column: str) -> tuple[np.ndarray, bool]:
     if (row := first_true(empty)) is not None:
         raise ValueError(f"{table.at(row, column)}: is empty{_more(empty)}; every row needs its place in the order")
     kind = order_kind(table, column)
-    require_kind(table, column, "number" if kind == "number" else "date", empty)
+    require_kind(table, column, "number" if kind == "number" else "date", empty, dated=True)
     if kind == "number":
         return numbers_of(cells), False
     known = ~np.isnan(offsets_of(cells))
@@ -131,6 +131,37 @@ def order_of(table: Table, column: str) -> tuple[np.ndarray, bool]:
 def order_kind(table: Table, column: str) -> str:
     """What the rows are ordered by: number, date, or offset for dates that are instants."""
     return moment_kind(table.frame[column]) or "number"
+
+
+ONE_ROW = "keep one row for each moment"
+"""What to do about two rows of one moment."""
+
+
+def twice(parts: Sequence[CheckedRows], column: str) -> str | None:
+    """The first moment of which a client has two rows, with their places. ``parts`` are its rows: training, and test."""
+    orders = [part.order for part in parts if part.order is not None]
+    if not parts or len(orders) < len(parts):
+        return None
+    moments = np.concatenate(orders)
+    if (pair := first_pair(moments)) is None:
+        return None
+    first = len(parts[0])
+    places = [(parts[0].table, row) if row < first else (parts[1].table, row - first) for row in pair]
+    return two_rows(places[0], places[1], column, shown_moment(float(moments[pair[0]]), parts[0].dates))
+
+
+def first_pair(order: np.ndarray) -> tuple[int, int] | None:
+    """Two places with the same moment, the earliest one; nothing where all differ."""
+    sorted_ = np.argsort(order, kind="stable")
+    same = np.flatnonzero(np.diff(order[sorted_]) == 0)
+    return (int(sorted_[same[0]]), int(sorted_[same[0] + 1])) if len(same) else None
+
+
+def two_rows(first: tuple[Table, int], second: tuple[Table, int], column: str, moment: str) -> str:
+    """That two rows, each of a table, are of one moment."""
+    (table, row), (again, other) = first, second
+    here = table.source.place(int(table.rows[row])) if table.source is again.source else table.at(row)
+    return f"{again.at(other, column)}: two rows are of {moment}, this one and {here}"
 
 
 def unit_of(table: Table, column: str) -> str:
