@@ -198,6 +198,21 @@ def test_the_default_method_follows_from_the_rows(tmp_path: Path) -> None:
     assert method_of(read(federation(tmp_path, '\n[training]\nmethod = "ridge"\n'))) == ("ridge", [])
 
 
+def test_sums_have_their_own_unit(tmp_path: Path) -> None:
+    path = federation(tmp_path, "", error=1.0)
+    path.write_text(path.read_text().replace('order = "day"', 'order = "day"\nunit = "EUR/MWh"\nper = "a day"'))
+    made = read(path)
+    assert (made.units, made.per) == ({"north": "EUR/MWh", "south": "EUR/MWh"}, "day")
+    [note] = [note for note in made.notes if "two parts" in note]
+    why = 'what decisions cost is shown in EUR, where a decision of 1 is one MWh; else write unit = "EUR"'
+    assert note == f"{path}: unit 'EUR/MWh' has two parts; {why}"
+    path.write_text(path.read_text().replace('per = "a day"', 'per = "1 day"'))
+    with pytest.raises(
+        DescriptionError, match=r"federation\.per: must be what a row is, such as \"day\" or \"hour\", found '1 d"
+    ):
+        read(path)
+
+
 def test_several_seeds_give_a_harm_verdict_of_the_choice(folder: Path) -> None:
     fit = dffl.load(folder / "m.dffl")
     table = pd.DataFrame(json.loads((folder / "said.json").read_text())["clients"]).assign(independent=9.0, harmed=False)

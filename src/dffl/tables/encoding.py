@@ -35,7 +35,7 @@ from dffl.federation import LARGEST
 from dffl.items import combined
 from dffl.named import listed
 from dffl.tables.kinds import MOST_SIZES, ODD, measured, odd_form, year_first
-from dffl.tables.sources import UNPRINTABLE, FrameSource, Table, load, open_source
+from dffl.tables.sources import UNPRINTABLE, FrameSource, Table, load, open_source, require_columns
 
 Kind = Literal["number", "date", "category"]
 Missing = Literal["refuse", "mean", "drop"]
@@ -129,10 +129,12 @@ class Encoding:
         counts = [len(column.feature_names) for column in self.columns if not column.item and not column.forecast]
         return slice(sum(counts), sum(counts) + sum(column.item for column in self.columns))
 
-    def table(self, path: str | PathLike[str]) -> Table:
-        """The rows of a CSV or Parquet file with the columns that are needed."""
+    def table(self, path: str | PathLike[str], others: Sequence[str] = ()) -> Table:
+        """The rows of a CSV or Parquet file with the columns that are needed; ``others`` may be there for another use."""
         listed_texts = [column.name for column in self.columns if column.kind == "category"]
-        return load(open_source(Path(path)), self.names, listed_texts)
+        source = open_source(Path(path))
+        require_columns(source, self.names, others)
+        return load(source, self.names, listed_texts)
 
     def features(self, frame: Table | pd.DataFrame, client: str) -> np.ndarray:
         """The features (n, p) of a client's rows. A column or a cell that is missing or wrong is refused with its place.

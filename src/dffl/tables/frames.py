@@ -27,7 +27,7 @@ class Columns:
     def table(self, source: Source) -> Table:
         """The rows of a source with the columns that are needed, and those of the costs where it has them."""
         order = composed(self.order)
-        require_columns(source, [*self.encoding.names, order])
+        require_columns(source, [*self.encoding.names, order], list(map(composed, self.costs)))
         there = [name for name in map(composed, self.costs) if name in source.columns]
         if there and len(there) < len(self.costs):
             lacking = next(name for name in map(composed, self.costs) if name not in there)
