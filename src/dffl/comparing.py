@@ -278,7 +278,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """One row per method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
 
     ``harmed`` counts the clients that are significantly harmed, and is missing where that was not judged; ``above_tolerance``
-    those above the tolerance in the first start, by luck or not. ``better`` and ``worse`` count the clients whose interval
+    those above the tolerance in the first start, noise or not. ``better`` and ``worse`` count the clients whose interval
     of change lies wholly below or above zero.
     """
     grouped = table.groupby("method", sort=False)
