@@ -90,3 +90,17 @@ def test_two_rows_of_one_moment_in_two_tables(tmp_path: Path) -> None:
     north, later = tmp_path / "north.csv", tmp_path / "later.csv"
     said = f"{later}, line 2, column 'day': two rows are of 2015-11-24, this one and {north}, line 6"
     assert found.twice == {"north": said}
+
+
+def test_dropping_nearly_all_rows_names_the_columns(tmp_path: Path) -> None:
+    path = write(tmp_path, DAYS)
+    path.write_text(path.read_text().replace("[federation]", '[federation]\nmissing = "drop"'))
+    table = pd.read_csv(tmp_path / "north.csv")
+    table.loc[:9, "price_1"] = np.nan
+    table.loc[9:17, "temp"] = np.nan
+    table.to_csv(tmp_path / "north.csv", index=False)
+    with pytest.raises(DescriptionError) as raised:
+        read(path)
+    what = "18 of 20 rows have an empty cell among the features and costs (10 in 'price_1', 9 in 'temp')"
+    fix = "too few are left: fill some of them, or leave those columns out"
+    assert raised.value.problems == [f"{tmp_path / 'north.csv'}: {what}; {fix}"]

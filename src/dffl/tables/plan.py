@@ -180,7 +180,12 @@ def _read_federation(plan: Plan, keys: Keys, has_items: bool) -> None:
 def _read_split(plan: Plan, keys: Keys) -> None:
     """How rows are held out. With an order that is by time, else by row; or each client draws its own."""
     allowed = (TIME, DRAW) if plan.order is not None else (ROW, COST, DRAW)
-    plan.split = keys.choice("split", allowed, allowed[0])
+    if keys.table.get("split") == TIME and plan.order is None:
+        keys.take("split", "", lambda _: True)
+        keys.refuse("split", 'needs federation.order, the column of dates or numbers; add order = "COLUMN", or write "row"')
+        plan.split = ROW
+    else:
+        plan.split = keys.choice("split", allowed, allowed[0])
     plan.key = keys.texts("key", 'names of columns, such as "date"') or []
     if plan.key and plan.split != ROW:
         ordered = "with an order, rows are held out by time"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dffl.cells import instants_of, missing_in, moment_kind, numbers_of, offsets_of, shown_moment, text_of, texts_of
 from dffl.checks import first_true
+from dffl.named import listed
 from dffl.sets import FeasibleSet
 from dffl.tables.encoding import require_kind
 from dffl.tables.keys import Problems
 from dffl.tables.plan import ClientPlan, Plan
 from dffl.tables.sources import Table
+
+FEWEST = 3
+"""Rows of a client that are left at least where others are left out."""
+SHOWN = 4
+"""Columns in a message."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +76,7 @@ def checked_rows(
     """
     before, missing, order = len(problems), plan.missing, plan.order
     found = []
-    drop = np.zeros(len(table), bool)
+    drop, gaps = np.zeros(len(table), bool), dict[str, int]()
     for name in (*costs, *items, *forecast):
         with problems.catching():
             cells = table.frame[name]
@@ -81,6 +87,7 @@ def checked_rows(
                 what = "forecast" if name in forecast else "feature of an item" if name in items else "cost"
                 raise ValueError(f"{table.at(row, name)}: the {what} is missing{_more(empty)}; {fix}")
             drop |= empty
+            gaps[name] = int(empty.sum())
             if name in costs:
                 found.append(numbers_of(cells))
     for name in features if missing != "mean" else ():
@@ -89,6 +96,7 @@ def checked_rows(
             fix = 'fill it, or write missing = "mean" or missing = "drop"'
             problems.add(f"{table.at(row, name)}: is empty{_more(empty)}; {fix}")
         drop |= empty
+        gaps[name] = int(empty.sum())
     moments, dates = None, False
     if order is not None:
         with problems.catching():
@@ -97,6 +105,11 @@ def checked_rows(
         return None, 0
     if drop.all():
         problems.add(f"{table.source.name}: every row has an empty cell among the features and costs, so that none is left")
+        return None, 0
+    if len(table) - drop.sum() < FEWEST <= drop.sum():
+        what = f"{drop.sum()} of {len(table)} rows have an empty cell among the features and costs ({_worst(gaps)})"
+        fix = "too few are left: fill some of them, or leave those columns out"
+        problems.add(f"{table.source.name}: {what}; {fix}")
         return None, 0
     rows = CheckedRows(table.only([*features, *items, *forecast]), np.stack(found, axis=1), keys, moments, dates)
     if drop.any():
@@ -173,6 +186,12 @@ def unit_of(table: Table, column: str) -> str:
     if not texts[0] or not texts[0].isprintable():
         raise ValueError(f"{table.at(0, column)}: must name a unit, found {texts[0]!r:.60}")
     return str(texts[0])
+
+
+def _worst(gaps: Mapping[str, int]) -> str:
+    """The columns with the most empty cells."""
+    names = sorted((name for name in gaps if gaps[name]), key=lambda name: -gaps[name])
+    return listed((f"{gaps[name]} in {name!r}" for name in names), SHOWN)
 
 
 def _more(mask: np.ndarray) -> str:
