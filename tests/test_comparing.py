@@ -242,6 +242,9 @@ def test_there_is_one_local_to_compare_with_and_options_reach_it(
 
 def test_bad_arguments_are_refused(parts: tuple) -> None:
     fed, test, fits, _ = parts
+    for chosen in ("chosen", ("chosen", {"refit": 7})):
+        with pytest.raises(ValueError, match=r"'chosen' is a choice among methods .* dffl compare FILE --method chosen"):
+            dffl.compare(fed, [chosen], test=test)
     with pytest.raises(ValueError, match="methods must be a list of names, found the text 'local'"):
         dffl.compare(fed, "local", test=test)
     with pytest.raises(ValueError, match="harm_tolerance must be >= 0"):

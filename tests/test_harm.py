@@ -1,4 +1,4 @@
-"""Harm told apart from luck: the interval over samples and starts, by hand and by simulation."""
+"""Harm distinguished from noise: the interval over samples and starts, by hand and by simulation."""
 
 from __future__ import annotations
 

@@ -22,6 +22,8 @@ from dffl.training.methods import Request, requests
 from dffl.training.sharing import warn_of_seen
 
 DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
+CHOICE = "chosen"
+"""What `dffl.fit` calls the choice among methods."""
 FACTS = ("client", "method", "n", "n_test", "took_part")
 """The columns of `Fit.evaluate` that are the same for every start. The others are averaged."""
 
@@ -108,6 +110,9 @@ def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[
     """The methods by their titles, `local` among them."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
+    if any(one == CHOICE or (isinstance(one, tuple) and one[:1] == (CHOICE,)) for one in methods):
+        ways = "dffl compare FILE --method chosen compares it; in Python, dffl.backtest(...) has its regret by row"
+        raise ValueError(f"methods: {CHOICE!r} is a choice among methods and is not trained as they are: {ways}")
     given, _ = requests(methods, {})
     # Of several local ones, the usual one is what others are compared with.
     alone = sum(one.method.name == "local" for one in given) == 1
@@ -278,7 +283,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """One row per method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
 
     ``harmed`` counts the clients that are significantly harmed, and is missing where that was not judged; ``above_tolerance``
-    those above the tolerance in the first start, by luck or not. ``better`` and ``worse`` count the clients whose interval
+    those above the tolerance in the first start, noise or not. ``better`` and ``worse`` count the clients whose interval
     of change lies wholly below or above zero.
     """
     grouped = table.groupby("method", sort=False)

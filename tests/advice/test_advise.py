@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +34,24 @@ def fleet() -> dffl.Federation:
 @pytest.fixture(scope="module")
 def advice(fleet) -> dffl.Advice:
     return dffl.advise(fleet, **TRAINED)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "finetuned", "expected"),
+    [
+        (2.0, 0.002, 2.0),  # cut from log(100): it loses twice as much as the own model, and is not 14 % of it
+        (2.0, 0.0005, 0.5),
+        (-0.5, 0.05, np.exp(-0.5) / 2),  # as the shared model is expected to gain, tuning is compared with that
+    ],
+)
+def test_tuning_is_no_better_than_it_was_on_held_out_rows(ratio: float, finetuned: float, expected: float) -> None:
+    flat = gains.Curve(0.0, 0.0)
+    known = SimpleNamespace(curve=flat, ratio=np.array([ratio]))
+    found = SimpleNamespace(shared=known, personal=known, undecided=lambda _: False)
+    row = {"client": "a", "forecast": NAN, "naive": NAN, "naive_rule": "", "nothing": False, "mean_cost": 1.0}
+    own = 0.001 * np.exp(gains.LOCAL_TUNED.fall(flat))  # so that the own model is expected to lose .1 %
+    row |= {"local": 0.01, "local_tuned": own, "federated": 0.1, "finetuned": finetuned}
+    assert advising._expected(row, "stay local", found, 0, 5, False)["finetune"] == pytest.approx(expected)
 
 
 def test_the_odd_one_out_is_told_to_stay_and_others_are_not(advice):

@@ -42,6 +42,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no rounds": ({"training": {"rounds": 0}}, "rounds must be"),
     "clients as processes": ({"training": {"engine": "processes"}}, "engine 'processes' was removed"),
     "pooled units without pooled statistics": ({"training": {"pooled_units": True}}, 'needs statistics = "pooled"'),
+    "more liars than sites": (
+        {"training": {"aggregate": {"name": "krum", "f": 5}}},
+        "training: aggregator 'krum' with f=5 needs 13 clients in a round, found 3; raise client_fraction, or lower f",
+    ),
+    "a split by time without an order": (
+        {"federation": {"split": "time"}},
+        'plan.toml: federation.split: needs federation.order, the column of dates or numbers; add order = "COLUMN", or',
+    ),
     "a forecast by position": ({"training": {"forecast": True}}, "training.forecast: forecast is not a setting, as it took"),
     "a forecast that has no room": ({"federation": {"forecast": "f*"}}, "federation.inputs: must be at least dimension (5)"),
     "a quorum of 0": ({"rounds": {"quorum": 0}}, "rounds.quorum: must be a share"),

@@ -316,5 +316,9 @@ def _expected(row: dict[str, Any], verdict: str, found: AllEvidence, place: int,
         expected["fedavg"] = math.exp(found.shared.ratio[place])
         if row["federated"] > 0:
             # Tuning is compared with the shared model, from which it starts; the ratio of own and shared has been shrunk.
-            expected["finetune"] = expected["fedavg"] * row["finetuned"] / row["federated"]
+            tuned = expected["fedavg"] * row["finetuned"] / row["federated"]
+            if found.shared.ratio[place] > 0:
+                # Where it loses more, its ratio was cut and moved towards the fleet's: that is no merit of tuning.
+                tuned = max(tuned, row["finetuned"] * math.exp(-FEDERATED.fall(curve, folds, blocks)) / own)
+            expected["finetune"] = tuned
     return expected

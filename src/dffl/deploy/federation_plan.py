@@ -21,9 +21,11 @@ from dffl.splitting import DRAW, TIME
 from dffl.tables.description import parse
 from dffl.tables.keys import Keys, Problems
 from dffl.tables.plan import read_plan as read_description
+from dffl.training.aggregators import Aggregator
 from dffl.training.change_limit import LEAST
 from dffl.training.methods import Request, request
 from dffl.training.settings import Settings
+from dffl.training.trainers.federated import participants
 
 SCALARS = ("loss", "clipped", "norm")
 """What a site may report about a round."""
@@ -241,6 +243,9 @@ def _read_training(path: Path, values: dict[str, Any], problems: Problems) -> No
     with problems.catching(f"{path}: training"):
         values["method_request"], settings = request((description.method, description.options), description.settings)
         values["settings"] = replace(Settings.of(**settings), forecast=bool(description.forecast)).at(values["dimension"])
+        aggregator = Aggregator.of(values["settings"].aggregate)
+        if values["sites"]:
+            aggregator.check(participants(len(values["sites"]), values["settings"].client_fraction))
         if values["settings"].hides is not None and (values["scalars"] or values["results"] or values["statistics"] != "own"):
             raise ValueError(
                 "privacy hides models only: under [wire], write scalars = [], results = [] and no pooled statistics"

@@ -21,6 +21,7 @@ from dffl.models import OWN_DATA, with_columns
 from dffl.named import listed
 from dffl.randomness import start_seeds
 from dffl.tables.description import Description
+from dffl.tables.money import each, units_of_sums
 from dffl.tables.over_time import (
     begins,
     divided,
@@ -32,7 +33,16 @@ from dffl.tables.over_time import (
     whole,
     with_rules,
 )
-from dffl.tables.reading import about_of, backtest_of, capped, checkpoints, next_steps, report_of, trained_baselines
+from dffl.tables.reading import (
+    about_of,
+    backtest_of,
+    capped,
+    checkpoints,
+    harm_verdict,
+    next_steps,
+    report_of,
+    trained_baselines,
+)
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.choosing import backtested, made_of, reported
 from dffl.time.chosen import Chosen
@@ -57,13 +67,21 @@ class ChosenModel:
     def show(self, console: Console) -> None:
         """Print what to use and why, what each rule loses, and what to type next."""
         console.print(words_of(self.fit, self.table), soft_wrap=True)
-        if line := in_money(self.table, self.description.units):
+        if line := in_money(self.table, units_of_sums(self.description.units), self.description.per):
             console.print(line, soft_wrap=True)
+        if self.starts > 1:
+            console.print(self.harm, soft_wrap=True)
         console.print(rules_table(self.table))
         for line in self.notes:
             console.print(line, style="yellow", soft_wrap=True)
         if self.path is not None:
             next_steps(console, self.path, next(iter(self.fit.members)), self.description)
+
+    @property
+    def harm(self) -> str:
+        """Whom the choice harms, compared with a model of its own; or the rule that is kept, where one is."""
+        kept = next(iter(self.fit.rules.values())) if self.fit.evidence["why"] == "simple" else CHOSEN
+        return harm_verdict(self.table, kept, self.starts)
 
     def as_json(self) -> dict[str, Any]:
         known, rules = self.fit.evidence, self.fit.rules
@@ -71,7 +89,7 @@ class ChosenModel:
             "method": CHOSEN, "model": None if self.path is None else str(self.path), "starts": self.starts,
             "chosen": {"words": words_of(self.fit, self.table), "rules": dict(rules), **{name: known[name] for name in SHOWN}},
             "clients": self.fit.about[OWN_DATA]["evaluation"], "notes": list(self.notes),
-            "forecast": self.description.forecast or None,
+            "forecast": self.description.forecast or None, "harm": self.harm if self.starts > 1 else None,
         }  # fmt: skip
 
 
@@ -98,7 +116,9 @@ def train_over_time(
     command = f"dffl fit {description.path.name} -o MODEL --starts {starts}"
     report = report_of(made.description, made.found, made.fits, command)
     report = replace(report, answer=words)
-    about = about_of(description, table, starts, report, {})  # the model has ranges of its own, which follow what happens
+    about = about_of(
+        description, model, table, starts, report, {}
+    )  # the model has ranges of its own, which follow what happens
     whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
     assert isinstance(whole_model, Chosen), "it stays what it is"
     return ChosenModel(whole_model, table, starts, description, made.description.notes)
@@ -140,6 +160,7 @@ def compared(
     keywords: dict[str, Any] = {}
     federation, before, test, notes = description.train, description.train, description.test, list(description.notes)
     if description.order is not None:
+        require_order(description)
         federation = whole(description)
         before, test = divided(federation, begins(description))
         notes = [*notes_of(description, federation), *notes]
@@ -172,14 +193,15 @@ SHOWN_CLIENTS = 5
 """With this many clients at most, each has a column."""
 
 
-def in_money(table: pd.DataFrame, units: Mapping[str, str]) -> str:
+def in_money(table: pd.DataFrame, units: Mapping[str, str], per: str | None = None) -> str:
     """What a decision of the choice loses at each client, in its unit, beside what the client has without it."""
     by = table.pivot_table(index="client", columns="method", values="regret", sort=False)
     if not set(by.index) <= set(units):
         return ""
     known = FORECAST if FORECAST in by else str(by[[rule for rule in NAIVE if rule in by]].mean().idxmin())
     parts = [f"{name} {row[CHOSEN]:.3g} {units[str(name)]} ({known} {row[known]:.3g})" for name, row in by.iterrows()]
-    return f"What a decision of the choice loses, in the mean of the test rows: {listed(parts, SHOWN_CLIENTS)}."
+    what = "a decision of the choice loses" if per is None else f"the choice loses {each(per)}"
+    return f"What {what}, in the mean of the test rows: {listed(parts, SHOWN_CLIENTS)}."
 
 
 def rules_table(table: pd.DataFrame) -> Table:

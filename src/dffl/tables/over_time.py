@@ -24,10 +24,13 @@ NOT_OF_REFITS = ("seed", "split", "period", "validation_blocks")
 
 
 def require_order(description: Description) -> None:
-    """Refuse a file without an order."""
+    """Refuse a file without an order, or with two rows of one moment."""
     if description.order is None:
         fix = 'write order = "COLUMN" under [federation], the column of dates or numbers by which the rows follow each other'
         raise ValueError(f"{description.path}: federation.order: is missing; {fix}")
+    for name, said in description.twice.items():
+        fix = "put the rows of one day into one row, or write a time of day too"
+        raise ValueError(f"{said} (client {name!r}); decisions over time need one row for each moment: {fix}")
 
 
 def whole(description: Description) -> Federation:

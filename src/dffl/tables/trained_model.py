@@ -134,6 +134,6 @@ def train(
         client.name: cost_range(kept, client, description.train[client.name], description.order is not None).as_json()
         for client in description.test
     }
-    about = about_of(description, table, starts, report, ranges)
+    about = about_of(description, kept, table, starts, report, ranges)
     whole = replace(kept, about=kept.about | {OWN_DATA: about})
     return TrainedModel(whole, table, starts, description, more_starts=MORE_RUNS if given else MORE_STARTS)

@@ -135,10 +135,12 @@ class Backtest:
     def difference(self, rule: str, other: str) -> tuple[float, float, float]:
         """How much more a rule loses than another, in the unit of `means`, and the ends of its 95 % interval over time.
 
-        Clients share their days, so each moment counts once: with the mean over clients.
+        Clients share their days, so each moment counts once: with the mean over clients. No rule can lose less than nothing,
+        so the lower end is at most the whole loss of the other rule.
         """
         series = self._more(rule, other)
-        return interval(np.tile(series, (ENOUGH_STARTS, 1)), ordered=True)  # one training: its chance is not in the interval
+        mean, low, high = interval(np.tile(series, (ENOUGH_STARTS, 1)), ordered=True)  # without the chance of one training
+        return mean, low if np.isinf(low) else max(low, -self.means[other]), high
 
     @property
     def independent(self) -> float:

@@ -102,12 +102,14 @@ def _clock(clients: Sequence[Client], clock: str | None) -> str:
 
 def _times(client: Client, clock: str) -> np.ndarray:
     assert client.times is not None, "it was checked"
+    times = client.times / 1e9 if clock == NANOSECONDS else client.times
     same = np.flatnonzero(np.diff(client.times) <= 0)
     if len(same):
         row = int(same[0])
         fix = "a backtest needs one row for each moment; put the rows of one day into one row"
-        raise ValueError(f"client {client.name!r}: rows {row} and {row + 1} have the same moment in the order; {fix}")
-    return client.times / 1e9 if clock == NANOSECONDS else client.times
+        moment = shown_moment(float(times[row]), clock != NUMBERS)
+        raise ValueError(f"client {client.name!r}: rows {row} and {row + 1} have the same moment in the order, {moment}; {fix}")
+    return times
 
 
 def _start(start: Any, moments: np.ndarray, dates: bool) -> int:
