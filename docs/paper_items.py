@@ -15,7 +15,7 @@ AUTHORS = "dffl paper --show --authors --out studies/results/paper-authors"
 MARKET = "dffl energy run PANEL --as-published --market pjm"
 REPEATED = (AUTHORS, MARKET)
 """The commands of most figures and tables, which the page shows once."""
-CALLS = f"`{AUTHORS}` writes the results of section 6 and the appendix, `{MARKET}` those of section 6.4. Calls run after:"
+CALLS = f"`{AUTHORS}` writes the results of section 6 and the appendix, `{MARKET}` those of section 6.4. Before the calls:"
 AGREES = ("holds", "as printed", "reproduced")
 """Verdicts that need no remark."""
 LISTED = ("false as printed", "left open", "not reproduced", "cannot be had here")
