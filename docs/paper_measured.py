@@ -13,7 +13,8 @@ NEAR = 0.3
 """A cell within this share of the paper's counts as near."""
 PURE, SPO = ("local", "fedavg"), "interp-spo"
 FOUR = (*PURE, "interp-mse", SPO)
-NAMES = {"local": "local", "fedavg": "federated", "interp-mse": "interpolated (MSE)", SPO: "interpolated (SPO+)"}
+NAMES = {"local": "local", "fedavg": "federated", "interp-mse": "interpolated by MSE", SPO: "by SPO+"}
+AXES = (("eta_obj", "η_obj"), ("eta_constr", "η_constr"))
 CLIENT = ["problem", "seed", "imbalanced", "eta_obj", "eta_constr", "client", "n"]
 
 
@@ -53,9 +54,9 @@ def means() -> str:
     """The mean of the federated model at each level of each heterogeneity (0, 0.25, 0.5, 1)."""
     federated, parts = _clients().query("method == 'fedavg'"), []
     for problem in _problems():
-        for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
-            level = federated.query("problem == @problem").groupby(axis)["regret"].mean()
-            parts.append(f"{problem} by {symbol} {_numbers(level)}")
+        rows = federated.query("problem == @problem")
+        levels = [f"by {symbol} {_numbers(rows.groupby(axis)['regret'].mean())}" for axis, symbol in AXES]
+        parts.append(f"{problem} {', '.join(levels)}")
     return f"Mean federated regret in %: {'; '.join(parts)}."
 
 
@@ -83,16 +84,16 @@ def winners() -> str:
     regret = _rows().query("method in @FOUR").pivot_table(index=["problem", "job", "client"], columns="method", values="regret")
     wins = regret.le(regret.min(axis=1) + 1e-9, axis=0).astype(float)
     won = wins.div(wins.sum(axis=1), axis=0).groupby("problem").mean()
-    parts = [f"{problem} " + ", ".join(f"{NAMES[m]} {100 * won.loc[problem, m]:.0f} %" for m in FOUR) for problem in won.index]
-    return f"Wins without noise: {'; '.join(parts)}."
+    parts = [f"{problem} " + ", ".join(f"{100 * won.loc[problem, m]:.0f}" for m in FOUR) for problem in won.index]
+    return f"Wins in % ({', '.join(NAMES[m] for m in FOUR)}): {'; '.join(parts)}."
 
 
 def weights() -> str:
     """The mean weight of the shared model at each level of each heterogeneity."""
     chosen, parts = _rows().query("method == @SPO"), []
     for problem, part in chosen.groupby("problem"):
-        for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
-            parts.append(f"{problem} by {symbol} {_numbers(part.groupby(axis)['lambda'].mean())}")
+        levels = [f"by {symbol} {_numbers(part.groupby(axis)['lambda'].mean())}" for axis, symbol in AXES]
+        parts.append(f"{problem} {', '.join(levels)}")
     return f"Mean λ: {'; '.join(parts)}."
 
 
