@@ -122,10 +122,10 @@ def _mismatch(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair) -> tuple[
     Either the costs change on the first set and then the set changes at the second costs, or the other way round.
     """
     gap = norm(a - b)
-    one = times(gap, pair.first.diameter), times(norm(b - 2 * p) + norm(b), pair.delta)
-    two = times(gap, pair.second.diameter), times(norm(a - 2 * p) + norm(a), pair.delta)
-    shorter = sum(one) <= sum(two)
-    return np.where(shorter, one[0], two[0]), np.where(shorter, one[1], two[1])
+    first = times(gap, pair.first.diameter), times(norm(b - 2 * p) + norm(b), pair.delta)
+    second = times(gap, pair.second.diameter), times(norm(a - 2 * p) + norm(a), pair.delta)
+    shorter = sum(first) <= sum(second)
+    return np.where(shorter, first[0], second[0]), np.where(shorter, first[1], second[1])
 
 
 class Ceilings(NamedTuple):
