@@ -11,11 +11,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "docs" / "paper_items.toml"
-AUTHORS = "dffl paper --show --authors --out studies/results/paper-authors"
+STUDY = "dffl paper --show --out studies/results/paper"
 MARKET = "dffl energy run PANEL --as-published --market pjm"
-REPEATED = (AUTHORS, MARKET)
+REPEATED = (STUDY, MARKET)
 """The commands of most figures and tables, which the page shows once."""
-CALLS = f"`{AUTHORS}` writes the results of section 6 and the appendix, `{MARKET}` those of section 6.4. Before the calls:"
+CALLS = f"`{STUDY}` writes the results of section 6 and the appendix, `{MARKET}` those of section 6.4. Before the calls:"
 AGREES = ("holds", "as printed", "reproduced")
 """Verdicts that need no remark."""
 LISTED = ("false as printed", "left open", "not reproduced", "cannot be had here")

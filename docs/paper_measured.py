@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-RESULTS = Path(__file__).resolve().parent.parent / "studies" / "results" / "paper-authors"
+RESULTS = Path(__file__).resolve().parent.parent / "studies" / "results" / "paper"
 NEAR = 0.3
 """A cell within this share of the paper's counts as near."""
 PURE, SPO = ("local", "fedavg"), "interp-spo"
@@ -115,9 +115,9 @@ SENTENCES: dict[str, Callable[..., str]] = {
 
 @cache
 def _rows() -> pd.DataFrame:
-    """The configurations without noise, with the regret of a client in total, in percent."""
+    """The configurations without noise, with the regret of a client per sample, in percent."""
     rows = pd.read_parquet(RESULTS / "rows.parquet", filters=[("noise", "==", 0.0)])
-    return rows.assign(regret=100 * rows["relative_regret"].astype(float))
+    return rows.assign(regret=100 * rows["mean_ratio"].astype(float))
 
 
 @cache
