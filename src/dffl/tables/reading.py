@@ -25,7 +25,8 @@ from dffl.tables.description import Description
 from dffl.tables.model import VERSION
 from dffl.terminal import command_name
 from dffl.time.bases import NAIVE
-from dffl.time.outcome import CHOSEN
+from dffl.time.outcome import CHOSEN, Backtest
+from dffl.time.timeline import DAY
 from dffl.time.words import keep_or_use
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice
@@ -50,13 +51,27 @@ def trained_baselines(description: Description) -> list[str]:
     return [name for name in TRAINED_ONCE if name != "forecast" or description.train.has_forecast]
 
 
-def report_of(description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str) -> ReportData:
-    """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it."""
+def report_of(
+    description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str,
+    choices: Backtest | None = None, rules: Mapping[str, str] | None = None,
+) -> ReportData:  # fmt: skip
+    """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it.
+
+    ``choices`` is the backtest of the choice over time, and ``rules`` are those that clients use from now on.
+    """
     who = f"{len(description.train)} sites" if len(description.train) > 1 else description.train[0].name
     return from_starts(
         found, description.test, fits=fits, units=description.units, main=description.method, notes=description.notes,
-        title=f"{who}: decisions together or alone", sample="row", command=command,
+        title=f"{who}: decisions together or alone", sample=sample_of(description), command=command,
+        dates=description.dates, choices=choices, rules=rules,
     )  # fmt: skip
+
+
+def sample_of(description: Description) -> str:
+    """What a row is called: a day, where rows are a day apart."""
+    times = description.test[0].times
+    gap = 0.0 if times is None or len(times) < 2 or not description.dates else float(np.median(np.diff(np.unique(times))))
+    return "day" if gap == DAY else "row"
 
 
 def capped(name: str, description: Description) -> MethodChoice:
