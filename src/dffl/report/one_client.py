@@ -8,7 +8,6 @@ from typing import Any
 
 from dffl.report.data import Client, ReportData
 from dffl.report.money import OverTime, Refit, Saving
-from dffl.report.numbers import percent
 from dffl.time.words import keep_or_use
 
 fromisoformat = datetime.fromisoformat
@@ -86,4 +85,4 @@ def _answer(over: OverTime, name: str) -> str:
     said, held = f"{keep_or_use(over.rules[name])}.", over.held.get(name)
     if held is None or over.share is None:
         return said
-    return f"{said} Ranges of {percent(over.share)} % held {percent(held)} % of the costs."
+    return f"{said} Ranges of {100 * over.share:.0f} % held {100 * held:.0f} % of the costs."

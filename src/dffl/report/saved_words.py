@@ -108,7 +108,7 @@ def _start(text: str, where: str) -> str:
 def against_now(data: ReportData) -> str:
     """What the main method saves against what the user does now; empty where nothing was compared."""
     saving = data.saving("", data.now)
-    return "" if saving is None or data.now is None else f"{_compared(data, saving, named(data.now))}{_span(data)}."
+    return "" if saving is None or data.now is None else f"{_compared(data, saving, named(data.now))}{_span(data, saving)}."
 
 
 def together_or_alone(data: ReportData) -> str:
@@ -150,13 +150,13 @@ def _interval(saving: Saving, data: ReportData) -> str:
     return f"{100 * data.confidence:.0f} % interval: {low} to {high}"
 
 
-def _span(data: ReportData) -> str:
+def _span(data: ReportData, saving: Saving) -> str:
     """From which rows that is known."""
     over = data.over_time
     if over is None:
         return ""
     rows = f"{counted(over.rows, f'test {data.sample}')} from {over.first} to {over.last}"
-    if over.days is None:
+    if over.days is None or not saving.unit or not saving.a_year:
         return f", on the {rows}"
     seasons = "; other seasons may differ" if over.days < SHORT else ""
     return f", at the rate of the {rows}{seasons}"

@@ -95,7 +95,8 @@ def savings_table(data: ReportData) -> Table | None:
             held = over.held.get(client.name)
             cells.append(number(held, "\u2013" if held is None else f"{held:.0%}"))
         rows.append(Row(tuple(cells)))
-    return Table("savings-table", "What each client saves", tuple(columns), tuple(rows))
+    who = "each client" if len(data.clients) > 1 else "the client"
+    return Table("savings-table", f"What {who} saves", tuple(columns), tuple(rows))
 
 
 def client_table(data: ReportData) -> Table:
