@@ -112,23 +112,23 @@ def train_over_time(
     assert made.first is not None, "with an order there is a backtest"
     model = made_of(made.first, made.whole, **{**made.keywords, "progress": progress})
     table = against(made.found, made.description.test)
-    words = words_of(model, table)
     command = f"dffl fit {description.path.name} -o MODEL --starts {starts}"
-    report = report_of(made.description, made.found, made.fits, command)
-    report = replace(report, answer=words)
-    about = about_of(
-        description, model, table, starts, report, {}
-    )  # the model has ranges of its own, which follow what happens
+    report = report_of(made.description, made.found, made.fits, command, made.first, model.rules)
+    clear = {one.against for one in report.savings if not one.client and one.clear and one.value < 0}
+    shown = table[table["method"].isin(clear) | ~table["method"].isin(list(METHODS))]  # what may be noise is not called better
+    report = replace(report, answer=words_of(model, shown, expected=False))  # the page has what is expected in money
+    # The model has ranges of its own, which follow what happens.
+    about = about_of(description, model, table, starts, report, {})
     whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
     assert isinstance(whole_model, Chosen), "it stays what it is"
     return ChosenModel(whole_model, table, starts, description, made.description.notes)
 
 
-def words_of(model: Chosen, table: pd.DataFrame) -> str:
-    """The choice in words, beside the methods that were fitted once."""
+def words_of(model: Chosen, table: pd.DataFrame, expected: bool = True) -> str:
+    """The choice in words, beside the methods that were fitted once, and what it is ``expected`` to lose."""
     means = table.groupby("method")["relative_regret"].mean()
     once = {str(name): float(value) for name, value in means.items() if name in METHODS and name != FORECAST}
-    return said(model.evidence, model.rules, once)
+    return said(model.evidence, model.rules, once, expected)
 
 
 class Compared(NamedTuple):

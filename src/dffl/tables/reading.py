@@ -26,6 +26,8 @@ from dffl.tables.money import ROW, units_of_sums
 from dffl.tables.winner import BESIDE, TINY, TRAINED_ONCE, by_client, instead_of, winner
 from dffl.terminal import command_name
 from dffl.time.chosen import Chosen
+from dffl.time.outcome import Backtest
+from dffl.time.timeline import DAY
 from dffl.time.words import keep_or_use
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice
@@ -44,13 +46,29 @@ def trained_baselines(description: Description) -> list[str]:
     return [name for name in TRAINED_ONCE if name != "forecast" or description.train.has_forecast]
 
 
-def report_of(description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str) -> ReportData:
-    """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it."""
+def report_of(
+    description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str,
+    choices: Backtest | None = None, rules: Mapping[str, str] | None = None,
+) -> ReportData:  # fmt: skip
+    """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it.
+
+    ``choices`` is the backtest of the choice over time, and ``rules`` are those that clients use from now on.
+    """
     who = f"{len(description.train)} sites" if len(description.train) > 1 else description.train[0].name
     return from_starts(
         found, description.test, fits=fits, units=units_of_sums(description.units), main=description.method,
-        notes=description.notes, title=f"{who}: decisions together or alone", sample=description.per or ROW, command=command,
+        notes=description.notes, title=f"{who}: decisions together or alone", sample=sample_of(description), command=command,
+        dates=description.dates, choices=choices, rules=rules,
     )  # fmt: skip
+
+
+def sample_of(description: Description) -> str:
+    """What a row is called: as the file says, or a day, where rows are a day apart."""
+    if description.per is not None:
+        return description.per
+    times = description.test[0].times
+    gap = 0.0 if times is None or len(times) < 2 or not description.dates else float(np.median(np.diff(np.unique(times))))
+    return "day" if gap == DAY else ROW
 
 
 def capped(name: str, description: Description) -> MethodChoice:

@@ -32,13 +32,17 @@ def keep_or_use(rule: str) -> str:
     return f"Keep to {rule_in_words(rule)}" if rule in MEANS or rule == STEADY else f"Use {rule}"
 
 
-def said(evidence: Mapping[str, Any], rules: Mapping[str, str], others: Mapping[str, float] | None = None) -> str:
-    """What was chosen, why, and what it is expected to lose.
+def said(
+    evidence: Mapping[str, Any], rules: Mapping[str, str], others: Mapping[str, float] | None = None, expected: bool = True
+) -> str:
+    """What was chosen, why, and what it is ``expected`` to lose.
 
     ``others`` are the mean regrets of methods on the test rows that were fitted once and not chosen among.
     """
     means = {rule: np.nan if value is None else float(value) for rule, value in evidence["means"]}
-    parts = [_winner(evidence, rules, means), *([] if evidence["why"] == "simple" else [_expected(evidence, means)])]
+    parts = [_winner(evidence, rules, means)]
+    if expected and evidence["why"] != "simple":
+        parts.append(_expected(evidence, means))
     kept = next(iter(rules.values())) if evidence["why"] == "simple" else CHOSEN
     return " ".join([*_better(others or {}, means[kept]), *parts, _ranges(evidence)]).strip()
 
