@@ -32,7 +32,17 @@ from dffl.tables.over_time import (
     whole,
     with_rules,
 )
-from dffl.tables.reading import about_of, backtest_of, capped, checkpoints, next_steps, report_of, trained_baselines
+from dffl.tables.reading import (
+    about_of,
+    backtest_of,
+    capped,
+    checkpoints,
+    finite_regrets,
+    left_out_words,
+    next_steps,
+    report_of,
+    trained_baselines,
+)
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.choosing import backtested, made_of, reported
 from dffl.time.chosen import Chosen
@@ -106,9 +116,10 @@ def train_over_time(
 
 def words_of(model: Chosen, table: pd.DataFrame) -> str:
     """The choice in words, beside the methods that were fitted once."""
-    means = table.groupby("method")["relative_regret"].mean()
-    once = {str(name): float(value) for name, value in means.items() if name in METHODS and name != FORECAST}
-    return said(model.evidence, model.rules, once)
+    by, left_out = finite_regrets(table)
+    once = {str(name): float(value) for name, value in by.mean().items() if name in METHODS and name != FORECAST}
+    words = said(model.evidence, model.rules, once)
+    return f"{words} {left_out_words(left_out)}" if left_out and len(by) else words
 
 
 class Compared(NamedTuple):
@@ -193,8 +204,10 @@ def rules_table(table: pd.DataFrame) -> Table:
     clients = [str(name) for name in by.index] if several and len(by) <= SHOWN_CLIENTS else []
     for name in ("mean", *(clients or (("worst client", "clients it is best for") if several else ()))):
         out.add_column(name, justify="right")
-    for name in by.mean().sort_values(kind="stable").index:
-        cells = [f"{100 * by[name].mean():.2f}"]
+    finite, _ = finite_regrets(table)
+    means = (finite if len(finite) else by).mean()
+    for name in means.sort_values(kind="stable").index:
+        cells = [f"{100 * means[name]:.2f}"]
         if clients:
             cells += [f"{100 * value:.2f}" for value in by[name]]
         elif several:

@@ -40,6 +40,7 @@ TINY = 1e-9
 SHOWN = 5
 """Names of clients in a line."""
 TRAINED_ONCE = ("mean-cost", "forecast", "ridge", "local", "local-tuned")
+ALL_ZERO = "The best possible objective of all clients is zero: no relative regret can be given."
 BESIDE = ("mean-cost", *NAIVE, "forecast", "ridge", "local", "local-tuned")
 """Baselines shown next to the method: the naive rows, the forecast that clients bring, and what a client does alone, trained
 once and with care. Where there is an order, the naive rules over time are among them."""
@@ -87,6 +88,8 @@ def backtest_of(part: Path) -> Path:
 
 def words_of(choice: Mapping[str, Any]) -> str:
     """What was chosen without an order, and why."""
+    if not np.isfinite(choice["means"][0][1]):
+        return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen. {ALL_ZERO}"
     others = ", ".join(f"{name} {100 * value:.2f} %" for name, value in choice["means"][1:])
     best = f"{100 * choice['means'][0][1]:.2f} %"
     return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen ({best}; {others})."
@@ -139,7 +142,7 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     for client, rows in table.groupby("client", sort=False):
         by = rows.set_index("method")["relative_regret"]
         out.add_row(str(client), str(int(rows["n_test"].iloc[0])), *(f"{100 * by[name]:.2f}" for name in order))
-    finite, left_out = _by_client(table)
+    finite, left_out = finite_regrets(table)
     if len(finite) + len(left_out) > 1 and len(finite):
         out.add_section()
         number = f"{len(finite)} of {len(finite) + len(left_out)}" if left_out else ""
@@ -147,7 +150,13 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     return out
 
 
-def _by_client(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def left_out_words(names: Sequence[str]) -> str:
+    """Which clients are in no mean, and why."""
+    zero = "their best possible objective is zero, so their relative regret is infinite"
+    return f"Left out of these means: {listed(names, SHOWN)}; {zero}."
+
+
+def finite_regrets(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The relative regret of each client under each method, and the clients left out, of which one is infinite.
 
     It is infinite where the best possible objective is zero and something is lost. A mean over all would say nothing.
@@ -159,9 +168,9 @@ def _by_client(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS, first: str | None = None) -> str:
     """What the table says, in words; the ``first`` sentence names the winner of the table, unless another is given."""
-    by, left_out = _by_client(table)
+    by, left_out = finite_regrets(table)
     if not len(by):
-        return "The best possible objective of all clients is zero: no relative regret can be given."
+        return " ".join([*([first] if first else []), *([] if first and ALL_ZERO in first else [ALL_ZERO])])
     tuned = by["local-tuned"] if "local-tuned" in by else by["local"]
     naive = by["mean-cost"]
     better, best, several = int((by[method] < tuned - TINY).sum()), by[method].mean(), len(by) > 1
@@ -171,9 +180,7 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
         f"{method} loses {100 * best:.2f} %{average}, {own} own tuned model (local-tuned) "
         f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %.",
     ]
-    if left_out:
-        zero = "their best possible objective is zero, so their relative regret is infinite"
-        lines.append(f"Left out of these means: {listed(left_out, SHOWN)}; {zero}.")
+    lines += [left_out_words(left_out)] if left_out else []
     lines += [f"It loses less than local-tuned for {better} of {len(by)} clients."] if several else []
     mine = table[table["method"] == method]
     if starts < ENOUGH_STARTS:
