@@ -19,7 +19,7 @@ from dffl.randomness import start_seeds
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice, SettingsKeywords
 from dffl.training.methods import Request, requests
-from dffl.training.sharing import warn_of_seen
+from dffl.training.sharing import alike_rows, warn_of_seen
 
 DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
 CHOICE = "chosen"
@@ -49,7 +49,7 @@ def compare(
     (``lambda``, ``epochs``), are means over the starts; ``spread`` is the standard deviation of ``relative_regret`` over
     them. ``relative_regret_low`` and ``relative_regret_high`` are the ends of its ``confidence`` interval, over other test
     samples and other starts. Test samples with `times` resemble their neighbours: they count as fewer, ``independent``, samples
-    (see `dffl.serial`).
+    (see `dffl.serial`). Without times, equal samples and samples of one key count once.
 
     ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
     ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
@@ -252,11 +252,12 @@ def _row(
     lost, own = (np.stack([one.lost[title][place] for one in found]) for title in (name, reference))
     size = float(test[place].z_star_size.mean())
     ordered, margin = test[place].times is not None, 1e-12 * size  # where the own model loses nothing
-    judgement = judge_harm(lost, own, tolerance, confidence, margin, ordered)
+    groups = None if ordered else alike_rows(test[place])
+    judgement = judge_harm(lost, own, tolerance, confidence, margin, ordered, groups)
     if name == reference:
         judgement = judgement._replace(low=0.0, high=0.0, verdict="reference", harmed=False)
     unit = size if size > 0 else 1.0
-    _, low, high = interval(lost, confidence, ordered)
+    _, low, high = interval(lost, confidence, ordered, groups)
     return row | {
         "method": name,
         "spread": spread,

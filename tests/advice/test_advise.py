@@ -445,3 +445,18 @@ def test_nobody_is_told_to_join_for_less_than_the_own_forecast() -> None:
     assert settle("personalise", expected) == ("personalise", "crossfit")
     assert settle("personalise", {**expected, "forecast": 0.5}) == ("cannot tell", "forecast")
     assert settle("stay local", {**expected, "crossfit": 1.2, "fedavg": 1.1, "mean-14": 0.5}) == ("stay local", "mean-14")
+
+
+def test_rows_that_a_client_repeats_count_once():
+    """Copies within one client are no evidence, as copies of other clients' rows are none."""
+    fed = dffl.Federation([client(name, dffl.TopK(6, 2), 30) for name in "ab"])
+    twice = dffl.Federation([one.rows(np.repeat(np.arange(30), 2)) for one in fed])
+    assert advising._keys(fed, advising.sharing_of(fed), False) is None
+    keys = advising._keys(twice, advising.sharing_of(twice), False)
+    assert [len(np.unique(own)) for own in keys] == [30, 30]
+
+
+def test_times_that_are_not_used_are_named(fleet):
+    dated = dffl.Federation([replace(one, times=np.arange(one.n)) for one in fleet])
+    with pytest.warns(UserWarning, match="intervals are too narrow; write split='time'"):
+        dffl.advise(dated, quick=True)

@@ -242,3 +242,15 @@ def test_mixtures() -> None:
     found = {rule: mixed(parts, tables)[0][0, 0] for rule, parts in mixtures(["a", "b"], "steady").items()}
     assert found == {"a": 1, "b": 3, "a+steady": 4.5, "b+steady": 5.5, "a+b": 2, "mix": 4}
     assert mixtures([], "steady") == {}
+
+
+def test_an_interval_is_in_the_unit_of_the_means_where_a_client_can_lose_nothing() -> None:
+    """The second client's costs are 0 in the test: it counts as a regret of 0 in the means, and so in their difference."""
+    one, other = federation().clients
+    costs = other.c.copy()
+    costs[130:] = 0.0
+    idle = dffl.Client("b", other.x, costs, other.set, times=other.times)
+    found = dffl.backtest(dffl.Federation([one, idle]), ["ridge"], start="2021-05-14", refit=15, **QUICK)
+    more, low, high = found.difference("mean-7", "steady")
+    assert more == pytest.approx(found.means["mean-7"] - found.means["steady"])
+    assert low < more < high

@@ -17,7 +17,7 @@ from dffl.tables.encoding import Encoding
 from dffl.tables.keys import Problems, named_at
 from dffl.tables.kinds import ALIKE, SameKind
 from dffl.tables.plan import Plan
-from dffl.tables.rows import CheckedRows, ClientRows, checked_rows, order_kind, twice, unit_of
+from dffl.tables.rows import CheckedRows, ClientRows, checked_rows, day_as_number, order_kind, twice, unit_of
 from dffl.tables.sets_by_name import check_set, make_set
 from dffl.tables.sources import Table
 
@@ -168,6 +168,11 @@ class Assembly:
         if rows is not None and plan.order is not None:
             with self.problems.catching(f"{plan.path}: federation.order: column {plan.order!r}"):
                 self.order.require(site.plan.name, table, order_kind(table, plan.order))
+            if (day := day_as_number(rows)) is not None:
+                what = (
+                    f"column {plan.order!r}, such as {day}, is read as a number: it has no weekdays, and gaps where months end"
+                )
+                self.notes.append(f"{table.source.name}: {what}; write dates as 2021-01-31")
         if dropped:
             what = f"client {site.plan.name!r}: {dropped} of {len(table)} rows have empty cells and are left out"
             self.notes.append(f"{table.source.name}: {what}")

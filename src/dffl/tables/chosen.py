@@ -39,10 +39,12 @@ from dffl.tables.reading import (
     capped,
     checkpoints,
     harm_verdict,
+    left_out_words,
     next_steps,
     report_of,
     trained_baselines,
 )
+from dffl.tables.winner import finite_regrets
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.choosing import backtested, made_of, reported
 from dffl.time.chosen import Chosen
@@ -126,9 +128,10 @@ def train_over_time(
 
 def words_of(model: Chosen, table: pd.DataFrame, expected: bool = True) -> str:
     """The choice in words, beside the methods that were fitted once, and what it is ``expected`` to lose."""
-    means = table.groupby("method")["relative_regret"].mean()
-    once = {str(name): float(value) for name, value in means.items() if name in METHODS and name != FORECAST}
-    return said(model.evidence, model.rules, once, expected)
+    by, left_out = finite_regrets(table)
+    once = {str(name): float(value) for name, value in by.mean().items() if name in METHODS and name != FORECAST}
+    words = said(model.evidence, model.rules, once, expected)
+    return f"{words} {left_out_words(left_out)}" if left_out and len(by) else words
 
 
 class Compared(NamedTuple):
@@ -215,8 +218,10 @@ def rules_table(table: pd.DataFrame) -> Table:
     clients = [str(name) for name in by.index] if several and len(by) <= SHOWN_CLIENTS else []
     for name in ("mean", *(clients or (("worst client", "clients it is best for") if several else ()))):
         out.add_column(name, justify="right")
-    for name in by.mean().sort_values(kind="stable").index:
-        cells = [f"{100 * by[name].mean():.2f}"]
+    finite, _ = finite_regrets(table)
+    means = (finite if len(finite) else by).mean()
+    for name in means.sort_values(kind="stable").index:
+        cells = [f"{100 * means[name]:.2f}"]
         if clients:
             cells += [f"{100 * value:.2f}" for value in by[name]]
         elif several:

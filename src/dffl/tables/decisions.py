@@ -183,7 +183,7 @@ def decide(
     require_feasible(client, member.set, decisions)
     frame = pd.DataFrame(decisions, columns=list(member.set.variables or about["costs"]))
     ranges = expected.at(known(x, predicted, decisions))
-    todo = in_words(member.set, list(frame), member.maximize, decisions)
+    todo = in_words(member.set, [str(name) for name in frame], member.maximize, decisions)
     found = Decided(
         client, frame, ranges, expected, about["units"].get(client), member.maximize, order is not None, out, keys,
         member.set.variables is None, todo=todo, advice=advised_against(model, client),
@@ -207,8 +207,8 @@ def _over_time(
     table = columns.table(source)
     rows = columns.rows(table, client)
     order = np.argsort(rows.times, kind="stable")
-    todo = order[~rows.filled[order]]
-    if not len(todo):
+    open_rows = order[~rows.filled[order]]
+    if not len(open_rows):
         raise ValueError(f"{source.name}: has no row to decide: the costs of all its rows are known; leave those cells empty")
     ahead = fit.ahead(client, rows, seen)
     member, state = fit.member(client), fit.ranges[client]
@@ -216,10 +216,11 @@ def _over_time(
     frame = pd.DataFrame(ahead.decisions, columns=list(member.set.variables or about["costs"]))
     low, middle, high = (float(np.median(ahead.ranges[:, column])) for column in range(3))
     expected = CostRange(len(state.errors), low, middle, high, fit.share)
-    keys = _keys(table.take(todo), [composed(about["order"]), *map(composed, keep)])
+    keys = _keys(table.take(open_rows), [composed(about["order"]), *map(composed, keep)])
+    todo = in_words(member.set, [str(name) for name in frame], member.maximize, ahead.decisions)
     return Decided(
         client, frame, ahead.ranges, expected, about["units"].get(client), member.maximize, True, out, keys,
-        member.set.variables is None, fit.rules[client], in_words(member.set, list(frame), member.maximize, ahead.decisions),
+        member.set.variables is None, fit.rules[client], todo,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.table import Table
@@ -23,7 +24,7 @@ from dffl.serial import too_alike
 from dffl.tables.description import Description
 from dffl.tables.model import VERSION
 from dffl.tables.money import ROW, units_of_sums
-from dffl.tables.winner import BESIDE, TINY, TRAINED_ONCE, by_client, instead_of, winner
+from dffl.tables.winner import BESIDE, TINY, TRAINED_ONCE, finite_regrets, instead_of, winner
 from dffl.terminal import command_name
 from dffl.time.chosen import Chosen
 from dffl.time.outcome import Backtest
@@ -39,6 +40,7 @@ MORE_STARTS = "--starts 3 judges it"
 """How a user of `dffl fit` and `dffl compare` gets a harm verdict."""
 SHOWN = 5
 """Names of clients in a line."""
+ALL_ZERO = "The best possible objective of all clients is zero: no relative regret can be given."
 
 
 def trained_baselines(description: Description) -> list[str]:
@@ -99,6 +101,8 @@ def backtest_of(part: Path) -> Path:
 
 def words_of(choice: Mapping[str, Any]) -> str:
     """What was chosen without an order, and why."""
+    if not np.isfinite(choice["means"][0][1]):
+        return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen. {ALL_ZERO}"
     others = ", ".join(f"{name} {100 * value:.2f} %" for name, value in choice["means"][1:])
     best = f"{100 * choice['means'][0][1]:.2f} %"
     return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen ({best}; {others})."
@@ -153,7 +157,7 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     for client, rows in table.groupby("client", sort=False):
         by = rows.set_index("method")["relative_regret"]
         out.add_row(str(client), str(int(rows["n_test"].iloc[0])), *(f"{100 * by[name]:.2f}" for name in order))
-    finite, left_out = by_client(table)
+    finite, left_out = finite_regrets(table)
     if len(finite) + len(left_out) > 1 and len(finite):
         out.add_section()
         number = f"{len(finite)} of {len(finite) + len(left_out)}" if left_out else ""
@@ -161,11 +165,17 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     return out
 
 
+def left_out_words(names: Sequence[str]) -> str:
+    """Which clients are in no mean, and why."""
+    zero = "their best possible objective is zero, so their relative regret is infinite"
+    return f"Left out of these means: {listed(names, SHOWN)}; {zero}."
+
+
 def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS, first: str | None = None) -> str:
     """What the table says, in words; the ``first`` sentence names the winner of the table, unless another is given."""
-    by, left_out = by_client(table)
+    by, left_out = finite_regrets(table)
     if not len(by):
-        return "The best possible objective of all clients is zero: no relative regret can be given."
+        return " ".join([*([first] if first else []), *([] if first and ALL_ZERO in first else [ALL_ZERO])])
     tuned = by["local-tuned"] if "local-tuned" in by else by["local"]
     naive = by["mean-cost"]
     better, best, several = int((by[method] < tuned - TINY).sum()), by[method].mean(), len(by) > 1
@@ -175,9 +185,7 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
         f"{method} loses {100 * best:.2f} %{average}, {own} own tuned model (local-tuned) "
         f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %.",
     ]
-    if left_out:
-        zero = "their best possible objective is zero, so their relative regret is infinite"
-        lines.append(f"Left out of these means: {listed(left_out, SHOWN)}; {zero}.")
+    lines += [left_out_words(left_out)] if left_out else []
     lines += [f"It loses less than local-tuned for {better} of {len(by)} clients."] if several else []
     lines.append(harm_verdict(table, method, starts, more_starts))
     if poor := int(((by[method] >= naive) & (by[method] > TINY)).sum()):

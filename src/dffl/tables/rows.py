@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from dffl.cells import instants_of, missing_in, moment_kind, numbers_of, offsets_of, shown_moment, text_of, texts_of
 from dffl.checks import first_true
@@ -175,6 +176,14 @@ def two_rows(first: tuple[Table, int], second: tuple[Table, int], column: str, m
     (table, row), (again, other) = first, second
     here = table.source.place(int(table.rows[row])) if table.source is again.source else table.at(row)
     return f"{again.at(other, column)}: two rows are of {moment}, this one and {here}"
+
+
+def day_as_number(rows: CheckedRows) -> int | None:
+    """The first moment of an order of numbers that are all days such as 20240131; None where they are not."""
+    if rows.order is None or rows.dates or not ((rows.order >= 19000101) & (rows.order <= 21991231)).all():
+        return None
+    days = pd.Series(np.unique(rows.order)).map("{:.0f}".format)
+    return None if pd.to_datetime(days, format="%Y%m%d", errors="coerce").isna().any() else int(rows.order[0])
 
 
 def unit_of(table: Table, column: str) -> str:

@@ -21,7 +21,7 @@ BESIDE = ("mean-cost", *NAIVE, "forecast", "ridge", "local", "local-tuned")
 once and with care. Where there is an order, the naive rules over time are among them."""
 
 
-def by_client(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def finite_regrets(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The relative regret of each client under each method, and the clients left out, of which one is infinite.
 
     It is infinite where the best possible objective is zero and something is lost. A mean over all would say nothing.
@@ -52,7 +52,7 @@ def instead_of(fit: Fit | Chosen, table: pd.DataFrame) -> str | None:
     """
     if not {"method", "relative_regret"} <= set(table) or table.duplicated(["client", "method"]).any():
         return None
-    means = by_client(table.assign(relative_regret=pd.to_numeric(table["relative_regret"], errors="coerce")))[0].mean()
+    means = finite_regrets(table.assign(relative_regret=pd.to_numeric(table["relative_regret"], errors="coerce")))[0].mean()
     if isinstance(fit, Chosen):
         rivals = sorted(name for name in means.index if name in METHODS and name != FORECAST)
     elif CHOSEN in fit.about:

@@ -75,6 +75,8 @@ def _expected(evidence: Mapping[str, Any], means: Mapping[str, float]) -> str:
     against = f"{rule_in_words(reference)} ({_percent(means[reference])})"
     rows = f"on the {evidence['rows']} test rows from {evidence['from']} on, each decided with what was known before it"
     lost = f"Chosen like this, again at each refit, decisions lost {_percent(means[CHOSEN])} {rows}"
+    if not np.isfinite(means[CHOSEN]):
+        return "The best possible objective of all clients is zero on the test rows: no relative regret can be given."
     value, low, high = evidence["gain"]
     if value is None or abs(value) < SAME:
         return f"{lost}, about as much as {against}."
