@@ -183,7 +183,7 @@ def decide(
     require_feasible(client, member.set, decisions)
     frame = pd.DataFrame(decisions, columns=list(member.set.variables or about["costs"]))
     ranges = expected.at(known(x, predicted, decisions))
-    todo = in_words(member.set, list(frame), member.maximize, decisions)
+    todo = in_words(member.set, frame.columns.tolist(), member.maximize, decisions)
     found = Decided(
         client, frame, ranges, expected, about["units"].get(client), member.maximize, order is not None, out, keys,
         member.set.variables is None, todo=todo, advice=advised_against(model, client),
@@ -219,7 +219,8 @@ def _over_time(
     keys = _keys(table.take(todo), [composed(about["order"]), *map(composed, keep)])
     return Decided(
         client, frame, ahead.ranges, expected, about["units"].get(client), member.maximize, True, out, keys,
-        member.set.variables is None, fit.rules[client], in_words(member.set, list(frame), member.maximize, ahead.decisions),
+        member.set.variables is None, fit.rules[client],
+        in_words(member.set, frame.columns.tolist(), member.maximize, ahead.decisions),
     )  # fmt: skip
 
 
