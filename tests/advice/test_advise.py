@@ -342,7 +342,8 @@ PRICES, CONSTRAINT = "your prices move differently from the others'", "your cons
         ),
         (
             {"recommendation": "cannot tell", "deploy": "finetune", "tuning": True},
-            "neither the shared model as it is nor crossfit is likely to beat your own; but finetune may",
+            "neither the shared model as it is nor crossfit is likely to beat your own; but finetune may: "
+            "it lost 5.00% on your held-out samples, your own ",
         ),
         (
             {"recommendation": "cannot tell", "gain_low": -0.001, "crossfit_low": -0.001, "crossfit_high": 0.004},
