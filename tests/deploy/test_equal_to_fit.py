@@ -160,7 +160,7 @@ def test_with_updates_missing_it_gives_the_models_of_the_same_participants(case:
     missing = {(name, one.job, one.round) for one in found.records for name, what in one.outcomes.items() if what != ACCEPTED}
     jobs = {one.job for one in found.records}
     assert missing == {(name, *at) for name, places in REFUSED.items() for at in places if at[0] in jobs}
-    require_same(found.fits, replayed(data, plan.settings, plan.method_request, found.records), data)
+    require_same(found.fits, replayed(data, plan.settings, plan.one_method, found.records), data)
 
 
 def test_a_method_that_sends_more_than_a_model_is_refused() -> None:
@@ -170,7 +170,7 @@ def test_a_method_that_sends_more_than_a_model_is_refused() -> None:
             placeholder_run(dict.fromkeys(NAMES, 100), plan.settings, INPUTS, DIM) as run,
             pytest.raises(ValueError, match=rf"method '{method}' cannot be deployed.*{why}"),
         ):
-            federated_jobs(run, plan.method_request)
+            federated_jobs(run, plan.one_method)
 
 
 def test_all_methods_are_looked_at() -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PROTOCOL = 2
+PROTOCOL = 3
 """The version of the messages; raised with every change that an older version would misread."""
 DTYPES = ("float32", "float64", "int32", "int64")
 MAX_HEADER_BYTES = 1 << 16

@@ -101,7 +101,7 @@ def create(path: Path) -> CommandResult:
     folder.kits.mkdir(exist_ok=True)
     with KeyRegistry(folder.keys).changed() as keys:
         keys.trusted.clear()  # keys signed by an earlier authority
-    dffl, sites, method = command_name(), ", ".join(plan.sites), plan.method_request.method.name
+    dffl, sites, method = command_name(), ", ".join(plan.sites), plan.method
     is_local = plan.address.rpartition(":")[0] in ("localhost", "127.0.0.1")
     fix = f"for sites on other machines, change `address` and type {dffl} federation renew {path.parent} before you sign"
     only_here = f"{plan.address} can be reached from this machine only; {fix}"

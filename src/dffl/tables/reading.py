@@ -35,6 +35,8 @@ from dffl.training.trainers.tuning import checked_epochs
 
 MORE_STARTS = "--starts 3 judges it"
 """How a user of `dffl fit` and `dffl compare` gets a harm verdict."""
+THREE_RUNS = "Ask the coordinator for runs with three seeds"
+"""The same for a site."""
 TINY = 1e-9
 """A difference of relative regrets below this is rounding."""
 SHOWN = 5
