@@ -11,7 +11,7 @@ A deployed federation does the same in messages, to the same bits (`dffl.deploy`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,22 +122,32 @@ def middle_of(numbers: Sequence[np.ndarray]) -> np.ndarray:
     return np.asarray(np.median(np.stack(numbers), axis=0))
 
 
-def fit_apart(federation: Federation, recipe: FleetRecipe) -> dict[str, Chosen]:
-    """Choose and fit as a deployed fleet does: for each client the model that its site would have."""
+Trained = Callable[[Prepared, Candidate, Sequence[int], int], Fit]
+"""How a candidate is trained: on all clients as models see them, the first rows of each, at an origin."""
+
+
+def fit_apart(
+    federation: Federation, recipe: FleetRecipe, trained: Trained | None = None, heard: Sequence[str] | None = None
+) -> dict[str, Chosen]:
+    """Choose and fit as a deployed fleet does: for each client the model that its site would have.
+
+    ``trained`` and ``heard`` repeat a recorded run: how candidates were trained, and the clients whose numbers were compared.
+    """
     if len(federation) < FEWEST_SITES:
         raise ValueError(f"the choice of a fleet needs {FEWEST_SITES} or more clients, found {len(federation)}")
+    trained = trained or (lambda prepared, candidate, known, _: prepared.trained(candidate, known, recipe.settings))
     owns = [OwnPast(client, recipe) for client in federation]
     models: dict[tuple[int, str], Fit] = {}
     for number in range(len(recipe.origins)):
         prepared = _prepared(owns, recipe, number)
         for candidate in recipe.candidates:
             known = [own.known(number) for own in owns]
-            models[number, candidate.label] = prepared.trained(candidate, known, recipe.settings)
+            models[number, candidate.label] = trained(prepared, candidate, known, number)
     judged = [own.judged(models) for own in owns]
-    rule = recipe.chosen(middle_of([own.margins(one) for own, one in zip(owns, judged, strict=True)]))
-    last = _prepared(owns, recipe, len(recipe.origins))
-    known = [own.client.n for own in owns]
-    fits = {one.label: last.trained(one, known, recipe.settings) for one in recipe.needs(rule)}
+    told = [pair for pair in zip(owns, judged, strict=True) if heard is None or pair[0].client.name in heard]
+    rule, end = recipe.chosen(middle_of([own.margins(one) for own, one in told])), len(recipe.origins)
+    last, known = _prepared(owns, recipe, end), [own.known(end) for own in owns]
+    fits = {one.label: trained(last, one, known, end) for one in recipe.needs(rule)}
     return {own.client.name: own.model(own.outcome(one, rule), rule, fits) for own, one in zip(owns, judged, strict=True)}
 
 
