@@ -144,6 +144,17 @@ def test_a_deployment_with_a_forecast_too(method: str, tmp_path: Path) -> None:
     require_same(deployed(plan, data, tmp_path).fits, dffl.fit(data, method, progress=False, **QUICK), data)
 
 
+def test_a_deployment_with_features_of_items(tmp_path: Path) -> None:
+    items = np.random.default_rng(5).normal(size=(40, DIM, 2))
+    brings = [dffl.Client(one.name, one.x, one.c, one.set, one.maximize, items=items[: one.n]) for one in federation()]
+    data = dffl.Federation(brings)
+    more = {"seed": QUICK["seed"], "inputs": INPUTS + 2 * DIM}
+    patterns = {"features": ["wind_*"], "known": {"weight": list(range(DIM))}}
+    plan = a_plan(NAMES, federation=more, training=QUICK | {"seed": None}, rounds=SOON, items=patterns)
+    assert plan.settings.item_features == 2
+    require_same(deployed(plan, data, tmp_path).fits, dffl.fit(data, "fedavg", progress=False, **QUICK), data)
+
+
 REFUSED = {"south": {(0, 1), (1, 0)}, "west": {(0, 0), (0, 1), (2, 1)}}
 """Rounds in which an update is refused: in the middle, at once, and in two rounds running."""
 MISSING = [

@@ -6,17 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dffl
 from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.jobs import jobs_of, rule_of
+from dffl.deploy.joining import require_matching_data, site_description, taking_part
 from dffl.deploy.ledger import read_ledger
 from dffl.deploy.replay import replayed_choice
 from dffl.deploy.round import QuorumError
 from dffl.deploy.run_state import FINISHED, RunState, read_status
+from dffl.tables.chosen import chosen_apart, words_of
+from dffl.tables.description import Description
 from dffl.time.chosen import Chosen
 from dffl.time.fleet import fit_apart
+from dffl.time.own_past import OwnPast
 from tests.deploy.in_memory import deployed
 from tests.deploy.made import a_plan
 from tests.deploy.simulated import Behaviour, SimulatedSite, Stage, simulated_time
@@ -166,3 +171,46 @@ def test_killed_at_any_moment_it_chooses_the_same(tmp_path: Path) -> None:
         again = ran(plan, numbers, tmp_path / str(moment))
         assert again[0] == whole[0] == "mean-7", what
         assert finals(again[1]) == finals(whole[1]), what
+
+
+def described(folder: Path, plan: FederationPlan, rows: int = 80) -> list[Description]:
+    """Each site's own table, constraint and description."""
+    made = []
+    for number, name in enumerate(plan.sites):
+        one = series(name, number, None, rows + number)
+        frame = pd.DataFrame(one.c, columns=[f"price_{k}" for k in range(ITEMS)]).assign(temp=one.x[:, 0])
+        frame["day"] = (np.datetime64("2021-01-04") + np.arange(one.n)).astype(str)
+        (folder / name).mkdir()
+        frame.to_csv(folder / name / "history.csv", index=False)
+        (folder / name / "site.toml").write_text('[client]\ntable = "history.csv"\nset = { type = "top-k", k = 2 }\n')
+        made.append(site_description(plan, name, folder / name / "site.toml"))
+    return made
+
+
+def test_a_site_takes_part_with_all_its_rows_and_is_refused_with_too_few(tmp_path: Path) -> None:
+    plan = chosen_plan()
+    [first, *_] = described(tmp_path, plan)
+    require_matching_data(plan, first)
+    assert (first.train[0].n, taking_part(plan, first).n) == (45, 80)
+    late = chosen_plan(federation={"test_from": "2021-03-01"})
+    with pytest.raises(ValueError, match=r"site.toml: client 'a': has 24 rows from 2021-03-01 on, .* needs 28"):
+        require_matching_data(late, first)
+
+
+def test_a_site_saves_its_model_and_decides_by_it(tmp_path: Path) -> None:
+    plan = chosen_plan()
+    found = described(tmp_path, plan)
+    data = dffl.Federation([taking_part(plan, one) for one in found])
+    assert plan.choice is not None
+    model = fit_apart(data, plan.choice)["a"]
+    own = OwnPast(data["a"], plan.choice)
+    fits = {(0, label): fit for label, fit in model.parts.items()}  # of all rows: their place is what counts here
+    judged = own.outcome(own.judged(fits), model.rules["a"])
+    made = chosen_apart(found[0], model, judged, "dffl site join a.kit --client site.toml")
+    assert words_of(made.fit, made.table).startswith("Use mix, the choice of all sites together")
+    assert {"steady", "mean-7", "mean-cost", "local", "local-tuned", "chosen"} <= set(made.table["method"])
+    made.fit.save(tmp_path / "model.dffl")
+    again: Any = dffl.load(tmp_path / "model.dffl")
+    new = pd.DataFrame({"temp": [0.5], "day": ["2021-03-25"]})
+    np.testing.assert_array_equal(again.decide("a", new), made.fit.decide("a", new))
+    assert again.digest("a") == model.digest("a")

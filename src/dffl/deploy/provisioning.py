@@ -60,7 +60,7 @@ statistics = "own"              # "pooled": sites send the mean and scale of eac
 most_megabytes = 64             # size limit of a message.
 """
 TRAINING = """\
-method = "crossfit"             # any method that can be deployed; its options and the settings of dffl.Settings.
+method = "crossfit"             # any method that can be deployed, or "chosen"; its options and settings of dffl.Settings.
 rounds = 50
 local_epochs = 5
 """
