@@ -28,7 +28,7 @@ CHOICE = "choice"
 """The name of the job that chooses."""
 
 
-class Job(NamedTuple):
+class RunJob(NamedTuple):
     """A federated training of a run, or the choice."""
 
     trainer: Federated
@@ -46,7 +46,7 @@ class Job(NamedTuple):
         return self.trainer.planned(self.settings).rounds
 
 
-Jobs = dict[str, Job]
+Jobs = dict[str, RunJob]
 """The jobs by their names, in order."""
 Pairs = Mapping[str, tuple[Federated, Part]]
 """The federated trainings of one method, by name."""
@@ -54,7 +54,7 @@ Pairs = Mapping[str, tuple[Federated, Part]]
 
 def as_jobs(pairs: Pairs, settings: Settings, inputs: int) -> Jobs:
     """The jobs of a plan with one method."""
-    return {name: Job(trainer, part, settings, inputs) for name, (trainer, part) in pairs.items()}
+    return {name: RunJob(trainer, part, settings, inputs) for name, (trainer, part) in pairs.items()}
 
 
 def jobs_of(plan: FederationPlan) -> Jobs:
@@ -86,14 +86,14 @@ def jobs_of_choice(recipe: FleetRecipe, trainings: Mapping[str, Jobs], dim: int)
         if origin == len(recipe.origins):
             first = next(iter(jobs.values()))
             forms = tuple((_size(job, dim), job.settings.dtype) for job in jobs.values())
-            jobs[CHOICE] = Job(FleetChoice(rules=len(recipe.names), models=forms), ALL, first.settings, first.inputs)
+            jobs[CHOICE] = RunJob(FleetChoice(rules=len(recipe.names), models=forms), ALL, first.settings, first.inputs)
         when = f"origin {origin + 1}" if origin < len(recipe.origins) else "all rows"
         for label, own in trainings.items():
             jobs |= {f"{label}, {when}: {name}": job._replace(origin=origin, label=label) for name, job in own.items()}
     return jobs
 
 
-def _size(job: Job, dim: int) -> int:
+def _size(job: RunJob, dim: int) -> int:
     """How many numbers the shared model of a training has."""
     with precision(job.settings):
         _, vector = starting_recipe(job.part.seeded(job.settings), job.inputs, dim)
@@ -106,7 +106,7 @@ def rule_of(recipe: FleetRecipe | None, jobs: Jobs, finals: Sequence[ServerState
     return recipe.chosen(finals[place].shared) if recipe is not None and place < len(finals) else ""
 
 
-def is_needed(recipe: FleetRecipe | None, job: Job, rule: str) -> bool:
+def is_needed(recipe: FleetRecipe | None, job: RunJob, rule: str) -> bool:
     """Whether a job is run: all are, but for trainings on all rows of candidates that the chosen rule does not need."""
     if recipe is None or job.origin < len(recipe.origins):
         return True

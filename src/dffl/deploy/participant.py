@@ -23,7 +23,7 @@ import numpy as np
 import dffl
 from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.fleet_choice import FleetChoice
-from dffl.deploy.jobs import Job
+from dffl.deploy.jobs import RunJob
 from dffl.deploy.messages import PROTOCOL, TO_SITE, TROUBLES, Message, decode, encode
 from dffl.deploy.network import COORDINATOR, Event, Link, nvflare_version
 from dffl.deploy.run_state import unit_problem, units_from_arrays
@@ -315,7 +315,7 @@ class Participant:
         done = "the choice: the rules are judged" if chooses else f"round {round + 1} of {job.rounds}"
         self._shown(f"{self.plan.method}{which}: {done}")
 
-    def _trained(self, work: SiteWork, job: Job, order: dict[str, Any]) -> Fields:
+    def _trained(self, work: SiteWork, job: RunJob, order: dict[str, Any]) -> Fields:
         """Train in one round; the state that the site keeps is on its disk before the answer is sent."""
         number, round, last = order["job"], order["round"], order["last"]
         before = self.state.kept(number, last)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.fleet_choice import MODEL, NUMBERS, FleetChoice
-from dffl.deploy.jobs import CHOICE, Job, Jobs, as_jobs, is_needed, jobs_of_choice, rule_of, training_of
+from dffl.deploy.jobs import CHOICE, Jobs, RunJob, as_jobs, is_needed, jobs_of_choice, rule_of, training_of
 from dffl.deploy.site_run import SiteRun, federated_jobs
 from dffl.federation import Client
 from dffl.fitting import Fit, perform
@@ -32,10 +32,10 @@ class SiteWork(Protocol):
     found: Backtest | None
     """With `chosen`, once there is a model: the site's own backtest."""
 
-    def run_of(self, job: Job) -> SiteRun:
+    def run_of(self, job: RunJob) -> SiteRun:
         """The run that trains a job."""
 
-    def count(self, job: Job) -> int:
+    def count(self, job: RunJob) -> int:
         """The number of training samples of a job."""
 
     def numbers(self, sent: Mapping[str, np.ndarray]) -> Fields:
@@ -59,10 +59,10 @@ class MethodWork:
         self.run.use_units(units)
         self.jobs = as_jobs(federated_jobs(self.run, self._asked), plan.settings, plan.inputs)
 
-    def run_of(self, job: Job) -> SiteRun:
+    def run_of(self, job: RunJob) -> SiteRun:
         return self.run
 
-    def count(self, job: Job) -> int:
+    def count(self, job: RunJob) -> int:
         return self.run.own_units(job.part)[1]
 
     def numbers(self, sent: Mapping[str, np.ndarray]) -> Fields:
@@ -97,11 +97,11 @@ class ChoiceWork:
                 trainings[candidate.label] = as_jobs(federated_jobs(run, asked), settings, alone.x.shape[1])
         self.jobs = jobs_of_choice(self.recipe, trainings, plan.dimension)
 
-    def run_of(self, job: Job) -> SiteRun:
+    def run_of(self, job: RunJob) -> SiteRun:
         """The choice, which trains nothing, has the run of the first training."""
         return self._runs[job.origin, job.label or self.recipe.labels[0]][0]
 
-    def count(self, job: Job) -> int:
+    def count(self, job: RunJob) -> int:
         return 1 if isinstance(job.trainer, FleetChoice) else self.run_of(job).own_units(job.part)[1]
 
     def numbers(self, sent: Mapping[str, np.ndarray]) -> Fields:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.fleet_choice import FleetChoice
-from dffl.deploy.jobs import Job
+from dffl.deploy.jobs import RunJob
 from dffl.predictor import Normaliser
 from dffl.randomness import NoiseSource
 from dffl.training.engines.base import ClientAnswers, Engine, Fields
@@ -33,10 +33,10 @@ class TrainingLoop:
         self._coordinator, self._path = coordinator, path
         self._engines: dict[int, RemoteEngine] = {}
         self._job = 0
-        self._wanted: Job
+        self._wanted: RunJob
         self._state: ServerState | None = None
 
-    def run_training(self, job: int, wanted: Job, needed: bool = True) -> None:
+    def run_training(self, job: int, wanted: RunJob, needed: bool = True) -> None:
         """Run all remaining rounds of one training; none of one that is not needed, whose model stays as it begins."""
         run = self._coordinator.run
         assert run is not None
@@ -88,7 +88,7 @@ class RemoteEngine:
 
     in_process, all_answer, judges = False, False, False
 
-    def __init__(self, plan: FederationPlan, job: Job):
+    def __init__(self, plan: FederationPlan, job: RunJob):
         self.names, self.counts = plan.sites, np.zeros(len(plan.sites), int)
         with precision(job.settings):
             recipe, self.initial = starting_recipe(job.part.seeded(job.settings), job.inputs, plan.dimension)
