@@ -34,6 +34,7 @@ from dffl.tables.over_time import (
     with_rules,
 )
 from dffl.tables.reading import (
+    THREE_RUNS,
     about_of,
     backtest_of,
     capped,
@@ -49,7 +50,7 @@ from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.choosing import backtested, made_of, reported
 from dffl.time.chosen import Chosen
 from dffl.time.outcome import CHOSEN, Backtest
-from dffl.time.words import said
+from dffl.time.words import FLEET, said
 from dffl.training.keywords import MethodChoice
 from dffl.training.methods import METHODS
 
@@ -126,8 +127,26 @@ def train_over_time(
     return ChosenModel(whole_model, table, starts, description, made.description.notes)
 
 
+def chosen_apart(description: Description, model: Chosen, found: Backtest, command: str) -> ChosenModel:
+    """The model of a deployed site, judged on its test rows beside baselines that the site trains alone."""
+    federation = whole(description)
+    before, test = divided(federation, begins(description))
+    fits = fit_all(before, [capped(name, description) for name in trained_baselines(description)], **description.settings)
+    start = with_rules(Start.of(fits, test), rules_of(found, METHODS), before, test)
+    notes = [*notes_of(description, federation), *description.notes]
+    described = replace(description, train=before, test=test, method=CHOSEN, notes=notes)
+    table = against([start], test)
+    report = replace(report_of(described, [start], fits, command), answer=words_of(model, table), again=THREE_RUNS)
+    about = {**about_of(description, model, table, 1, report, {}), "instead": None}  # as the words: the plan names the method
+    whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
+    assert isinstance(whole_model, Chosen), "it stays what it is"
+    return ChosenModel(whole_model, table, 1, description, notes)
+
+
 def words_of(model: Chosen, table: pd.DataFrame, expected: bool = True) -> str:
     """The choice in words, beside the methods that were fitted once, and what it is ``expected`` to lose."""
+    if model.evidence["why"] == FLEET:  # the plan names the method, so that no other one is recommended to a site
+        return said(model.evidence, model.rules, expected=expected)
     by, left_out = finite_regrets(table)
     once = {str(name): float(value) for name, value in by.mean().items() if name in METHODS and name != FORECAST}
     words = said(model.evidence, model.rules, once, expected)

@@ -13,6 +13,7 @@ from dffl.federation import Client, Federation
 from dffl.fitting import DEFAULT_METHOD
 from dffl.judging import judged, regrets_at_each
 from dffl.tables.description import Description
+from dffl.tables.plan import Plan
 from dffl.time.ahead import Clock
 from dffl.time.bases import MEANS, STEADY, USUAL_WEIGHT, plain_mean, steady
 from dffl.time.outcome import CHOSEN
@@ -55,7 +56,7 @@ def begins(description: Description) -> float:
     return float(min(_times(client)[0] for client in description.test))
 
 
-def past_of(description: Description) -> Past:
+def past_of(description: Description | Plan) -> Past:
     """Which features of the past the file asks for."""
     given: dict[str, Any] = {}
     for name in ("lags", "means", "known_after"):

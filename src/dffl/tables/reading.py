@@ -38,6 +38,8 @@ from dffl.training.trainers.tuning import checked_epochs
 
 MORE_STARTS = "--starts 3 judges it"
 """How a user of `dffl fit` and `dffl compare` gets a harm verdict."""
+THREE_RUNS = "Ask the coordinator for runs with three seeds"
+"""The same for a site."""
 SHOWN = 5
 """Names of clients in a line."""
 ALL_ZERO = "The best possible objective of all clients is zero: no relative regret can be given."
