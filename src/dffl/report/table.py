@@ -50,6 +50,8 @@ class Table:
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    even: bool = False
+    """Whether its columns are equally wide, as their headings are names of any length."""
 
     @property
     def long(self) -> bool:

@@ -167,7 +167,9 @@ def method_tables(data: ReportData) -> list[Table]:
                     sort = "" if result.regret is None else result.regret
                     cells.append(Cell(percent(result.regret), sort, ends(result.low, result.high), **told))
             rows.append(Row(tuple(cells)))
-        tables.append(Table(f"methods-table-{place}", "What each client loses under each method", columns, tuple(rows)))
+        tables.append(
+            Table(f"methods-table-{place}", "What each client loses under each method", columns, tuple(rows), even=True)
+        )
     return tables
 
 
@@ -187,7 +189,7 @@ def choice_tables(data: ReportData) -> list[Table]:
             values = [None if result is None else result.chosen.get(kind) for result, kind in found]
             cells = (Cell(client.name, title=client.name), *(number(value, amount(value)) for value in values))
             rows.append(Row(cells))
-        tables.append(Table(f"chosen-table-{place}", "What methods chose for each client", columns, tuple(rows)))
+        tables.append(Table(f"chosen-table-{place}", "What methods chose for each client", columns, tuple(rows), even=True))
     return tables
 
 
