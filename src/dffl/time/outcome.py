@@ -152,7 +152,7 @@ class Backtest:
 
     def _more(self, rule: str, other: str) -> np.ndarray:
         """How much more a rule loses than another at each moment, in the unit of `means`: the mean over clients."""
-        places = np.flatnonzero(self._finite)
+        places = np.flatnonzero(self._finite).tolist()
         size = self.best_by_moment(places).sum(axis=1, keepdims=True)  # 0 where nothing can be lost either
         more = (self.by_moment(rule, places) - self.by_moment(other, places)) / np.where(size > 0, size, 1.0)
         return np.asarray(more.sum(axis=0) * more.shape[1] / max(len(places), 1))
