@@ -428,7 +428,7 @@ def test_what_a_client_has_without_training_is_a_row_and_may_be_deployed(error: 
         clients.append(
             dffl.Client(name, rng.normal(size=(120, 2)), costs, dffl.TopK(4, 1), times=np.arange(120), forecast=forecast)
         )
-    found = dffl.advise(dffl.Federation(clients), quick=True)
+    found = dffl.advise(dffl.Federation(clients), quick=True, split="time")
     for row in found.rows():
         deployed = {"fedavg": "federated", "forecast": "forecast"}.get(row["deploy"], row["deploy"])
         lost = row["naive"] if row["deploy"] == row["naive_rule"] else row[deployed]
