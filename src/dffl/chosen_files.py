@@ -29,11 +29,13 @@ from dffl.storage import load as load_fit
 from dffl.time.bases import FORECAST, STEADY
 from dffl.time.chosen import Chosen, parts_of
 from dffl.time.network import FACTORIES
+from dffl.time.own import seen_by
 from dffl.time.past import Past
 from dffl.time.ranges import AdaptiveRange
 from dffl.training import Settings
 
-FORMAT, VERSION = "dffl-chosen", 1
+FORMAT, VERSION = "dffl-chosen", 2
+"""Version 2 may hold models of a client's own features; those without any are of version 1."""
 PART = re.compile(r"parts/([0-9]{1,3})/(.+)")
 ROWS = ("x", "c", "times", "feature_names", "cost_names", "maximize")
 """What is kept of a client besides its name and its set."""
@@ -51,9 +53,10 @@ def save(model: Chosen, path: str | PathLike[str]) -> None:
     ]
     manifest = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if model.own else 1,
         "dffl": dffl.__version__,
         **{name: getattr(model, name) for name in ("base", "weight", "dates", "share", "trained", "evidence", "about")},
+        **({"own": list(model.own)} if model.own else {}),
         "rules": dict(model.rules),
         "past": dataclasses.asdict(model.past),
         "ranges": {name: dataclasses.asdict(one) for name, one in model.ranges.items()},
@@ -127,6 +130,7 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
         dates=bool(manifest["dates"]),
         share=float(manifest["share"]),
         trained=tuple(manifest["trained"]),
+        own=tuple(manifest.get("own", ())),
         parts=parts,
         kept=kept,
         ranges={name: AdaptiveRange(**one) for name, one in manifest["ranges"].items()},
@@ -173,12 +177,12 @@ def _check(model: Chosen, bounds: Limits) -> None:
         raise ValueError("it must hold rules, ranges and last rows of the same clients")
     if model.base not in (STEADY, FORECAST) or not 0 < model.weight <= 1:
         raise ValueError(f"its base must be {STEADY} or {FORECAST} with a weight in (0, 1], found {model.base!r:.40}")
+    for part in model.parts.values():
+        seen_by(part)
     for name, rule in model.rules.items():
-        needed = {*parts_of(rule, model.trained, model.base), model.base}
-        client = model.kept[name]
-        if lacking := [
-            part for part in needed & set(model.trained) if name not in getattr(model.parts.get(part), "members", {})
-        ]:
+        needed = {*parts_of(rule, model.trained, model.base, model.own), model.base}
+        client, fitted = model.kept[name], {*model.trained, *model.own}
+        if lacking := [part for part in needed & fitted if name not in getattr(model.parts.get(part), "members", {})]:
             raise ValueError(f"client {name!r}: its rule {rule!r:.60} needs {lacking[0]!r:.60}, which the file does not hold")
         if FORECAST in needed and client.forecast is None:
             raise ValueError(f"client {name!r}: its rule {rule!r:.60} needs a forecast, and the client brings none")

@@ -19,6 +19,13 @@ from tests.time.made import federation
 
 ROWS, START, REFIT = 150, 110, 10
 METHODS = ["ridge", ("ridge", {"penalty": 30.0})]
+OWN = [
+    ("ridge", {"features": "own"}),
+    ("ridge", {"features": "own", "degree": 2}),
+    ("ridge", {"features": "both"}),
+    ("ridge-pooled", {"features": "both"}),
+    ("local", {"features": "own", "once": True, "epochs": 1}),
+]
 
 
 def clients(forecast: bool, changed: int | None = None, known_after: int = 0) -> dffl.Federation:
@@ -152,8 +159,52 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_the_candidates_by_default_are_two_networks() -> None:
-    assert [one.label for one in module._candidates(module.CANDIDATES)] == ["fedavg", "fedavg-vector"]
+@pytest.mark.parametrize(("known_after", "forecast"), [(0, False), (0, True), (2, False)])
+def test_no_model_of_own_features_knows_a_row_that_is_not_known_yet(
+    monkeypatch: pytest.MonkeyPatch, known_after: int, forecast: bool
+) -> None:
+    """Every rule, chosen or not: what it expects of a row, and the rules that clients use there."""
+
+    def expected(found: dffl.Federation) -> tuple[dict[str, list[np.ndarray]], list[np.ndarray], int]:
+        seen: dict[str, list[np.ndarray]] = {}
+        ranges_of = module.ranges_of
+
+        def kept(whole: Any, judged: Any, tables: dict[str, list[np.ndarray]], *rest: Any) -> Any:
+            seen.update(tables)
+            return ranges_of(whole, judged, tables, *rest)
+
+        start, past = str(np.datetime64("2022-01-01") + START), Past(known_after=known_after)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "ranges_of", kept)
+            made = dffl.backtest(found, OWN, refit=REFIT, window=20, start=start, past=past)
+        return seen, [made.used(place) for place in range(2)], ROWS - made.clients[0].n
+
+    tables, used, first = expected(clients(forecast, known_after=known_after))
+    own = [one.label for one in module._candidates(OWN)]
+    assert {*own, f"{own[0]}+{own[1]}", f"{own[2]}+{'forecast' if forecast else 'steady'}"} <= set(tables)
+    for row in (START, START + REFIT + 7):  # where what is trained once is trained again, and between two refits
+        others, theirs, _ = expected(clients(forecast, row, known_after))
+        until = row - first + 1
+        for rule, by in tables.items():
+            for place in range(2):
+                np.testing.assert_array_equal(by[place][:until], others[rule][place][:until], err_msg=f"{rule}, row {row}")
+                np.testing.assert_array_equal(used[place][:until], theirs[place][:until])
+        assert not np.array_equal(tables[own[0]][0][until:], others[own[0]][0][until:])
+
+
+def test_the_candidates_by_default_are_two_networks_and_models_of_own_features() -> None:
+    networks, own = ["fedavg", "fedavg-vector"], ["ridge-own", "ridge-own-2", "ridge-both", "ridge-pooled-both", "local-tuned"]
+    found = module.candidates_of(module.CANDIDATES, federation())
+    assert module.labels_of(found) == (tuple(networks), tuple(own))
+    assert [one.label for one in found if one.once] == ["local-tuned"]
+    made = clients(forecast=False)
+    wide = [dffl.Client(one.name, np.zeros((ROWS, 22)), one.c, one.set, times=one.times) for one in made]
+    found = module.candidates_of(module.CANDIDATES, dffl.Federation(wide))
+    assert module.labels_of(found)[1] == (own[0], *own[2:]), "22 features have 275 products and squares"
+    with pytest.raises(ValueError, match="candidates: features must be one of past, own, both, found 'all'"):
+        dffl.backtest(federation(), [("ridge", {"features": "all"})])
+    with pytest.raises(ValueError, match="candidates: network = 'vector' corrects a base, and needs features = 'past'"):
+        dffl.backtest(federation(), [("fedavg", {"features": "own", "network": "vector"})])
     with pytest.raises(ValueError, match="candidates: network must be one of item, vector, found 'deep'"):
         dffl.backtest(federation(), [("fedavg", {"network": "deep"})])
 

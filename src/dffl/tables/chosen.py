@@ -143,12 +143,17 @@ def chosen_apart(description: Description, model: Chosen, found: Backtest, comma
     return ChosenModel(whole_model, table, 1, description, notes)
 
 
+CHOSEN_AMONG = {"ridge": "ridge-own", "local": "local-tuned", "local-tuned": "local-tuned"}
+"""Baselines that are fitted once, and the candidate that is the same with refits or with more care."""
+
+
 def words_of(model: Chosen, table: pd.DataFrame, expected: bool = True) -> str:
-    """The choice in words, beside the methods that were fitted once, and what it is ``expected`` to lose."""
+    """The choice in words, beside methods fitted once that it did not choose among, and what it is ``expected`` to lose."""
     if model.evidence["why"] == FLEET:  # the plan names the method, so that no other one is recommended to a site
         return said(model.evidence, model.rules, expected=expected)
     by, left_out = finite_regrets(table)
-    once = {str(name): float(value) for name, value in by.mean().items() if name in METHODS and name != FORECAST}
+    others = [name for name in by.columns if name in METHODS and name != FORECAST]
+    once = {str(name): float(by[name].mean()) for name in others if CHOSEN_AMONG.get(name) not in model.own}
     words = said(model.evidence, model.rules, once, expected)
     return f"{words} {left_out_words(left_out)}" if left_out and len(by) else words
 

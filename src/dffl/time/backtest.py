@@ -12,6 +12,7 @@ import numpy as np
 
 from dffl.checks import require_whole
 from dffl.federation import Client, Federation, optima
+from dffl.fitting import Fit
 from dffl.judging import regrets_at_each
 from dffl.progress import Progress
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean
@@ -20,15 +21,27 @@ from dffl.time.kept import Kept
 from dffl.time.mixtures import MIX, mixed, mixtures
 from dffl.time.network import VECTOR
 from dffl.time.outcome import Backtest, Choice
+from dffl.time.own import Views
 from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE
-from dffl.time.refits import Candidate, Prepared
+from dffl.time.refits import BOTH, OWN, PAST, Candidate
 from dffl.time.spans import ranges_of
 from dffl.time.timeline import Timeline
 from dffl.training.keywords import MethodChoice
 
-CANDIDATES: tuple[MethodChoice, ...] = ("fedavg", ("fedavg", {"network": VECTOR}))
-"""The methods that a backtest trains by default: a network of single items and one of the whole row."""
+NETWORKS: tuple[MethodChoice, ...] = ("fedavg", ("fedavg", {"network": VECTOR}))
+"""A network of single items and one of the whole row, which correct the base."""
+CANDIDATES: tuple[MethodChoice, ...] = (
+    *NETWORKS,
+    ("ridge", {"features": OWN}),
+    ("ridge", {"features": OWN, "degree": 2}),
+    ("ridge", {"features": BOTH}),
+    ("ridge-pooled", {"features": BOTH}),
+    ("local-tuned", {"features": OWN, "once": True}),
+)
+"""The methods that a backtest trains by default: those networks, and models that see a client's own features."""
+MOST_PRODUCTS = 250
+"""Features, squares and products of which a ridge of degree 2 is a candidate by default."""
 REFIT, WINDOW = 28, 90
 
 Forecasts = dict[str, list[list[np.ndarray]]]
@@ -55,7 +68,9 @@ def backtest(
 
     - ``federation``: its clients need ``times`` that differ from row to row.
     - ``candidates``: methods to train, by name or as (name, {option: value}). The naive rules and the forecast that clients
-      bring are always there, and so are averages of methods and of the base (see `dffl.time.mixtures`).
+      bring are always there, and so are averages of methods and of the base (see `dffl.time.mixtures`). A method corrects the
+      base by features of the past, or sees ``{"features": "own"}`` or ``"both"``; with ``{"once": True}`` it is trained before
+      the first row that is judged and before the first that is reported, and at no other refit.
     - ``refit``: models are trained again, and rules chosen again, after this many moments.
     - ``window``: rules are compared by their day-scaled regret in this many moments before, see `choose_rules`.
     - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
@@ -75,7 +90,7 @@ def backtest(
         brought = " or forecast" if federation.has_forecast else ", as the clients bring no forecast"
         raise ValueError(f"base must be {STEADY}{brought}, found {base!r:.40}")
     _require_settings(settings)
-    trained = _candidates(CANDIDATES if candidates is None else candidates)
+    trained = candidates_of(CANDIDATES if candidates is None else candidates, federation)
     timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
     if past.season is None:
         past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
@@ -89,12 +104,12 @@ def backtest(
     expected = {rule: [np.concatenate(blocks) for blocks in forecasts[rule]] for rule in order}
     clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
     lost = {rule: regrets_at_each(clients, expected[rule]) for rule in order}
-    labels = tuple(one.label for one in trained)
-    chosen = _choices(clients, lost, timeline, window, choice, base, labels)
+    labels, own = labels_of(trained)
+    chosen = _choices(clients, lost, timeline, window, choice, base, labels, own)
     ranges = ranges_of(federation.clients, clients, expected, base, chosen, share, past.known_after)
     if kept is not None:
         kept.remove()
-    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels)
+    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels, own)
 
 
 def _require_settings(settings: Mapping[str, Any]) -> None:
@@ -102,6 +117,20 @@ def _require_settings(settings: Mapping[str, Any]) -> None:
         fix = 'candidates=["fedavg", ("fedavg", {"network": "vector"})]'
         raise ValueError(f"network: over time each candidate names its own network, such as {fix}")
     require_whole("seed", settings.get("seed", 0), least=0)
+
+
+def candidates_of(choices: Sequence[MethodChoice], federation: Federation) -> list[Candidate]:
+    """These candidates; of the default ones, products of many features are left out, as they take long."""
+    features = federation[0].x.shape[1]
+    if tuple(choices) == CANDIDATES and features * (features + 3) // 2 > MOST_PRODUCTS:
+        choices = [one for one in choices if isinstance(one, str) or "degree" not in one[1]]
+    return _candidates(choices)
+
+
+def labels_of(trained: Sequence[Candidate]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The labels of candidates that correct the base, and of those that see a client's own features."""
+    past = tuple(one.label for one in trained if one.features == PAST)
+    return past, tuple(one.label for one in trained if one.features != PAST)
 
 
 def _candidates(choices: Sequence[MethodChoice]) -> list[Candidate]:
@@ -121,24 +150,30 @@ def _forecasts(
     clients = federation.clients
     average = SteadyAverage(clients, timeline.days, past.known_after)
     means = {rule: [plain_mean(rule, client.c, past.known_after) for client in clients] for rule in MEANS}
+    labels, own = labels_of(trained)
+    rules = mixtures(labels, base, own)
     found: Forecasts = {}
+    fitted: dict[tuple[str, int], Fit] = {}
     for origin in timeline.origins:
         known, rows = timeline.known(origin), timeline.block(origin)
         whole = means | {STEADY: average.forecasts(average.weight(known))}
         if federation.has_forecast:
             whole[FORECAST] = [client.forecast for client in clients]
         block = {rule: [table[some] for table, some in zip(tables, rows, strict=True)] for rule, tables in whole.items()}
-        prepared = Prepared(clients, timeline.days, whole[base], past, base == FORECAST) if trained else None
+        views = Views(clients, timeline.days, whole[base], past, base == FORECAST)
         for candidate in trained:
-            assert prepared is not None, "there are methods to train"
             tables = None if kept is None else kept.found(origin, candidate.label, len(clients))
             if tables is None:
-                tables = prepared.predictions(prepared.trained(candidate, known, settings), rows)
+                since = timeline.trained_once(origin) if candidate.once else origin
+                if (candidate.label, since) not in fitted:
+                    model = views.of(candidate.features).trained(candidate, timeline.known(since), settings)
+                    fitted[candidate.label, since] = model
+                tables = views.predictions(fitted[candidate.label, since], rows)
                 if kept is not None:
                     kept.keep(origin, candidate.label, tables)
             block[candidate.label] = tables
             bar.advance(1, f"{candidate.label} at {timeline.shown(origin)}")
-        block |= {rule: mixed(parts, block) for rule, parts in mixtures([one.label for one in trained], base).items()}
+        block |= {rule: mixed(parts, block) for rule, parts in rules.items()}
         for rule, tables in block.items():
             places = found.setdefault(rule, [[] for _ in clients])
             for place, table in enumerate(tables):
@@ -168,7 +203,7 @@ def record_of(
 
 def _choices(
     clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline, window: int, how: str,
-    base: str, trained: Sequence[str],
+    base: str, trained: Sequence[str], own: Sequence[str] = (),
 ) -> list[Choice]:  # fmt: skip
     """The rule of each client at each origin, by the day-scaled regret of the known rows before; before any, the base."""
     rules, first = list(lost), timeline.origins[0]
@@ -180,7 +215,7 @@ def _choices(
         for place, (known, offset) in enumerate(zip(timeline.known(origin), offsets, strict=True)):
             late = places[place][max(known - offset, 0) :]
             until[:, place, late[late < until.shape[2]]] = np.nan  # not known yet
-        picked = choose_rules(rules, until, trained, base, window, how, brought=base == FORECAST)
+        picked = choose_rules(rules, until, trained, base, window, how, brought=base == FORECAST, own=own)
         made.append(Choice(origin, tuple(picked), tuple(timeline.block(origin))))
     return [_shifted(one, offsets) for one in made]
 

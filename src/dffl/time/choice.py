@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dffl.time.mixtures import mixtures
+from dffl.time.mixtures import mixtures, usual_rule
 from dffl.time.units import day_scaled as day_scaled
 
 FLEET, SHRUNK = WAYS = ("fleet", "shrunk")
@@ -26,6 +26,8 @@ STRENGTH = 60.0
 """How many rows of a client's own weigh as much as the record of all clients."""
 NOISE = 1.0
 """A rule replaces the usual one if it is better by more than this many standard errors."""
+NOISE_OF_OWN = 2.0
+"""The same for a rule that uses a model of own features: where features explain the costs, it is better by much more."""
 NOISE_OF_FORECAST = 2.0
 """The same where the usual one is a forecast that clients bring: nobody is told to leave it by chance."""
 
@@ -40,12 +42,13 @@ class _Record(NamedTuple):
     """Whether a rule was judged on all rows."""
 
     @classmethod
-    def of(cls, scaled: np.ndarray) -> _Record:
+    def of(cls, scaled: np.ndarray, usual: np.ndarray | None = None) -> _Record:
+        """From day-scaled regrets; ``usual`` are the rules whose mean is the size of a client, by default all."""
         present = ~np.isnan(scaled).all(axis=0)
         counts = present.sum(axis=1)
         judged = ~(np.isnan(scaled) & present).any(axis=(1, 2))
-        sums = np.where(present, scaled, 0.0)[judged].sum(axis=2)
-        mean = sums.mean(axis=0) / np.maximum(counts, 1) if judged.any() else np.zeros(len(counts))
+        sums = np.where(present, scaled, 0.0)[judged if usual is None else judged & usual].sum(axis=2)
+        mean = sums.mean(axis=0) / np.maximum(counts, 1) if len(sums) else np.zeros(len(counts))
         level = np.where(mean > 0, mean, 1.0)[:, None]
         return cls(np.where(mean[:, None] > 0, scaled / level, np.where(present, 1.0, np.nan)), counts, judged)
 
@@ -101,19 +104,22 @@ def choose_rules(
     window: int,
     how: str = FLEET,
     brought: bool = False,
+    own: Sequence[str] = (),
 ) -> list[str]:
     """The rule of each client.
 
     - ``rules``: their names; the first one is the base, which everybody takes where nothing is known.
     - ``scaled`` (rules, clients, moments): day-scaled regrets up to now; NaN where a client has no row, or none that is known.
-    - ``trained`` and ``base``: what the rules were made of, see `mixtures`.
+    - ``trained``, ``base`` and ``own``: what the rules were made of, see `mixtures`.
     - ``window``: rules are compared on the last of these moments, but the base with the usual rule on all of them.
     - ``brought``: whether the base is a forecast that clients bring. Then averages with it and naive rules may replace it.
     """
     _require_way(how)
-    parts, names = mixtures(trained, base), eligible(rules, trained, base, brought)
+    parts, names = mixtures(trained, base, own), eligible(rules, trained, base, brought, own)
     lost = scaled[[rules.index(rule) for rule in names]]
-    whole, recent = _Record.of(lost), _Record.of(lost[:, :, max(lost.shape[2] - window, 0) :])
+    sees_own = np.array([bool(set(parts.get(rule, ())) & set(own)) for rule in names])
+    # Models of own features lose much where these say little: they must not change how much each client counts.
+    whole, recent = (_Record.of(some, ~sees_own) for some in (lost, lost[:, :, max(lost.shape[2] - window, 0) :]))
     if recent.says_nothing:
         return [base] * scaled.shape[1]
     scores, start = recent.scores(how, STRENGTH), names.index(base)
@@ -124,22 +130,18 @@ def choose_rules(
     if not parts:
         return [names[number] for number in scores.argmin(axis=0)]
     usual = names.index(usual_rule(trained, base, brought))
-    better = scores + NOISE * recent.noise(usual, how, STRENGTH) < scores[usual]
+    errors = np.where(sees_own, NOISE_OF_OWN, NOISE)[:, None]
+    better = scores + errors * recent.noise(usual, how, STRENGTH) < scores[usual]
     always = whole.scores(how, STRENGTH)
     better[start] = always[start] < always[usual]
     picked = np.where(better.any(axis=0), np.where(better, scores, np.inf).argmin(axis=0), usual)
     return [names[number] for number in picked]
 
 
-def eligible(rules: Sequence[str], trained: Sequence[str], base: str, brought: bool) -> list[str]:
+def eligible(rules: Sequence[str], trained: Sequence[str], base: str, brought: bool, own: Sequence[str] = ()) -> list[str]:
     """The rules that may be chosen: where clients bring a forecast, averages with it, and rules that need no training."""
-    parts = mixtures(trained, base)
+    parts = mixtures(trained, base, own)
     return [rule for rule in rules if not brought or base in parts.get(rule, (base,))]
-
-
-def usual_rule(trained: Sequence[str], base: str, brought: bool) -> str:
-    """The rule that is chosen unless another one is better by more than noise."""
-    return base if brought or not trained else list(mixtures(trained, base))[-1]
 
 
 def margins(names: Sequence[str], scaled: np.ndarray, usual: str, base: str, window: int, brought: bool) -> np.ndarray:

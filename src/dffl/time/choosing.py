@@ -2,7 +2,7 @@
 
 The choice is that of the last refit of the backtest, made once more after the last row. One check is added: where the choices
 that were made on the way lost more than a rule that needs no training, this rule is taken. So nobody who has a good forecast is
-told to leave it.
+told to leave it. Without a forecast, the same holds for a model that a client could train alone.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.jsonable import jsonable
-from dffl.time.backtest import CANDIDATES, REFIT, WINDOW, backtest, record_of
+from dffl.time.backtest import CANDIDATES, REFIT, WINDOW, backtest, candidates_of, record_of
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, USUAL_WEIGHT, SteadyAverage, plain_mean
 from dffl.time.choice import FLEET, choose_rules
 from dffl.time.chosen import KEPT, Chosen, parts_of
 from dffl.time.gains import gain
 from dffl.time.outcome import CHOSEN, Backtest
+from dffl.time.own import Views
 from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE, AdaptiveRange
-from dffl.time.refits import Candidate, Prepared
 from dffl.time.timeline import FEWEST, Timeline
 from dffl.training.keywords import MethodChoice
 
@@ -104,17 +104,15 @@ def made_of(
     if past.season is None:
         past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)  # as the backtest has it
     rules, why = final_rules(found, window, choice)
-    used = {part for rule in rules for part in parts_of(rule, found.trained, found.base)} | {found.base}
+    used = {part for rule in rules for part in parts_of(rule, found.trained, found.base, found.own)} | {found.base}
     average, weight = None, USUAL_WEIGHT
     if STEADY in used:
         average = SteadyAverage(clients, timeline.days, past.known_after)
         weight = average.weight([client.n for client in clients])
     bases = _base(found.base, clients, average, weight, past)
-    fits = {}
-    if used & set(found.trained):
-        prepared = Prepared(clients, timeline.days, bases, past, found.base == FORECAST)
-        wanted = [one for one in map(Candidate.of, CANDIDATES if candidates is None else candidates) if one.label in used]
-        fits = {one.label: prepared.trained(one, [client.n for client in clients], settings) for one in wanted}
+    views, counts = Views(clients, timeline.days, bases, past, found.base == FORECAST), [client.n for client in clients]
+    wanted = candidates_of(CANDIDATES if candidates is None else candidates, federation)
+    fits = {one.label: views.of(one.features).trained(one, counts, settings) for one in wanted if one.label in used}
     held = max(KEPT, 2 * past.longest)
     return Chosen(
         rules=dict(zip(federation.names, rules, strict=True)),
@@ -124,6 +122,7 @@ def made_of(
         dates=timeline.dates,
         share=share,
         trained=found.trained,
+        own=found.own,
         parts=fits,
         kept={one.name: last_rows(one, when, held) for one, when in zip(clients, timeline.times, strict=True)},
         ranges={one.name: learned_range(found, place) for place, one in enumerate(clients)},
@@ -156,13 +155,15 @@ def learned_range(found: Backtest, place: int) -> AdaptiveRange:
 
 def final_rules(found: Backtest, window: int, choice: str) -> tuple[list[str], str]:
     """Each client's rule after the last row, and why."""
-    simple = [rule for rule in found.lost if rule in (*NAIVE, FORECAST)]
+    alone = () if found.base == FORECAST else found.own  # nobody is told to leave a forecast by what is known afterwards
+    simple = [rule for rule in found.lost if rule in (*NAIVE, FORECAST, *alone)]
     means = found.means
     best = min(simple, key=lambda rule: means[rule])
     if means[best] <= means[CHOSEN]:
         return [best] * len(found.clients), "simple"
     names, (record, _) = list(found.lost), record_of(found.clients, found.lost, found.timeline)
-    return choose_rules(names, record, found.trained, found.base, window, choice, brought=found.base == FORECAST), "recent"
+    brought = found.base == FORECAST
+    return choose_rules(names, record, found.trained, found.base, window, choice, brought, found.own), "recent"
 
 
 def evidence_of(found: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, plain_mean, steady
 from dffl.time.mixtures import mixtures
 from dffl.time.observed import Observed, digest_of
 from dffl.time.outcome import CHOSEN
+from dffl.time.own import Views
 from dffl.time.past import Past
 from dffl.time.ranges import AdaptiveRange, inside
-from dffl.time.refits import Prepared
 from dffl.time.timeline import DAY, SURELY_NANOSECONDS
 from dffl.time.units import recent
 
@@ -38,13 +38,13 @@ OF_ALL = ("means", "gain", "rule")
 """What `Chosen.evidence` says of all clients together."""
 
 
-def parts_of(rule: str, trained: Sequence[str], base: str) -> tuple[str, ...]:
+def parts_of(rule: str, trained: Sequence[str], base: str, own: Sequence[str] = ()) -> tuple[str, ...]:
     """What a rule is the mean of: naive rules, the forecast that clients bring, and methods that were trained."""
     if rule in (*NAIVE, FORECAST):
         return (rule,)
-    if parts := mixtures(trained, base).get(rule):
+    if parts := mixtures(trained, base, own).get(rule):
         return parts
-    raise ValueError(f"unknown rule {rule!r:.60} (trained: {', '.join(trained) or 'none'}; base: {base})")
+    raise ValueError(f"unknown rule {rule!r:.60} (trained: {', '.join((*trained, *own)) or 'none'}; base: {base})")
 
 
 def part_of(fit: Fit, client: str) -> Fit:
@@ -76,7 +76,7 @@ class Chosen:
     dates: bool
     share: float
     trained: tuple[str, ...]
-    """The methods that rules may use."""
+    """The methods that rules may use, which correct the base."""
     parts: Mapping[str, Fit]
     """Those that the chosen rules do use, each fitted on all rows."""
     kept: Mapping[str, Client]
@@ -87,6 +87,8 @@ class Chosen:
     about: dict[str, Any] = field(default_factory=dict)
     reads: Callable[[pd.DataFrame, str], TimedRows] | None = None
     """How rows are read from a user's own data frame, where a federation's file says it."""
+    own: tuple[str, ...] = ()
+    """The models of a client's own features that rules may use."""
 
     method = CHOSEN
 
@@ -222,7 +224,7 @@ class Chosen:
         known["inside"] = {client: known["inside"][client]}
         known["rules"] = {rule: {client: by[client]} for rule, by in known["rules"].items()}
         one: dict[str, Any] = {name: {client: getattr(self, name)[client]} for name in ("rules", "kept", "ranges")}
-        needed = parts_of(self.rules[client], self.trained, self.base)
+        needed = self._parts(client)
         return replace(self, parts={name: fit for name, fit in parts.items() if name in needed}, evidence=known, **one)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -233,11 +235,15 @@ class Chosen:
 
     def digest(self, client: str) -> str:
         """What a client decides by, as a digest: an exported model has that of the whole one."""
-        member, parts = self.member(client), parts_of(self.rules[client], self.trained, self.base)
+        member, parts = self.member(client), self._parts(client)
         fits = [(name, self.parts[name].members[client].predictor) for name in parts if name in self.parts]
         state = asdict(self.ranges[client])
         about = (client, self.rules[client], self.base, self.weight, asdict(self.past), self.share, member.maximize)
         return digest_of(about, member.times, member.x, member.c, member.set.__class__.__name__, state, fits)
+
+    def _parts(self, client: str) -> tuple[str, ...]:
+        """What the client's rule is the mean of."""
+        return parts_of(self.rules[client], self.trained, self.base, self.own)
 
     def _times(self, client: str, times: Any, count: int, seen: Observed | None) -> np.ndarray:
         if times is None:
@@ -272,7 +278,7 @@ class Chosen:
         member, wait = self.member(client), self.past.known_after
         everything, unknown = self._with(client, since)
         some = slice(member.n, everything.n)
-        parts = parts_of(self.rules[client], self.trained, self.base)
+        parts = self._parts(client)
         tables = self._expected(everything, some, {*parts, self.base})
         rule = np.mean([tables[name] for name in parts], axis=0)
         base, spread = tables[self.base], recent(everything.c, wait).spread[some, 0]
@@ -294,7 +300,7 @@ class Chosen:
         brought = [] if member.forecast is None else [FORECAST]
         single = [*NAIVE, *brought, *(name for name, fit in self.parts.items() if client in fit.members)]
         found = self._expected(everything, slice(member.n, everything.n), {*single, self.base})
-        for rule, parts in mixtures(self.trained, self.base).items():
+        for rule, parts in mixtures(self.trained, self.base, self.own).items():
             if found.keys() >= set(parts):
                 found[rule] = np.mean([found[name] for name in parts], axis=0)
         return found
@@ -321,9 +327,9 @@ class Chosen:
                 whole[name] = np.asarray(client.forecast)
         found = {name: table[some] for name, table in whole.items()}
         if needed - found.keys():
-            prepared = Prepared([client], [days], [whole[self.base]], self.past)
+            views = Views([client], [days], [whole[self.base]], self.past, self.base == FORECAST)
             for name in sorted(needed - found.keys()):
-                [found[name]] = prepared.predictions(self.parts[name], [some])
+                [found[name]] = views.predictions(self.parts[name], [some])
         return found
 
 

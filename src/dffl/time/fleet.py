@@ -20,11 +20,11 @@ import numpy as np
 from dffl.federation import Client, Federation
 from dffl.fitting import Fit
 from dffl.sets import Box
-from dffl.time.backtest import CANDIDATES, WINDOW
+from dffl.time.backtest import NETWORKS, WINDOW
 from dffl.time.bases import FORECAST, MEANS, STEADY
-from dffl.time.choice import eligible, usual_rule
+from dffl.time.choice import eligible
 from dffl.time.chosen import Chosen, parts_of
-from dffl.time.mixtures import mixtures
+from dffl.time.mixtures import mixtures, usual_rule
 from dffl.time.own_past import OwnPast
 from dffl.time.past import Past
 from dffl.time.ranges import SHARE
@@ -53,7 +53,7 @@ class FleetRecipe:
     share: float = SHARE
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Those of all trainings."""
-    wanted: tuple[MethodChoice, ...] = CANDIDATES
+    wanted: tuple[MethodChoice, ...] = NETWORKS
 
     @property
     def origins(self) -> tuple[float, ...]:

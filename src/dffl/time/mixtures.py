@@ -7,6 +7,7 @@ differ.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -14,13 +15,31 @@ MIX = "mix"
 """The mean of all trained methods and of the base."""
 
 
-def mixtures(trained: Sequence[str], base: str) -> dict[str, tuple[str, ...]]:
-    """Each rule, and the methods (and base) that it is the mean of: methods first, then their averages."""
-    rules: dict[str, tuple[str, ...]] = {label: (label,) for label in trained}
+def mixtures(trained: Sequence[str], base: str, own: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
+    """Each rule, and the methods (and base) that it is the mean of: methods first, then their averages.
+
+    - ``trained``: methods that correct the base.
+    - ``own``: models that see a client's own features; each is also averaged with another one, with the base, and with all the
+      methods that correct the base.
+    """
+    rules: dict[str, tuple[str, ...]] = {label: (label,) for label in own}
+    several = [*combinations(own, 2), *((label, base) for label in own), *((*trained, label) for label in own if trained)]
+    rules |= {"+".join(parts): parts for parts in several}
+    rules |= {label: (label,) for label in trained}
     rules |= {f"{label}+{base}": (label, base) for label in trained}
     if len(trained) > 1:
         rules |= {"+".join(trained): tuple(trained), MIX: (*trained, base)}
     return rules
+
+
+def usual_rule(trained: Sequence[str], base: str, brought: bool = False) -> str:
+    """What clients use unless another rule is clearly better: the widest average of the methods that correct the base.
+
+    Where they have ``brought`` a forecast, it is this forecast.
+    """
+    if brought or not trained:
+        return base
+    return MIX if len(trained) > 1 else f"{trained[0]}+{base}"
 
 
 def mixed(parts: Sequence[str], tables: Mapping[str, Sequence[np.ndarray]]) -> list[np.ndarray]:

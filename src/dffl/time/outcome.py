@@ -53,7 +53,9 @@ class Backtest:
     spans: list[Spans]
     share: float
     trained: tuple[str, ...]
-    """The methods that were trained."""
+    """The methods that were trained to correct the base."""
+    own: tuple[str, ...] = ()
+    """The models that see a client's own features."""
 
     @cached_property
     def table(self) -> pd.DataFrame:

@@ -28,6 +28,8 @@ OF_NETWORK: dict[str, dict[str, Any]] = {VECTOR: {"rounds": 10}}
 
 OF_FORECAST: dict[str, Any] = {"rounds": 5, "learning_rate": 1e-3}
 """Other settings where predictions start at a forecast that clients bring: what is left to learn is small and noisy."""
+PAST, OWN, BOTH = SEEN = ("past", "own", "both")
+"""What a candidate sees: features of the past, with which it corrects the base; a client's own features; or both."""
 
 
 @dataclass(frozen=True)
@@ -37,21 +39,34 @@ class Candidate:
     label: str
     method: str
     keywords: Mapping[str, Any]
+    features: str = PAST
+    once: bool = False
+    """Trained before the first row that is judged and before the first that is reported, and at no other refit."""
 
     @classmethod
     def of(cls, choice: MethodChoice) -> Candidate:
         """From a name, or a name with options and settings: ``("fedavg", {"loss": "mse"})`` is called ``fedavg-mse``.
 
-        ``network`` may be ``item`` (the default) or ``vector``.
+        ``network`` may be ``item`` (the default) or ``vector``, and ``features`` ``past`` (the default), ``own`` or ``both``.
+        With ``once``, it is not trained at each refit. What sees a client's own features once is the method as `dffl.fit` has
+        it, and keeps its name.
         """
         if isinstance(choice, str):
             return cls(choice, choice, {})
-        name, keywords = choice
+        name, given = choice
+        keywords = dict(given)
+        features, once = keywords.pop("features", PAST), bool(keywords.pop("once", False))
         network = keywords.get("network", ITEM)
         if isinstance(network, str) and network not in NETWORKS:
             raise ValueError(f"candidates: network must be one of {', '.join(NETWORKS)}, found {network!r:.40}")
-        words = [str(value) if key in ("loss", "network") else f"{key}={value}" for key, value in keywords.items()]
-        return cls("-".join([name, *words]), name, dict(keywords))
+        if features not in SEEN:
+            raise ValueError(f"candidates: features must be one of {', '.join(SEEN)}, found {features!r:.40}")
+        if features != PAST and "network" in keywords and isinstance(network, str):
+            raise ValueError(f"candidates: network = {network!r} corrects a base, and needs features = {PAST!r}")
+        plain = ("loss", "network", *(["degree"] if features != PAST else []))
+        words = [str(value) if key in plain else f"{key}={value}" for key, value in keywords.items()]
+        seen = [] if features == PAST or (once and features == OWN) else [features]
+        return cls("-".join([name, *seen, *words]), name, keywords, features, once)
 
 
 class Prepared:

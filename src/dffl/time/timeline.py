@@ -76,6 +76,10 @@ class Timeline:
         """How many rows of each client are known at an origin."""
         return [max(int(np.searchsorted(when, self.moments[origin])) - self.known_after, 0) for when in self.times]
 
+    def trained_once(self, origin: int) -> int:
+        """The origin at which what is trained once was trained last: the first one, or that of the first reported row."""
+        return self.start if origin >= self.start else self.origins[0]
+
     def block(self, origin: int) -> list[slice]:
         """The rows of each client from an origin to the next."""
         end = origin + self.refit

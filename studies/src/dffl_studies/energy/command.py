@@ -66,7 +66,7 @@ Decisions = Annotated[
     Path | None, typer.Option(help="A small TOML: what each zone decides (a block, a battery, a flexible load, ...).")
 ]
 Methods = Annotated[
-    str | None, typer.Option(help="What is trained, separated by commas. Default: what dffl.backtest trains by default.")
+    str | None, typer.Option(help="What is trained, separated by commas. Default: the networks of dffl.backtest.")
 ]
 Refit = Annotated[int, typer.Option(min=1, max=3660, help="Days from one training to the next.")]
 

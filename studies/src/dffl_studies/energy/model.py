@@ -9,7 +9,7 @@ import numpy as np
 import dffl
 from dffl.batched import solve_each
 from dffl.federation import Client
-from dffl.time.backtest import CANDIDATES, WINDOW
+from dffl.time.backtest import WINDOW
 from dffl.time.bases import FORECAST, MEANS, STEADY, SteadyAverage, plain_mean, steady
 from dffl.time.choice import FLEET
 from dffl.time.choosing import final_rules
@@ -61,7 +61,7 @@ def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0
 
 def _candidates(rule: str, base: str, preset: Preset) -> dict[str, Candidate]:
     """The methods of a backtest by their labels, and those that the rule names besides."""
-    known = {one.label: one for one in map(Candidate.of, preset.candidates or CANDIDATES)}
+    known = {one.label: one for one in map(Candidate.of, preset.candidates)}
     for part in rule.split("+"):
         if part not in (*known, *MEANS, STEADY, FORECAST, base, "mix"):
             known[part] = Candidate.of(choice_of(part))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from dffl.federation import Federation
 from dffl.randomness import checked_seed
 from dffl.sets import FeasibleSet
+from dffl.time.backtest import NETWORKS
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice
 from dffl.training.methods import method
@@ -56,7 +57,7 @@ class Preset:
     forecast: str | None = None
     decisions: str | None = None
     methods: tuple[str, ...] | None = None
-    """What is trained; None: what `dffl.backtest` trains by default."""
+    """What is trained; None: the networks that `dffl.backtest` trains by default."""
     refit: int = REFIT
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings of training other than those of a backtest."""
@@ -68,7 +69,7 @@ class Preset:
         if self.split is not None:
             read_day("--split", self.split)
         Sampling(self.cost, self.weather_lag)
-        for choice in self.candidates or ():
+        for choice in self.candidates:
             method(choice if isinstance(choice, str) else choice[0])  # an unknown one is refused before any work
         if dotted := [name for name in self.settings if "." in name]:
             raise ValueError(f"--set {dotted[0]}: options of methods are for --as-published; a backtest has settings only")
@@ -85,9 +86,9 @@ class Preset:
         return cls(**plain | lists)
 
     @property
-    def candidates(self) -> list[MethodChoice] | None:
+    def candidates(self) -> list[MethodChoice]:
         """The methods that are trained, as `dffl.backtest` takes them; `fedavg-mse` is fedavg with the loss mse."""
-        return None if self.methods is None else [choice_of(name) for name in self.methods]
+        return list(NETWORKS) if self.methods is None else [choice_of(name) for name in self.methods]
 
     @property
     def sampling(self) -> Sampling:
