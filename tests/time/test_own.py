@@ -182,7 +182,7 @@ def test_only_files_with_such_models_are_of_version_2(model: Chosen, tmp_path: P
     [
         (
             {"parts": {}},
-            "client 'c0': its rule 'ridge-pooled-both\\+local-epochs=2' needs '(local-epochs=2|ridge-pooled-both)', which the file",
+            "client 'c0': its rule 'ridge-pooled-both\\+local-epochs=2' needs '(local-epochs=2|ridge-pooled-both)', which",
         ),
         ({"own": ()}, "unknown rule 'ridge-pooled-both\\+local-epochs=2'"),
         ({"sees": "all"}, "features of a part must be one of past, own, both, found 'all'"),

@@ -201,6 +201,7 @@ def test_the_candidates_by_default_are_two_networks_and_models_of_own_features()
     wide = [dffl.Client(one.name, np.zeros((ROWS, 22)), one.c, one.set, times=one.times) for one in made]
     found = module.candidates_of(module.CANDIDATES, dffl.Federation(wide))
     assert module.labels_of(found)[1] == (own[0], *own[2:]), "22 features have 275 products and squares"
+    assert module.candidates_of(module.CANDIDATES, federation(), {"privacy": "client"}) == found[:2]
     with pytest.raises(ValueError, match="candidates: features must be one of past, own, both, found 'all'"):
         dffl.backtest(federation(), [("ridge", {"features": "all"})])
     with pytest.raises(ValueError, match="candidates: network = 'vector' corrects a base, and needs features = 'past'"):

@@ -90,7 +90,7 @@ def backtest(
         brought = " or forecast" if federation.has_forecast else ", as the clients bring no forecast"
         raise ValueError(f"base must be {STEADY}{brought}, found {base!r:.40}")
     _require_settings(settings)
-    trained = candidates_of(CANDIDATES if candidates is None else candidates, federation)
+    trained = candidates_of(CANDIDATES if candidates is None else candidates, federation, settings)
     timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
     if past.season is None:
         past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
@@ -119,11 +119,16 @@ def _require_settings(settings: Mapping[str, Any]) -> None:
     require_whole("seed", settings.get("seed", 0), least=0)
 
 
-def candidates_of(choices: Sequence[MethodChoice], federation: Federation) -> list[Candidate]:
-    """These candidates; of the default ones, products of many features are left out, as they take long."""
-    features = federation[0].x.shape[1]
-    if tuple(choices) == CANDIDATES and features * (features + 3) // 2 > MOST_PRODUCTS:
-        choices = [one for one in choices if isinstance(one, str) or "degree" not in one[1]]
+def candidates_of(
+    choices: Sequence[MethodChoice], federation: Federation, settings: Mapping[str, Any] | None = None
+) -> list[Candidate]:
+    """These candidates; of the default ones, products of many features are left out, and all of own features under privacy."""
+    if tuple(choices) == CANDIDATES:
+        features = federation[0].x.shape[1]
+        if features * (features + 3) // 2 > MOST_PRODUCTS:  # they take long
+            choices = [one for one in choices if isinstance(one, str) or "degree" not in one[1]]
+        if (settings or {}).get("privacy") is not None:  # which no sums of rows would keep
+            choices = NETWORKS
     return _candidates(choices)
 
 

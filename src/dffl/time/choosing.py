@@ -111,7 +111,7 @@ def made_of(
         weight = average.weight([client.n for client in clients])
     bases = _base(found.base, clients, average, weight, past)
     views, counts = Views(clients, timeline.days, bases, past, found.base == FORECAST), [client.n for client in clients]
-    wanted = candidates_of(CANDIDATES if candidates is None else candidates, federation)
+    wanted = candidates_of(CANDIDATES if candidates is None else candidates, federation, settings)
     fits = {one.label: views.of(one.features).trained(one, counts, settings) for one in wanted if one.label in used}
     held = max(KEPT, 2 * past.longest)
     return Chosen(
