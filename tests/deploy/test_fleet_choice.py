@@ -20,7 +20,7 @@ from dffl.deploy.round import QuorumError
 from dffl.deploy.run_state import FINISHED, RunState, read_status
 from dffl.tables.chosen import chosen_apart, words_of
 from dffl.tables.description import Description
-from dffl.time.backtest import CANDIDATES
+from dffl.time.backtest import NETWORKS
 from dffl.time.chosen import Chosen
 from dffl.time.fleet import fit_apart
 from dffl.time.own_past import OwnPast
@@ -70,7 +70,7 @@ def require_same(fits: dict[str, Any], models: dict[str, Chosen]) -> None:
         np.testing.assert_array_equal(mine.predict(name, np.zeros((1, 1))), models[name].predict(name, np.zeros((1, 1))))
 
 
-ONE, BOTH = ("fedavg",), CANDIDATES
+ONE, BOTH = ("fedavg",), NETWORKS
 
 
 @pytest.mark.parametrize(("wanted", "later"), [(ONE, []), (BOTH, ["2021-03-05"])], ids=["one network", "both, trained again"])

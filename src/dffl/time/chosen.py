@@ -221,8 +221,9 @@ class Chosen:
         """What one client needs, and nothing of the others."""
         parts = {name: part_of(fit, client) for name, fit in self.parts.items()}
         known = {name: value for name, value in self.evidence.items() if name not in OF_ALL}
-        known["inside"] = {client: known["inside"][client]}
-        known["rules"] = {rule: {client: by[client]} for rule, by in known["rules"].items()}
+        if known:
+            known["inside"] = {client: known["inside"][client]}
+            known["rules"] = {rule: {client: by[client]} for rule, by in known["rules"].items()}
         one: dict[str, Any] = {name: {client: getattr(self, name)[client]} for name in ("rules", "kept", "ranges")}
         needed = self._parts(client)
         return replace(self, parts={name: fit for name, fit in parts.items() if name in needed}, evidence=known, **one)

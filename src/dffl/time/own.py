@@ -6,7 +6,7 @@ were, and what the base expects; such a model learns what to add to the base, in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -99,7 +99,7 @@ class Views:
         """What candidates with these ``features`` see."""
         if features not in self._made:
             clients, *_ = self._given
-            kinds = {
+            kinds: dict[str, Callable[[], Refits]] = {
                 PAST: lambda: Prepared(*self._given),
                 OWN: lambda: OwnFeatures(clients),
                 BOTH: lambda: OwnAndPast(*self._given),
