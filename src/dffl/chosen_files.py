@@ -133,7 +133,7 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
         evidence=manifest["evidence"],
         about=manifest["about"],
     )
-    _check(model)
+    _check(model, bounds)
     return model
 
 
@@ -158,9 +158,17 @@ def _part(archive: Archive, number: int, row: Mapping[str, Any], bounds: Limits,
     return fit_from(Archive(members, archive.sealed), bounds, network, solvers)
 
 
-def _check(model: Chosen) -> None:
-    """Refuse a model that could not decide: a manifest may say anything."""
-    names = set(model.kept)
+def _check(model: Chosen, bounds: Limits) -> None:
+    """Refuse a model that could not decide, or that needs too much for it: a manifest may say anything."""
+    names, told = set(model.kept), model.evidence
+    if not isinstance(model.about, dict) or any(names - set(one) for one in (told["inside"], *told["rules"].values())):
+        raise ValueError("about must be a dictionary, and evidence must be of all its clients")
+    longest = max((client.n for client in model.kept.values()), default=0)
+    for name, part in model.parts.items():
+        asked = model.dim * model.past.own_width
+        if asked > part.features:  # they are made before a part is asked
+            raise ValueError(f"its past asks for {asked} features, and {name!r:.60} was trained on {part.features}")
+        bounds.check("cells", longest * part.features, f"features of {longest} rows")
     if not names or names != set(model.rules) or names != set(model.ranges):
         raise ValueError("it must hold rules, ranges and last rows of the same clients")
     if model.base not in (STEADY, FORECAST) or not 0 < model.weight <= 1:
