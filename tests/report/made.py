@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dffl.report.data import Advice, Change, Client, Curve, Differences, Method, ReportData, Result
-from dffl.report.money import Course, Decided, OverTime, Refit, Saving
+from dffl.report.money import Course, DecidedRows, OverTime, RefitTime, Saving
 from dffl.report.styles import known
 
 HOSTILE = (
@@ -85,8 +85,10 @@ def made_over_time(names: tuple[str, ...] = ("north", "south"), unit: str = "EUR
         lost = rng.uniform(1, 9, (2, 60)).round(3)
         courses.append(Course(name, tuple(lost[0]), tuple(lost[1]), unit))
         chosen, best = (tuple(map(tuple, rng.integers(0, 2, (14, 24)).astype(float))) for _ in range(2))
-        decided.append(Decided(name, tuple(f"price_{hour:02d}" for hour in range(24)), tuple(days[-14:]), chosen, best))
-    refits = tuple(Refit(days[place], dict.fromkeys(names, rule)) for place, rule in ((0, "mix"), (28, "mean-7"), (56, "mix")))
+        decided.append(DecidedRows(name, tuple(f"price_{hour:02d}" for hour in range(24)), tuple(days[-14:]), chosen, best))
+    refits = tuple(
+        RefitTime(days[place], dict.fromkeys(names, rule)) for place, rule in ((0, "mix"), (28, "mean-7"), (56, "mix"))
+    )
     rules, held = dict.fromkeys(names, "mix"), dict.fromkeys(names, 0.81)
     over = OverTime(days[0], days[-1], 60, 59.0, tuple(days), tuple(courses), refits, tuple(decided), rules, held, 0.8)
     return replace(

@@ -146,6 +146,13 @@ def test_who_is_told_to_keep_a_forecast_reads_it_first() -> None:
     assert headline(changed(-2.0, -2.5, -1.5, over_time=keeps)) == "Keep your forecast: leaving it costs 730 EUR a year"
 
 
+def test_without_a_year_amounts_are_of_a_row() -> None:
+    data = made_over_time()
+    short = replace(data, sample="hour", savings=tuple(replace(one, a_year=None) for one in data.savings))
+    assert headline(short) == "The chosen rule saves 2.00 EUR an hour at 2 clients"
+    assert "on the 60 test hours from 2024-04-01" in against_now(short)
+
+
 def test_costs_that_are_prices_give_sums_of_money() -> None:
     data = made_over_time(unit="EUR/MWh")
     assert "saves 730 EUR a year" in headline(data)

@@ -260,7 +260,7 @@ def report(
     ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the page.")] = None,
     client: Annotated[str | None, typer.Option("--client", "-c", help="One client alone: not a word about the others.")] = None,
-    each: Annotated[Path | None, typer.Option("--each", help="A folder for the page of each client, as with --client.")] = None,
+    each: Annotated[Path | None, typer.Option("--each", help="A folder for the page of each client.")] = None,
     text: Annotated[bool, typer.Option("--text", help="Print a summary of five lines, to be mailed.")] = False,
     json_: Json = False,
 ) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 from dffl.report.charts import LABEL, LINE, plain_layout, safe
 from dffl.report.data import ReportData
-from dffl.report.money import Course, Decided, OverTime
+from dffl.report.money import Course, DecidedRows, OverTime
 from dffl.report.numbers import amount
 from dffl.report.saved_words import currency
-from dffl.report.table import Cell, Column, Row, Table, number
+from dffl.report.table import PageCell, PageColumn, PageRow, PageTable, number
 
 MOST_SITES = 24
 """Clients that a page shows day by day, after all together: the page of one client has any other."""
@@ -79,26 +79,26 @@ def _dated(over: OverTime) -> bool:
     return over.days is not None
 
 
-def course_tables(data: ReportData) -> list[Table]:
+def course_tables(data: ReportData) -> list[PageTable]:
     """What was lost from one refit to the next, for all together and each client; without refits, in ten stretches."""
     over, tables = data.over_time, []
     if over is None or data.now is None:
         return []
     cuts = _cuts(over)
     for place, course in enumerate(shown_courses(data)):
-        columns = [Column("From", numeric=False), Column("Until", numeric=False)]
-        columns += [Column("Rule", numeric=False)] if over.refits else []
-        columns += [Column(f"Lost, {name}", unit_of(course)) for name in (data.main, data.now)]
-        columns += [Column("Difference", unit_of(course))]
+        columns = [PageColumn("From", numeric=False), PageColumn("Until", numeric=False)]
+        columns += [PageColumn("Rule", numeric=False)] if over.refits else []
+        columns += [PageColumn(f"Lost, {name}", unit_of(course)) for name in (data.main, data.now)]
+        columns += [PageColumn("Difference", unit_of(course))]
         rows, scale = [], 1.0 if course.unit else 100.0
         for first, last in zip(cuts, [*cuts[1:], len(over.ends)], strict=True):
             lost = [scale * sum(value or 0.0 for value in line[first:last]) for line in (course.main, course.now)]
-            cells = [Cell(over.ends[first]), Cell(over.ends[last - 1])]
-            cells += [Cell(_rules_at(over, first, course.client))] if over.refits else []
+            cells = [PageCell(over.ends[first]), PageCell(over.ends[last - 1])]
+            cells += [PageCell(_rules_at(over, first, course.client))] if over.refits else []
             cells += [number(value, amount(value)) for value in lost]
-            rows.append(Row((*cells, number(lost[1] - lost[0], amount(lost[1] - lost[0], True)))))
+            rows.append(PageRow((*cells, number(lost[1] - lost[0], amount(lost[1] - lost[0], True)))))
         who = course.client or "all clients"
-        tables.append(Table(f"course-table-{place}", f"Lost from refit to refit: {who}", tuple(columns), tuple(rows)))
+        tables.append(PageTable(f"course-table-{place}", f"Lost from refit to refit: {who}", tuple(columns), tuple(rows)))
     return tables
 
 
@@ -124,7 +124,7 @@ def _rules_at(over: OverTime, stretch: int, client: str) -> str:
     return ", ".join(dict.fromkeys(rules))
 
 
-def shown_decisions(data: ReportData) -> list[Decided]:
+def shown_decisions(data: ReportData) -> list[DecidedRows]:
     """The clients whose decisions are shown."""
     return [] if data.over_time is None else list(data.over_time.decided[:MOST_SITES])
 
@@ -179,7 +179,7 @@ def _turned(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def is_yes_no(one: Decided) -> bool:
+def is_yes_no(one: DecidedRows) -> bool:
     """Whether each item is either chosen or not."""
     return all(value in (0.0, 1.0) for table in (one.chosen, one.best) for row in table for value in row)
 
@@ -194,17 +194,17 @@ def short_names(items: Sequence[str]) -> list[str]:
     return [name[start:] for name in items] if start >= SHORTEST else list(items)
 
 
-def decision_tables(data: ReportData) -> list[Table]:
+def decision_tables(data: ReportData) -> list[PageTable]:
     """What was decided on each of the last days, in words."""
     tables = []
     for place, one in enumerate(shown_decisions(data)):
-        columns = tuple(Column(label, numeric=False) for label in ("When", "Decided", "Would have been best"))
+        columns = tuple(PageColumn(label, numeric=False) for label in ("When", "Decided", "Would have been best"))
         names = short_names(one.items)
         rows = [
-            Row((Cell(when), Cell(in_words(chosen, names)), Cell(in_words(best, names))))
+            PageRow((PageCell(when), PageCell(in_words(chosen, names)), PageCell(in_words(best, names))))
             for when, chosen, best in zip(one.times[::-1], one.chosen[::-1], one.best[::-1], strict=True)
         ]
-        tables.append(Table(f"decided-table-{place}", f"Decisions of the last rows: {one.client}", columns, tuple(rows)))
+        tables.append(PageTable(f"decided-table-{place}", f"Decisions of the last rows: {one.client}", columns, tuple(rows)))
     return tables
 
 

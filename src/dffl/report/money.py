@@ -50,7 +50,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Refit:
+class RefitTime:
     """When models were trained and rules chosen again, and each client's rule from then on."""
 
     time: str
@@ -58,7 +58,7 @@ class Refit:
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedRows:
     """The last test rows of a client: what was decided, and what would have been best."""
 
     client: str
@@ -81,8 +81,8 @@ class OverTime:
     ends: tuple[str, ...] = ()
     """The last moment of each stretch of the courses."""
     courses: tuple[Course, ...] = ()
-    refits: tuple[Refit, ...] = ()
-    decided: tuple[Decided, ...] = ()
+    refits: tuple[RefitTime, ...] = ()
+    decided: tuple[DecidedRows, ...] = ()
     rules: dict[str, str] = field(default_factory=dict)
     """Each client's rule from now on."""
     held: dict[str, float] = field(default_factory=dict)
@@ -102,12 +102,12 @@ def over_time_of(plain: dict[str, Any] | None) -> OverTime | None:
     read: dict[str, Any] = {
         "ends": tuple,
         "courses": lambda many: tuple(Course(**one | {name: tuple(one[name]) for name in ("main", "now")}) for one in many),
-        "refits": lambda many: tuple(Refit(**one) for one in many),
+        "refits": lambda many: tuple(RefitTime(**one) for one in many),
         "decided": lambda many: tuple(map(_decided, many)),
     }
     return OverTime(**{name: read[name](value) if name in read else value for name, value in plain.items()})
 
 
-def _decided(plain: dict[str, Any]) -> Decided:
+def _decided(plain: dict[str, Any]) -> DecidedRows:
     rows = {name: tuple(map(tuple, plain[name])) for name in ("chosen", "best")}
-    return Decided(**plain | {"items": tuple(plain["items"]), "times": tuple(plain["times"])} | rows)
+    return DecidedRows(**plain | {"items": tuple(plain["items"]), "times": tuple(plain["times"])} | rows)

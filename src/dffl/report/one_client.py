@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dffl.report.data import Client, ReportData
-from dffl.report.money import OverTime, Refit, Saving
+from dffl.report.money import OverTime, RefitTime, Saving
 from dffl.time.words import keep_or_use
 
 fromisoformat = datetime.fromisoformat
@@ -69,7 +69,7 @@ def _over_time(over: OverTime, name: str, tested: int) -> OverTime:
         rows=tested,
         ends=ends,
         courses=courses,
-        refits=tuple(Refit(one.time, {name: one.rules[name]}) for one in over.refits if name in one.rules),
+        refits=tuple(RefitTime(one.time, {name: one.rules[name]}) for one in over.refits if name in one.rules),
         decided=tuple(one for one in over.decided if one.client == name),
         rules={client: rule for client, rule in over.rules.items() if client == name},
         held={client: share for client, share in over.held.items() if client == name},

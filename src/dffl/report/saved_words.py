@@ -41,7 +41,8 @@ def rate(saving: Saving, sample: str) -> str:
     """What amounts are counted in: EUR a year, EUR a day, or % of the best possible result."""
     if not saving.unit:
         return "% of the best possible result"
-    return f"{currency(saving.unit)} a {'year' if saving.a_year else sample}"
+    article = "an" if sample[:1].lower() in "aeio" or sample.lower().startswith("hour") else "a"
+    return f"{currency(saving.unit)} {'a year' if saving.a_year else f'{article} {sample}'}"
 
 
 def factor(saving: Saving) -> float:

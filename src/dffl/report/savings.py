@@ -13,7 +13,7 @@ from dffl.cells import shown_moment
 from dffl.comparing import Start
 from dffl.federation import Client, Federation, optima
 from dffl.harm import ENOUGH_STARTS, interval
-from dffl.report.money import Course, Decided, OverTime, Refit, Saving
+from dffl.report.money import Course, DecidedRows, OverTime, RefitTime, Saving
 from dffl.report.numbers import plain
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.outcome import CHOSEN, Backtest
@@ -187,7 +187,7 @@ def over_time(judged: Judged, now: str, choices: Backtest | None, rules: Mapping
     if choices is None:
         return found
     refits = [one for one in choices.choices if one.origin >= choices.timeline.start]
-    shown = [Refit(choices.timeline.shown(one.origin), dict(zip(names, one.rules, strict=True))) for one in refits]
+    shown = [RefitTime(choices.timeline.shown(one.origin), dict(zip(names, one.rules, strict=True))) for one in refits]
     held = {name: value for name, value in choices.ranges.items() if math.isfinite(value)}
     decided = tuple(_decided(choices, place) for place in range(len(names)) if choices.clients[place].c.shape[1] <= MOST_ITEMS)
     return replace(found, refits=tuple(shown), decided=decided, rules=dict(rules or {}), held=held, share=choices.share)
@@ -224,7 +224,7 @@ def _stretched(line: np.ndarray, stretches: Sequence[np.ndarray]) -> tuple[float
     return tuple(None if np.isnan(part).all() else float(f"{np.nansum(part):.4g}") for part in parts)
 
 
-def _decided(choices: Backtest, place: int) -> Decided:
+def _decided(choices: Backtest, place: int) -> DecidedRows:
     """The last rows of a client: decisions on the items that it predicts costs for."""
     client, timeline = choices.clients[place], choices.timeline
     some = choices.reported(place)
@@ -233,7 +233,7 @@ def _decided(choices: Backtest, place: int) -> Decided:
     width = client.c.shape[1]
     times = timeline.times[place][len(timeline.times[place]) - client.n :][some]
     items = client.cost_names or tuple(f"item {number}" for number in range(1, width + 1))
-    return Decided(
+    return DecidedRows(
         client.name,
         tuple(map(str, items)),
         tuple(shown_moment(float(when), timeline.dates) for when in times),

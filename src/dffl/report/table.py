@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Column:
+class PageColumn:
     """A heading, with a note below it."""
 
     label: str
@@ -18,7 +18,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PageCell:
     """What a cell shows, and what it is sorted by where that is not its text."""
 
     text: str
@@ -33,23 +33,23 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class PageRow:
     """The cells of a row; the first one is its heading."""
 
-    cells: tuple[Cell, ...]
+    cells: tuple[PageCell, ...]
     main: bool = False
     standing: str = ""
     """The word by which rows are filtered."""
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of a page, by its place there."""
 
     name: str
     caption: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    columns: tuple[PageColumn, ...]
+    rows: tuple[PageRow, ...]
     even: bool = False
     """Whether its columns are equally wide, as their headings are names of any length."""
 
@@ -64,9 +64,9 @@ MOST_COLUMNS = 8
 """Columns of numbers next to each other that fit a page; more are shown in further tables."""
 
 
-def number(value: float | None, text: str, small: str = "") -> Cell:
+def number(value: float | None, text: str, small: str = "") -> PageCell:
     """A cell that is sorted by its value; one without a value is sorted last."""
-    return Cell(text, "" if value is None else value, small)
+    return PageCell(text, "" if value is None else value, small)
 
 
 def parts(names: Sequence[str], most: int = MOST_COLUMNS) -> list[list[str]]:
