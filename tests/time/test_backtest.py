@@ -254,3 +254,14 @@ def test_an_interval_is_in_the_unit_of_the_means_where_a_client_can_lose_nothing
     more, low, high = found.difference("mean-7", "steady")
     assert more == pytest.approx(found.means["mean-7"] - found.means["steady"])
     assert low < more < high
+
+
+def test_a_client_whose_best_objective_is_zero_is_named() -> None:
+    """Two of its items, others on each day, cost nothing, so what it loses is no share of anything."""
+    one, other = federation().clients
+    costs = np.where(np.random.default_rng(0).random(other.c.shape).argsort(axis=1) < 2, 0.0, other.c)
+    free = dffl.Client("b", other.x, costs, other.set, times=other.times)
+    found = dffl.backtest(dffl.Federation([one, free]), ["ridge"], start="2021-05-14", refit=15, **QUICK)
+    assert found.verdict().endswith(
+        "Left out of these means: b; their best possible objective is zero, so their relative regret is infinite."
+    )

@@ -17,6 +17,7 @@ from dffl.choosing import fit_best
 from dffl.comparing import Start, against, fit_all
 from dffl.federation import Federation
 from dffl.fitting import Fit
+from dffl.judging import left_out_words
 from dffl.models import OWN_DATA, with_columns
 from dffl.named import listed
 from dffl.randomness import start_seeds
@@ -40,7 +41,6 @@ from dffl.tables.reading import (
     capped,
     checkpoints,
     harm_verdict,
-    left_out_words,
     next_steps,
     report_of,
     trained_baselines,

@@ -17,6 +17,7 @@ from dffl.comparing import Start
 from dffl.fitting import Fit
 from dffl.harm import ENOUGH_STARTS
 from dffl.jsonable import jsonable
+from dffl.judging import left_out_words
 from dffl.named import listed
 from dffl.report.comparison import from_starts
 from dffl.report.data import ReportData
@@ -165,12 +166,6 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
         number = f"{len(finite)} of {len(finite) + len(left_out)}" if left_out else ""
         out.add_row("mean", number, *(f"{100 * finite[name].mean():.2f}" for name in order))
     return out
-
-
-def left_out_words(names: Sequence[str]) -> str:
-    """Which clients are in no mean, and why."""
-    zero = "their best possible objective is zero, so their relative regret is infinite"
-    return f"Left out of these means: {listed(names, SHOWN)}; {zero}."
 
 
 def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS, first: str | None = None) -> str:

@@ -14,6 +14,7 @@ from dffl.federation import Client
 from dffl.forecasts import gives_away
 from dffl.harm import ENOUGH_STARTS, interval
 from dffl.jsonable import jsonable
+from dffl.judging import left_out_words
 from dffl.judging import share as ratio
 from dffl.serial import sureness, too_alike
 from dffl.time.ranges import inside
@@ -178,6 +179,11 @@ class Backtest:
 
     def verdict(self) -> str:
         """What to do, in words: the first sentence names the winner."""
+        left_out = [client.name for client, finite in zip(self.clients, self._finite, strict=True) if not finite]
+        some = 0 < len(left_out) < len(self.clients)
+        return f"{self._verdict()} {left_out_words(left_out)}" if some else self._verdict()
+
+    def _verdict(self) -> str:
         means = self.means
         best, mine = self.winner, means[self.base]
         if not np.isfinite(mine):
