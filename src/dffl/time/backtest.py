@@ -84,11 +84,7 @@ def backtest(
     """
     if not isinstance(federation, Federation):
         raise ValueError(f"federation must be a dffl.Federation, found {type(federation).__name__}")
-    past = past or Past()
-    base = base or (FORECAST if federation.has_forecast else STEADY)
-    if base not in (STEADY, FORECAST) or (base == FORECAST and not federation.has_forecast):
-        brought = " or forecast" if federation.has_forecast else ", as the clients bring no forecast"
-        raise ValueError(f"base must be {STEADY}{brought}, found {base!r:.40}")
+    past, base = past or Past(), _base_of(federation, base)
     _require_settings(settings)
     trained = candidates_of(CANDIDATES if candidates is None else candidates, federation, settings)
     timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
@@ -110,6 +106,15 @@ def backtest(
     if kept is not None:
         kept.remove()
     return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels, own)
+
+
+def _base_of(federation: Federation, base: str | None) -> str:
+    """Where predictions start: as asked for, else at the forecast that clients bring, else at the steady average."""
+    base = base or (FORECAST if federation.has_forecast else STEADY)
+    if base not in (STEADY, FORECAST) or (base == FORECAST and not federation.has_forecast):
+        brought = " or forecast" if federation.has_forecast else ", as the clients bring no forecast"
+        raise ValueError(f"base must be {STEADY}{brought}, found {base!r:.40}")
+    return base
 
 
 def _require_settings(settings: Mapping[str, Any]) -> None:
