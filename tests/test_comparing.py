@@ -131,7 +131,7 @@ COSTS = {
 def by_hand() -> tuple[dict[str, dffl.Fit], dffl.Federation]:
     """Under `local` everybody buys the first thing, under `fedavg` the second."""
     test = dffl.Federation(
-        [dffl.Client(name, np.arange(4.0)[:, None], np.array(c, float), dffl.TopK(2, 1)) for name, c in COSTS.items()]
+        [dffl.Client(name, np.arange(4)[:, None], np.array(c, float), dffl.TopK(2, 1)) for name, c in COSTS.items()]
     )
     fit = dffl.fit(test, "mean-cost")
 
