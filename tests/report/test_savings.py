@@ -142,7 +142,7 @@ def test_money_against_the_own_model_is_named_where_it_is_more_than_noise() -> N
     for low, named in ((-1.0, False), (1.5, True), (None, False)):
         high = None if low is None else 2.5
         data = replace(made(), savings=(Saving("", "local-tuned", 2.0, low, high, 5.0, 7.0, "EUR"),))
-        assert ("EUR per sample" in verdict(data)[0]) == named
+        assert ("EUR" in verdict(data)[0]) == named
 
 
 def test_who_is_told_to_keep_a_forecast_reads_it_first() -> None:
