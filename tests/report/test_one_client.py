@@ -53,7 +53,7 @@ def test_a_page_does_not_depend_on_the_other_clients(over_time: bool) -> None:
 
 def test_its_title_and_its_verdict_are_its_own() -> None:
     one = of_client(made_over_time(), "north")
-    assert summary(one)[0] == "north: the chosen rule saves 730 EUR a year"
+    assert summary(one)[0] == "north: the chosen rule saves 730 EUR a year against your forecast"
     assert summary(one)[3] == "Use mix. Ranges of 80 % held 81 % of the costs."
     assert [client.name for client in one.clients] == ["north"]
     assert ReportData.from_json(one.as_json()) == one

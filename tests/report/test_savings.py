@@ -112,7 +112,7 @@ def changed(value: float, low: float | None, high: float | None, **more: Any) ->
 
 def test_the_page_speaks_of_money_first() -> None:
     data = made_over_time()
-    assert headline(data) == "The chosen rule saves 730 EUR a year at 2 clients"
+    assert headline(data) == "The chosen rule saves 730 EUR a year at 2 clients against your forecast"
     assert verdict(data)[0].replace("\u00a0", " ") == (
         "Against your forecast, the chosen rule saves 730 EUR a year at the 2 clients together (95 % interval: 550 to 910), at "
         "the rate of the 60 test days from 2024-04-01 to 2024-05-30; other seasons may differ."
@@ -130,12 +130,19 @@ def test_what_may_be_noise_is_not_called_a_saving() -> None:
     assert "no difference is shown: the chosen rule saves between \u2212370 and 730 EUR a year" in against_now(unclear)
     assert tiles(unclear)[0][1] == "unclear"
     worse = changed(-2.0, -2.5, -1.5)
-    assert headline(worse) == "The chosen rule loses 730 EUR a year more than your forecast at 2 clients"
+    assert headline(worse) == "The chosen rule loses 730 EUR a year more at 2 clients than your forecast"
     assert "(95 % interval: 550 to 910)" in against_now(worse)
     few = changed(2.0, None, None)
     assert headline(few) == few.title
     assert "which does not judge the difference" in against_now(few)
     assert tiles(few) == []
+
+
+def test_money_against_the_own_model_is_named_where_it_is_more_than_noise() -> None:
+    for low, named in ((-1.0, False), (1.5, True), (None, False)):
+        high = None if low is None else 2.5
+        data = replace(made(), savings=(Saving("", "local-tuned", 2.0, low, high, 5.0, 7.0, "EUR"),))
+        assert ("EUR" in verdict(data)[0]) == named
 
 
 def test_who_is_told_to_keep_a_forecast_reads_it_first() -> None:
@@ -149,7 +156,7 @@ def test_who_is_told_to_keep_a_forecast_reads_it_first() -> None:
 def test_without_a_year_amounts_are_of_a_row() -> None:
     data = made_over_time()
     short = replace(data, sample="hour", savings=tuple(replace(one, a_year=None) for one in data.savings))
-    assert headline(short) == "The chosen rule saves 2.00 EUR an hour at 2 clients"
+    assert headline(short) == "The chosen rule saves 2.00 EUR an hour at 2 clients against your forecast"
     assert "on the 60 test hours from 2024-04-01" in against_now(short)
 
 

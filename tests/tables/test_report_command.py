@@ -42,9 +42,9 @@ def test_one_page_for_all_and_one_for_each_client(kept: Path, tmp_path: Path) ->
 def test_a_summary_has_five_lines_and_money_first(kept: Path) -> None:
     lines = call("report", kept, "--text").splitlines()
     assert len(lines) == 5
-    assert lines[0] == "The chosen rule saves 730 EUR a year at 2 clients"
+    assert lines[0] == "The chosen rule saves 730 EUR a year at 2 clients against your forecast"
     alone = call("report", kept, "--text", "--client", "Lisbon")
-    assert alone.startswith("Lisbon: the chosen rule saves 730 EUR a year\n")
+    assert alone.startswith("Lisbon: the chosen rule saves 730 EUR a year against your forecast\n")
     assert "Quito" not in alone
     assert json.loads(call("report", kept, "--text", "--json"))["text"] == lines
 

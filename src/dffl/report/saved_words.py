@@ -98,8 +98,8 @@ def headline(data: ReportData) -> str:
     if not saving.clear:
         return _start(f"{where}no saving is shown against {now}", where)
     if saving.value < 0:
-        return _start(f"{where}{main} loses {how_much} more than {now}{many}", where)
-    return _start(f"{where}{main} saves {how_much}{many}", where)
+        return _start(f"{where}{main} loses {how_much} more{many} than {now}", where)
+    return _start(f"{where}{main} saves {how_much}{many} against {now}", where)
 
 
 def _start(text: str, where: str) -> str:

@@ -79,7 +79,10 @@ def _level(clients: list[Standing]) -> str:
 
 
 def _money(data: ReportData, clients: list[Standing]) -> str:
-    """What a client saves on average, where the units of all are one unit."""
+    """What a client saves on average, where the units of all are one unit and it is more than noise, as far as is known."""
+    known = data.saving("", data.reference)
+    if known is not None and not known.clear:
+        return ""
     units = {standing.client.unit for standing in clients}
     saved = [standing.saved for standing in clients if standing.saved is not None]
     if len(units) != 1 or "" in units or len(saved) != len(clients):
