@@ -6,7 +6,7 @@ were, and what the base expects; such a model learns what to add to the base, in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -98,14 +98,13 @@ class Views:
     def of(self, features: str) -> Refits:
         """What candidates with these ``features`` see."""
         if features not in self._made:
-            clients, *_ = self._given
-            kinds: dict[str, Callable[[], Refits]] = {
-                PAST: lambda: Prepared(*self._given),
-                OWN: lambda: OwnFeatures(clients),
-                BOTH: lambda: OwnAndPast(*self._given),
-            }
-            self._made[features] = kinds[features]()
+            self._made[features] = self._view(features)
         return self._made[features]
+
+    def _view(self, features: str) -> Refits:
+        if features == OWN:
+            return OwnFeatures(self._given[0])
+        return OwnAndPast(*self._given) if features == BOTH else Prepared(*self._given)
 
     def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:
         """What a model expects of some rows of each client; the model says what it sees."""
