@@ -25,7 +25,7 @@ from dffl.time.chosen import Chosen
 from dffl.time.fleet import fit_apart
 from dffl.time.own_past import OwnPast
 from dffl.training.keywords import MethodChoice
-from tests.deploy.in_memory import deployed
+from tests.deploy.in_memory import Fuse, deployed
 from tests.deploy.made import a_plan
 from tests.deploy.simulated import Behaviour, SimulatedSite, Stage, simulated_time
 from tests.deploy.test_resume import KilledError, finals, killed_at
@@ -90,6 +90,33 @@ def test_with_updates_missing_it_chooses_and_fits_as_the_same_participants(tmp_p
     data, plan = fleet(names=names), chosen_plan(sites=names)
     found = deployed(plan, data, tmp_path, {"b": {(0, 0)}, "c": {(2, 0)}})
     require_same(found.fits, replayed_choice(data, plan, found.records))
+
+
+def test_a_deployment_with_a_forecast_and_features_of_items_too(tmp_path: Path) -> None:
+    """The forecast is the usual rule; a bad one is left for what lost less at the median site."""
+    rng, brings = np.random.default_rng(8), []
+    for one in fleet(more=0):
+        items, mine = rng.normal(size=(one.n, ITEMS, 1)), one.c + rng.normal(0, 6, one.c.shape)
+        brings.append(dffl.Client(one.name, one.x, one.c, one.set, times=one.times, items=items, forecast=mine))
+    data, more = dffl.Federation(brings), {"forecast": "mine_*", "inputs": 1 + 2 * ITEMS}
+    plan = with_networks(chosen_plan(federation=more, items={"features": ["wind_*"]}), ONE)
+    assert plan.choice is not None
+    assert (plan.choice.usual, plan.choice.brings, plan.settings.item_features) == ("forecast", True, 1)
+    found, models = deployed(plan, data, tmp_path).fits, fit_apart(data, plan.choice)
+    for name, mine in found.items():
+        assert mine.rules[name] != "forecast"  # type: ignore[union-attr]
+        assert (mine.digest(name), mine.evidence) == (models[name].digest(name), models[name].evidence)  # type: ignore[union-attr]
+
+
+def test_a_site_that_is_killed_around_the_choice_resumes_to_the_same_model(tmp_path: Path) -> None:
+    data, plan = fleet(more=0), with_networks(chosen_plan(), ONE)
+    assert plan.choice is not None
+    models = fit_apart(data, plan.choice)
+    for moment in (8, 10, 11, 17):  # before and after its numbers are kept and sent, and when it has the last models
+        fuse = Fuse(moment)
+        found = deployed(plan, data, tmp_path / str(moment), fuses={"b": fuse})
+        assert fuse.seen > moment, "it was killed"
+        require_same(found.fits, models)
 
 
 def margins_of(plan: FederationPlan, **values: float) -> np.ndarray:
