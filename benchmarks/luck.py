@@ -3,8 +3,8 @@
     python benchmarks/luck.py --seeds 0          # minutes on one core
 
 Both sides are `local` with the settings of the paper's study, on the configurations of `dffl paper --quick`, so any harm is
-luck. In one run: over 1 % above local in one training from one start, which the paper study counts. Beyond luck: the rule of
-`dffl.compare`, with three starts against three others. Shares are over clients and configurations; those of clients that
+noise. In one run: over 1 % above local in one training from one start, which the paper study counts. Significant: by the
+rule of `dffl.compare`, with three starts against three others. Shares are over clients and configurations; clients that
 lose nothing on either side cannot be above local, and count.
 """
 
@@ -35,7 +35,7 @@ def judged(problem: str, **job: Any) -> pd.DataFrame:
         lost = np.stack([start.lost["local"][place] for start in starts])
         own, again = lost[:ENOUGH_STARTS], lost[ENOUGH_STARTS:]
         found = judge_harm(again, own, margin=1e-12 * float(client.z_star_size.mean()))
-        rows.append({"problem": problem, "in one run": found.above_tolerance, "beyond luck": bool(found.harmed)})
+        rows.append({"problem": problem, "in one run": found.above_tolerance, "significant": bool(found.harmed)})
     return pd.DataFrame(rows)
 
 

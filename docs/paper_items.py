@@ -11,9 +11,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "docs" / "paper_items.toml"
-REPEATED = "dffl paper --show --authors --out studies/results/paper-authors"
-"""The command of most figures and tables, which the page shows once."""
-CALLS = f"Every call runs after these lines. `{REPEATED}` writes all results of section 6 and the appendix."
+STUDY = "dffl paper --show --out studies/results/paper"
+MARKET = "dffl energy run PANEL --as-published --market pjm"
+REPEATED = (STUDY, MARKET)
+"""The commands of most figures and tables, which the page shows once."""
+CALLS = f"`{STUDY}` writes the results of section 6 and the appendix, `{MARKET}` those of section 6.4. Before the calls:"
 AGREES = ("holds", "as printed", "reproduced")
 """Verdicts that need no remark."""
 LISTED = ("false as printed", "left open", "not reproduced", "cannot be had here")
@@ -82,12 +84,12 @@ def _block(item: dict[str, Any], measured: Callable[[str], str]) -> str:
     said = [_plain(item["says"]), verdict, _plain(item.get("note", "")), near, _where(item)]
     calls = item.get("calls", [])
     if one_line := len(calls) == 1:
-        said[-1] += f": {_inline(*calls[0])}"
+        said[-1] += f", {_inline(*calls[0])}"
     parts = [f"### {item['name']}", " ".join(filter(None, said))]
     if calls and not one_line:
         parts.append("```python\n" + "\n".join(_shown(call, value) for call, value in calls) + "\n```")
-    if (command := item.get("command")) and command != REPEATED:
-        parts.append(f"Command: `{command}`")
+    if (command := item.get("command")) and command not in REPEATED:
+        parts.append(f"`{command}`")
     return "\n\n".join(parts)
 
 
@@ -106,7 +108,7 @@ def _where(item: dict[str, Any]) -> str:
 def _inline(call: str, value: str) -> str:
     """A single call with what it gives, in a sentence."""
     words = COMMENT.search(call)
-    return f"`{COMMENT.sub('', call)}`" + (f" gives {value}" if value else "") + (f" ({words['words']})" if words else "")
+    return f"`{COMMENT.sub('', call)}`" + (f": {value}" if value else "") + (f" ({words['words']})" if words else "")
 
 
 def _shown(call: str, value: str) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pandas as pd
 
-RESULTS = Path(__file__).resolve().parent.parent / "studies" / "results" / "paper-authors"
+RESULTS = Path(__file__).resolve().parent.parent / "studies" / "results" / "paper"
 NEAR = 0.3
 """A cell within this share of the paper's counts as near."""
 PURE, SPO = ("local", "fedavg"), "interp-spo"
 FOUR = (*PURE, "interp-mse", SPO)
-NAMES = {"local": "local", "fedavg": "federated", "interp-mse": "interpolated (MSE)", SPO: "interpolated (SPO+)"}
+NAMES = {"local": "local", "fedavg": "federated", "interp-mse": "interpolated by MSE", SPO: "by SPO+"}
+AXES = (("eta_obj", "η_obj"), ("eta_constr", "η_constr"))
 CLIENT = ["problem", "seed", "imbalanced", "eta_obj", "eta_constr", "client", "n"]
 
 
@@ -32,32 +33,31 @@ def table(name: str) -> str:
     means = apart[cells["statistic"] == "mean"]
     near, near_means = int((apart <= NEAR).sum()), int((means <= NEAR).sum())
     return (
-        f"Within {NEAR:.0%} of the paper's: {near} of {len(cells)} cells, {near_means} of {len(means)} means "
-        f"(at most {means.max():.0%} apart)."
+        f"Within {NEAR:.0%}: {near} of {len(cells)} cells, {near_means} of {len(means)} means (farthest {means.max():.0%})."
     ).replace("%", " %")
 
 
 def shares() -> str:
     """Who gains from the federated model, as objectives differ."""
     parts = [f"{problem} {_percents(_gains(problem))}" for problem in _problems()]
-    return f"Gain at η_obj = {_levels()}: {'; '.join(parts)}."
+    return f"Gain: {'; '.join(parts)}."
 
 
 def slopes(problem: str, balance: str) -> str:
     """The same for one problem and balance, by the size of the clients where it differs."""
     sizes = sorted(_clients().query(_balance(problem, balance))["n"].unique(), reverse=True)
     parts = [f"{_percents(_gains(problem, balance, n))} ({n} samples)" for n in sizes]
-    return f"Gain at η_obj = {_levels()}: {'; '.join(parts)}."
+    return f"Gain: {'; '.join(parts)}."
 
 
 def means() -> str:
-    """The mean of the federated model at each level of each heterogeneity."""
+    """The mean of the federated model at each level of each heterogeneity (0, 0.25, 0.5, 1)."""
     federated, parts = _clients().query("method == 'fedavg'"), []
     for problem in _problems():
-        for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
-            level = federated.query("problem == @problem").groupby(axis)["regret"].mean()
-            parts.append(f"{problem} by {symbol} {_numbers(level)}")
-    return f"Mean federated regret in % at {_levels()}: {'; '.join(parts)}."
+        rows = federated.query("problem == @problem")
+        levels = [f"by {symbol} {_numbers(rows.groupby(axis)['regret'].mean())}" for axis, symbol in AXES]
+        parts.append(f"{problem} {', '.join(levels)}")
+    return f"Mean federated regret in %: {'; '.join(parts)}."
 
 
 def best_of_two() -> str:
@@ -84,17 +84,17 @@ def winners() -> str:
     regret = _rows().query("method in @FOUR").pivot_table(index=["problem", "job", "client"], columns="method", values="regret")
     wins = regret.le(regret.min(axis=1) + 1e-9, axis=0).astype(float)
     won = wins.div(wins.sum(axis=1), axis=0).groupby("problem").mean()
-    parts = [f"{problem} " + ", ".join(f"{NAMES[m]} {100 * won.loc[problem, m]:.0f} %" for m in FOUR) for problem in won.index]
-    return f"Wins without noise: {'; '.join(parts)}."
+    parts = [f"{problem} " + ", ".join(f"{100 * won.loc[problem, m]:.0f}" for m in FOUR) for problem in won.index]
+    return f"Wins in % ({', '.join(NAMES[m] for m in FOUR)}): {'; '.join(parts)}."
 
 
 def weights() -> str:
     """The mean weight of the shared model at each level of each heterogeneity."""
     chosen, parts = _rows().query("method == @SPO"), []
     for problem, part in chosen.groupby("problem"):
-        for axis, symbol in (("eta_obj", "η_obj"), ("eta_constr", "η_constr")):
-            parts.append(f"{problem} by {symbol} {_numbers(part.groupby(axis)['lambda'].mean())}")
-    return f"Mean λ at {_levels()}: {'; '.join(parts)}."
+        levels = [f"by {symbol} {_numbers(part.groupby(axis)['lambda'].mean())}" for axis, symbol in AXES]
+        parts.append(f"{problem} {', '.join(levels)}")
+    return f"Mean λ: {'; '.join(parts)}."
 
 
 def oracles() -> str:
@@ -115,9 +115,9 @@ SENTENCES: dict[str, Callable[..., str]] = {
 
 @cache
 def _rows() -> pd.DataFrame:
-    """The configurations without noise, with the regret of a client in total, in percent."""
+    """The configurations without noise, with the regret of a client per sample, in percent."""
     rows = pd.read_parquet(RESULTS / "rows.parquet", filters=[("noise", "==", 0.0)])
-    return rows.assign(regret=100 * rows["relative_regret"].astype(float))
+    return rows.assign(regret=100 * rows["mean_ratio"].astype(float))
 
 
 @cache
@@ -141,10 +141,6 @@ def _balance(problem: str, balance: str | None) -> str:
 
 def _problems() -> list[str]:
     return sorted(_rows()["problem"].unique())
-
-
-def _levels() -> str:
-    return ", ".join(f"{level:g}" for level in sorted(_rows()["eta_obj"].unique()))
 
 
 def _percents(values: pd.Series) -> str:

@@ -9,12 +9,12 @@ rng = np.random.default_rng(0)
 price_model = rng.normal(size=(WEATHER, HOURS))
 
 
-def site(name: str, days: int, hours_to_buy: float, difference: float) -> dffl.Client:
-    """Weather x, prices c and its own constraint: buy `hours_to_buy` of 24 hours."""
+def site(name: str, days: int, k: float, difference: float) -> dffl.Client:
+    """Weather x, prices c, and the site's own constraint: buy k of 24 hours."""
     x = rng.normal(size=(days, WEATHER))
-    own = price_model + difference * rng.normal(size=price_model.shape)
-    prices = 60 + 4 * x @ own + 3 * rng.normal(size=(days, HOURS))
-    return dffl.Client(name, x, prices, dffl.TopK(HOURS, hours_to_buy))
+    effect = price_model + difference * rng.normal(size=price_model.shape)
+    prices = 60 + 4 * x @ effect + 3 * rng.normal(size=(days, HOURS))
+    return dffl.Client(name, x, prices, dffl.TopK(HOURS, k))
 
 
 sites = [
@@ -24,15 +24,13 @@ sites = [
 ]
 
 # Each site trains on its first days and is judged on its last 200.
-train = dffl.Federation([one.rows(slice(None, -200)) for one in sites])
-test = dffl.Federation([one.rows(slice(-200, None)) for one in sites])
+train = dffl.Federation([client.rows(slice(None, -200)) for client in sites])
+test = dffl.Federation([client.rows(slice(-200, None)) for client in sites])
 
 methods = ["mean-cost", "local", "fedavg", "interp-spo", "finetune"]
 table = dffl.compare(train, methods, test=test, rounds=20)  # three random seeds
 print(table[["client", "method", "relative_regret", "verdict"]].round(4).to_string())
-print(dffl.summarise(table).round(4).to_string())
 
 fit = dffl.fit(train, "finetune", rounds=20)
-tomorrow = test["bakery"].x[0]
-decision = fit.decide("bakery", tomorrow)
-print("tomorrow the bakery buys the hours", np.flatnonzero(decision > 0))
+decision = fit.decide("bakery", test["bakery"].x[0])
+print("the bakery buys the hours", np.flatnonzero(decision > 0))

@@ -131,7 +131,7 @@ COSTS = {
 def by_hand() -> tuple[dict[str, dffl.Fit], dffl.Federation]:
     """Under `local` everybody buys the first thing, under `fedavg` the second."""
     test = dffl.Federation(
-        [dffl.Client(name, np.ones((4, 1)), np.array(c, float), dffl.TopK(2, 1)) for name, c in COSTS.items()]
+        [dffl.Client(name, np.arange(4)[:, None], np.array(c, float), dffl.TopK(2, 1)) for name, c in COSTS.items()]
     )
     fit = dffl.fit(test, "mean-cost")
 
@@ -197,6 +197,17 @@ def test_the_summary_is_over_clients(parts: tuple) -> None:
     assert summary.loc["fedavg", "clients"] == 4
 
 
+@pytest.mark.parametrize("keyed", [False, True])
+def test_repeated_samples_count_once(parts: tuple, keyed: bool) -> None:
+    """Copies of rows, and rows of one key, make no verdict surer."""
+    _, test, fits, _ = parts
+    two = [{name: fits[name] for name in ("local", "fedavg")}] * 3
+    keys = np.repeat(np.arange(80), 6) if keyed else None
+    often = dffl.Federation([replace(one.rows(np.repeat(np.arange(80), 6)), keys=keys) for one in test])
+    columns = ["change_low", "change_high", "relative_regret_low", "relative_regret_high"]
+    pd.testing.assert_frame_equal(tabulate(two, often)[columns], tabulate(two, test)[columns])
+
+
 def test_samples_with_times_are_judged_by_stretches_of_time(parts: tuple) -> None:
     _, test, fits, _ = parts
     dated = dffl.Federation([replace(client, times=np.arange(client.n)) for client in test])
@@ -242,6 +253,9 @@ def test_there_is_one_local_to_compare_with_and_options_reach_it(
 
 def test_bad_arguments_are_refused(parts: tuple) -> None:
     fed, test, fits, _ = parts
+    for chosen in ("chosen", ("chosen", {"refit": 7})):
+        with pytest.raises(ValueError, match=r"'chosen' is a choice among methods .* dffl compare FILE --method chosen"):
+            dffl.compare(fed, [chosen], test=test)
     with pytest.raises(ValueError, match="methods must be a list of names, found the text 'local'"):
         dffl.compare(fed, "local", test=test)
     with pytest.raises(ValueError, match="harm_tolerance must be >= 0"):

@@ -45,7 +45,7 @@ def test_every_item_is_complete(item: dict[str, Any]) -> None:
     if item["verdict"] == "false as printed":
         assert "Counterexample: " in item["note"]
         assert "True" in item["note"]
-    if item["verdict"].startswith("reproduced") and item.get("file", "").startswith("studies/results/paper-authors/tables"):
+    if item["verdict"].startswith("reproduced") and item.get("file", "").startswith("studies/results/paper/tables"):
         assert "measured" in item, "how near?"
 
 

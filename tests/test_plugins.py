@@ -72,6 +72,18 @@ def test_a_command_of_another_package_is_listed_in_its_own_group_and_runs(instal
     assert call("hello", "--name", "mill").output == "hello mill\n"
 
 
+def test_one_that_ends_the_program_when_it_is_imported_is_named(
+    installed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "module_that_exits.py").write_text("import sys\nsys.exit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    installed(entry("quitter", "quit", "module_that_exits:quit", "dffl.losses"))
+    with pytest.raises(
+        ValueError, match=r"dffl.losses 'quit' of quitter 1.0 \(module_that_exits:quit\) cannot be imported: 0;"
+    ):
+        dffl.Loss.of("quit")
+
+
 def test_one_that_cannot_be_imported_is_named_and_the_rest_works(installed: Any) -> None:
     installed(entry("broken", "bad", "no_such_module_at_all:bad"), entry("greetings", "hello", HERE))
     with pytest.warns(UserWarning, match=r"dffl.commands 'bad' of broken 1.0 \(no_such_module_at_all:bad\) cannot be imported"):

@@ -128,3 +128,11 @@ def test_units_do_not_matter_and_equal_rows_are_certain() -> None:
     assert sureness(np.full(30, 0.1)) == Sureness(0.0, 30)
     assert sureness(np.zeros(30)) == Sureness(0.0, 30)
     assert sureness(np.ones(1)) == Sureness(math.inf, 1)
+
+
+def test_a_season_does_not_hide_a_level_that_lasts() -> None:
+    """Days with a shape of the week on a level that is correlated by .9: with the shape in them, 17 % had a false claim."""
+    rng, shape = np.random.default_rng(3), np.resize([1, 1, 1, 1, 1, -2.5, -2.5], 119)
+    table = persistent(rng, 0.9, 119, 200) + 0.5 * shape + 0.3 * rng.normal(size=(200, 119))
+    assert claims(table) <= MOST + slack(200, MOST)
+    assert sureness(shape[:28].astype(float)).half < 10  # nothing is left of it without its season

@@ -22,6 +22,7 @@ from dffl.training.trainers.crossfit import FOLDS
 CHOSEN = "chosen"
 CANDIDATES: tuple[MethodChoice, ...] = ("mean-cost", "ridge", "local-tuned", "crossfit")
 """What is chosen among, besides the forecast that clients bring."""
+RELATIVE = ("relative_regret", "regret")
 KEPT = ("local-tuned", "crossfit")
 """The methods that judge themselves on samples which they have not seen."""
 
@@ -37,35 +38,54 @@ def fit_best(
     """The best of several methods, by out-of-fold regret, fitted on all samples; `about` says what was compared."""
     wanted = list(candidates or (*CANDIDATES, *(["forecast"] if federation.has_forecast else [])))
     fits = fit_all(federation, wanted, progress=progress, checkpoint=checkpoint, **settings)
-    fits = {name: one for name, one in fits.items() if name in [_name(method) for method in wanted]}
-    lost = {name: held_out(name, one, federation, settings) for name, one in fits.items()}
-    means = {name: float(np.mean([by[client] for client in by if np.isfinite(by[client])])) for name, by in lost.items()}
-    best = min(means, key=lambda name: means[name])
-    order = sorted(means, key=lambda name: means[name])
-    found = {"rule": best, "means": [[name, means[name]] for name in order], "rules": lost}
+    asked = dict(zip(fits, wanted, strict=False))  # behind them is `local`, if it was not asked for
+    judgements = {name: held_out(method, fits[name], federation, settings) for name, method in asked.items()}
+    order = ranked({name: list(by.values()) for name, by in judgements.items()})
+    best = order[0][0]
+    lost = {name: {client: one["relative_regret"] for client, one in by.items()} for name, by in judgements.items()}
+    found = {"rule": best, "means": [[name, mean] for name, mean in order], "rules": lost}
     return replace(fits[best], about=fits[best].about | {CHOSEN: found})
 
 
-def held_out(name: str, one: Fit, federation: Federation, settings: dict[str, Any]) -> dict[str, float]:
-    """Each client's relative out-of-fold regret under a method."""
+def ranked(judgements: dict[str, list[dict[str, float]]]) -> list[tuple[str, float]]:
+    """The methods with their mean relative regrets, the best first, from what each client's regrets come to.
+
+    Clients for which one is infinite, as their best possible objective is zero, are left out. Where that leaves none, regrets
+    count in the mean size of each client, and the means are not numbers.
+    """
+    relative, amounts = (np.array([[one[key] for one in own] for own in judgements.values()]) for key in RELATIVE)
+    finite = np.isfinite(relative).all(axis=0)
+    if finite.any():
+        means = scores = relative[:, finite].mean(axis=1)
+    else:
+        size = amounts.mean(axis=0)
+        means, scores = np.full(len(amounts), np.nan), (amounts / np.where(size > 0, size, 1.0)).mean(axis=1)
+    names = list(judgements)
+    return [(names[place], float(means[place])) for place in np.argsort(scores, kind="stable")]
+
+
+def held_out(method: MethodChoice, one: Fit, federation: Federation, settings: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """What each client's out-of-fold regrets under a method come to."""
+    name = method if isinstance(method, str) else method[0]
     if name in KEPT:
         lost = {client.name: one.out_of_fold(client.name)["regret"] for client in federation}
     elif name == "forecast":  # nothing was trained
         lost = {client.name: regrets_at(client, client.forecast) for client in federation}
     else:
-        lost = _refitted(name, federation, settings)
-    return {client.name: judged(lost[client.name], client)["relative_regret"] for client in federation}
+        lost = _refitted(method, federation, settings)
+    return {client.name: judged(lost[client.name], client) for client in federation}
 
 
-def _refitted(name: str, federation: Federation, settings: dict[str, Any]) -> dict[str, np.ndarray]:
+def _refitted(method: MethodChoice, federation: Federation, settings: dict[str, Any]) -> dict[str, np.ndarray]:
     """The regret of each sample under the fits of the other folds."""
+    name, options = (method, {}) if isinstance(method, str) else method
     how = Settings.of(**settings).for_clients(federation).splitting
     count = min(FOLDS, min(federation.counts))
     lost = {client.name: np.zeros(client.n) for client in federation}
     index = {client.name: how.folds(client, count) for client in federation}
     for number in range(count):
         parts = [_parted(client, index[client.name][number]) for client in federation]
-        model = fit(Federation([train for train, _ in parts]), name, progress=False, **settings)
+        model = fit(Federation([train for train, _ in parts]), name, progress=False, **{**settings, **options})
         for (_, held), client in zip(parts, federation, strict=True):
             if held.n:
                 lost[client.name][index[client.name][number]] = model.regrets(held)
@@ -74,7 +94,3 @@ def _refitted(name: str, federation: Federation, settings: dict[str, Any]) -> di
 
 def _parted(client: Client, held: np.ndarray) -> tuple[Client, Client]:
     return client.rows(np.setdiff1d(np.arange(client.n), held)), client.rows(held)
-
-
-def _name(method: MethodChoice) -> str:
-    return method if isinstance(method, str) else method[0]

@@ -29,7 +29,7 @@ from dffl.storage import load as load_fit
 from dffl.time.bases import FORECAST, STEADY
 from dffl.time.chosen import Chosen, parts_of
 from dffl.time.network import FACTORIES
-from dffl.time.own import seen_by
+from dffl.time.own import features_of_past
 from dffl.time.past import Past
 from dffl.time.ranges import AdaptiveRange
 from dffl.training import Settings
@@ -137,7 +137,7 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
         evidence=manifest["evidence"],
         about=manifest["about"],
     )
-    _check(model)
+    _check(model, bounds)
     return model
 
 
@@ -162,15 +162,22 @@ def _part(archive: Archive, number: int, row: Mapping[str, Any], bounds: Limits,
     return fit_from(Archive(members, archive.sealed), bounds, network, solvers)
 
 
-def _check(model: Chosen) -> None:
-    """Refuse a model that could not decide: a manifest may say anything."""
-    names = set(model.kept)
+def _check(model: Chosen, bounds: Limits) -> None:
+    """Refuse a model that could not decide, or that needs too much for it: a manifest may say anything."""
+    names, told = set(model.kept), model.evidence
+    of_clients = [told["inside"], *told["rules"].values()] if told else []
+    if not isinstance(model.about, dict) or any(names - set(one) for one in of_clients):
+        raise ValueError("about must be a dictionary, and evidence must be of all its clients")
+    longest = max((client.n for client in model.kept.values()), default=0)
+    for name, part in model.parts.items():
+        asked = features_of_past(part, model.past, model.dim)
+        if asked > part.features:  # they are made before a part is asked
+            raise ValueError(f"its past asks for {asked} features, and {name!r:.60} was trained on {part.features}")
+        bounds.check("cells", longest * part.features, f"features of {longest} rows")
     if not names or names != set(model.rules) or names != set(model.ranges):
         raise ValueError("it must hold rules, ranges and last rows of the same clients")
     if model.base not in (STEADY, FORECAST) or not 0 < model.weight <= 1:
         raise ValueError(f"its base must be {STEADY} or {FORECAST} with a weight in (0, 1], found {model.base!r:.40}")
-    for part in model.parts.values():
-        seen_by(part)
     for name, rule in model.rules.items():
         needed = {*parts_of(rule, model.trained, model.base, model.own), model.base}
         client, fitted = model.kept[name], {*model.trained, *model.own}

@@ -19,9 +19,11 @@ from dffl.randomness import start_seeds
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice, SettingsKeywords
 from dffl.training.methods import Request, requests
-from dffl.training.sharing import warn_of_seen
+from dffl.training.sharing import alike_rows, warn_of_seen
 
 DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
+CHOICE = "chosen"
+"""What `dffl.fit` calls the choice among methods."""
 FACTS = ("client", "method", "n", "n_test", "took_part")
 """The columns of `Fit.evaluate` that are the same for every start. The others are averaged."""
 
@@ -47,7 +49,7 @@ def compare(
     (``lambda``, ``epochs``), are means over the starts; ``spread`` is the standard deviation of ``relative_regret`` over
     them. ``relative_regret_low`` and ``relative_regret_high`` are the ends of its ``confidence`` interval, over other test
     samples and other starts. Test samples with `times` resemble their neighbours: they count as fewer, ``independent``, samples
-    (see `dffl.serial`).
+    (see `dffl.serial`). Without times, equal samples and samples of one key count once.
 
     ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
     ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
@@ -108,6 +110,9 @@ def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[
     """The methods by their titles, `local` among them."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
+    if any(one == CHOICE or (isinstance(one, tuple) and one[:1] == (CHOICE,)) for one in methods):
+        ways = "dffl compare FILE --method chosen compares it; in Python, dffl.backtest(...) has its regret by row"
+        raise ValueError(f"methods: {CHOICE!r} is a choice among methods and is not trained as they are: {ways}")
     given, _ = requests(methods, {})
     # Of several local ones, the usual one is what others are compared with.
     alone = sum(one.method.name == "local" for one in given) == 1
@@ -247,11 +252,12 @@ def _row(
     lost, own = (np.stack([one.lost[title][place] for one in found]) for title in (name, reference))
     size = float(test[place].z_star_size.mean())
     ordered, margin = test[place].times is not None, 1e-12 * size  # where the own model loses nothing
-    judgement = judge_harm(lost, own, tolerance, confidence, margin, ordered)
+    groups = None if ordered else alike_rows(test[place])
+    judgement = judge_harm(lost, own, tolerance, confidence, margin, ordered, groups)
     if name == reference:
         judgement = judgement._replace(low=0.0, high=0.0, verdict="reference", harmed=False)
     unit = size if size > 0 else 1.0
-    _, low, high = interval(lost, confidence, ordered)
+    _, low, high = interval(lost, confidence, ordered, groups)
     return row | {
         "method": name,
         "spread": spread,
@@ -278,7 +284,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """One row per method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
 
     ``harmed`` counts the clients that are significantly harmed, and is missing where that was not judged; ``above_tolerance``
-    those above the tolerance in the first start, by luck or not. ``better`` and ``worse`` count the clients whose interval
+    those above the tolerance in the first start, noise or not. ``better`` and ``worse`` count the clients whose interval
     of change lies wholly below or above zero.
     """
     grouped = table.groupby("method", sort=False)

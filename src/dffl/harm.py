@@ -43,13 +43,14 @@ def judge_harm(
     confidence: float = 0.95,
     margin: float = 0.0,
     ordered: bool = False,
+    groups: np.ndarray | None = None,
 ) -> Judgement:
     """Compare two methods for one client: the regrets (starts, samples) of one, and those of the reference.
 
-    Row s of both is one start, column i of both is one test sample. ``ordered`` samples follow each other in time. Excesses
-    up to ``margin``, in the units of regret, are rounding.
+    Row s of both is one start, column i of both is one test sample. ``ordered`` samples follow each other in time; those of
+    equal ``groups``, copies of one row, say, count as one. Excesses up to ``margin``, in the units of regret, are rounding.
     """
-    mean, low, high, count = _interval(lost - own, confidence, ordered)
+    mean, low, high, count = _interval(lost - own, confidence, ordered, groups)
     excessive = above_tolerance(lost.mean(axis=1), own.mean(axis=1), tolerance, margin)
     if math.isinf(high):
         return Judgement(mean, low, high, "not judged", None, bool(excessive[0]), count)
@@ -63,18 +64,26 @@ def above_tolerance(regret: Any, local: Any, tolerance: float = HARM_TOLERANCE, 
     return regret > (1 + tolerance) * local + margin
 
 
-def interval(differences: np.ndarray, confidence: float = 0.95, ordered: bool = False) -> tuple[float, float, float]:
+def interval(
+    differences: np.ndarray, confidence: float = 0.95, ordered: bool = False, groups: np.ndarray | None = None
+) -> tuple[float, float, float]:
     """The mean of differences (starts, samples), and the ends of its interval over other samples and other starts.
 
-    ``ordered`` samples follow each other in time: see `dffl.serial`. Unbounded with fewer than three starts or two samples, or
-    where ordered samples count as too few: the spread of what was drawn once is unknown.
+    ``ordered`` samples follow each other in time: see `dffl.serial`. Samples of equal ``groups`` count as one. Unbounded with
+    fewer than three starts or two samples, or where ordered samples count as too few: the spread of what was drawn once is
+    unknown.
     """
-    return _interval(differences, confidence, ordered)[:3]
+    return _interval(differences, confidence, ordered, groups)[:3]
 
 
-def _interval(differences: np.ndarray, confidence: float, ordered: bool) -> tuple[float, float, float, float]:
+def _interval(
+    differences: np.ndarray, confidence: float, ordered: bool, groups: np.ndarray | None = None
+) -> tuple[float, float, float, float]:
     """`interval`, and how many independent samples there are."""
     mean, (starts, samples) = float(differences.mean()), differences.shape
+    if groups is not None and not ordered:
+        differences = _of_groups(differences, groups)
+        samples = differences.shape[1]
     if samples < 2:
         return mean, -math.inf, math.inf, float(samples)
     # A difference is a mean, an effect of the start, one of the sample, and one of the two together. The variance of the
@@ -96,3 +105,13 @@ def _interval(differences: np.ndarray, confidence: float, ordered: bool) -> tupl
     squares = quantiles**2 * [by_sample, by_start]
     half = math.sqrt(float(quantiles**2 @ [by_sample, by_start]) if in_time is None else in_time.half**2 + float(squares[1]))
     return mean, mean - half, mean + half, independent
+
+
+def _of_groups(differences: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """One column for each group, with the same mean and as far from it as the group moves the mean of all samples."""
+    place = np.unique(groups, return_inverse=True)[1]
+    count, samples, mean = int(place.max()) + 1, len(groups), differences.mean()
+    if count == samples:
+        return differences
+    moved = np.stack([np.bincount(place, row - mean) for row in differences])
+    return np.asarray(mean + moved * count / samples)

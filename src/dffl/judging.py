@@ -11,10 +11,13 @@ import numpy as np
 
 from dffl.batched import in_parts, predict_each, regret_each
 from dffl.federation import Client, optima
+from dffl.named import listed
 from dffl.predictor import NetworkPredictor, Predictor
 from dffl.sets import Solver
 from dffl.sets._errors import host_errors
 
+SHOWN = 5
+"""Names of clients in a line."""
 POOR = 1e-6
 """A regret this far below zero, as a share of the largest costs, is no rounding error."""
 
@@ -97,3 +100,9 @@ def share(lost: Any, best: Any) -> np.ndarray:
     """What is lost, as a share of the best that could be had; nothing lost of nothing is 0."""
     some = np.asarray(best) > 0
     return np.where(some, lost / np.where(some, best, 1.0), np.where(np.asarray(lost) > 0, np.inf, 0.0))
+
+
+def left_out_words(names: Sequence[str]) -> str:
+    """Which clients are in no mean of relative regrets, and why."""
+    zero = "their best possible objective is zero, so their relative regret is infinite"
+    return f"Left out of these means: {listed(names, SHOWN)}; {zero}."

@@ -46,7 +46,7 @@ class Plugin(NamedTuple):
         """Import it; what fails is named with its package and entry."""
         try:
             return self.entry.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a module that ends the program would end a command with success
             reason = " ".join(str(error).split()) or type(error).__name__
             wanted = f" (made for {self.requirement}, this is {version('dffl')})" if self.requirement else ""
             raise ValueError(

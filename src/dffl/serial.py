@@ -4,6 +4,9 @@ Nobody knows how long rows stay alike, and few rows say little about it. So the 
 rows allow: each is weighed by how likely it makes the rows (Bayes' rule, with a flat prior for the mean and Jeffreys' for the
 spread). A row is a level that forgets with the time tau, plus, perhaps, as much noise that has no memory. For one memory the
 mean of the rows has Student's distribution; the interval holds the stated share of the mixture of them.
+
+A season, such as that of a week, changes from row to row and says nothing of the mean. It would hide a level that lasts: rows
+would seem to forget fast. So rows are also judged without it, and the wider interval counts.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ TIMES = (0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 LEVEL_ONLY, WITH_NOISE = 0.12, 0.05
 """How plausible each of these times is beforehand, with a level alone and with noise beside it; rows without memory are 1.
 These were chosen by simulation (see `tests/test_serial.py`)."""
+SEASONS = ((7, 28), (24, 144))
+"""The rows of a season, days of a week or hours of a day, and how many rows there must be to take it out."""
 NEVER, HALVINGS = 1e-9, 36
 """Memories below this probability do not count; and the steps in which an end is found."""
 
@@ -58,9 +63,23 @@ class _Memories(NamedTuple):
 
 def sureness(rows: np.ndarray, confidence: float = 0.95) -> Sureness:
     """How sure the mean of rows (n,) is that are in the order of time."""
+    if len(rows) < 2:
+        return Sureness(math.inf, float(len(rows)))
+    seasons = [season for season, fewest in SEASONS if len(rows) >= fewest]
+    found = [_sureness(table, confidence) for table in (rows, *(_without(rows, season) for season in seasons))]
+    return Sureness(max(one.half for one in found), min(one.independent for one in found))
+
+
+def _without(rows: np.ndarray, season: int) -> np.ndarray:
+    """The rows without what they have in common at each place of a season, and with the same mean."""
+    place = np.arange(len(rows)) % season
+    rest = rows - (np.bincount(place, rows) / np.bincount(place))[place]
+    return np.asarray(rest - rest.mean() + rows.mean())
+
+
+def _sureness(rows: np.ndarray, confidence: float) -> Sureness:
+    """`sureness` of rows without a season."""
     count = len(rows)
-    if count < 2:
-        return Sureness(math.inf, float(count))
     length = -(-count // MOST)
     means = np.array([part.mean() for part in np.array_split(rows, -(-count // length))]) if length > 1 else rows
     means = means - means.mean()

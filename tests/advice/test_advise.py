@@ -3,6 +3,7 @@
 import io
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +34,24 @@ def fleet() -> dffl.Federation:
 @pytest.fixture(scope="module")
 def advice(fleet) -> dffl.Advice:
     return dffl.advise(fleet, **TRAINED)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "finetuned", "expected"),
+    [
+        (2.0, 0.002, 2.0),  # cut from log(100): it loses twice as much as the own model, and is not 14 % of it
+        (2.0, 0.0005, 0.5),
+        (-0.5, 0.05, np.exp(-0.5) / 2),  # as the shared model is expected to gain, tuning is compared with that
+    ],
+)
+def test_tuning_is_no_better_than_it_was_on_held_out_rows(ratio: float, finetuned: float, expected: float) -> None:
+    flat = gains.Curve(0.0, 0.0)
+    known = SimpleNamespace(curve=flat, ratio=np.array([ratio]))
+    found = SimpleNamespace(shared=known, personal=known, undecided=lambda _: False)
+    row = {"client": "a", "forecast": NAN, "naive": NAN, "naive_rule": "", "nothing": False, "mean_cost": 1.0}
+    own = 0.001 * np.exp(gains.LOCAL_TUNED.fall(flat))  # so that the own model is expected to lose .1 %
+    row |= {"local": 0.01, "local_tuned": own, "federated": 0.1, "finetuned": finetuned}
+    assert advising._expected(row, "stay local", found, 0, 5, False)["finetune"] == pytest.approx(expected)
 
 
 def test_the_odd_one_out_is_told_to_stay_and_others_are_not(advice):
@@ -323,7 +342,8 @@ PRICES, CONSTRAINT = "your prices move differently from the others'", "your cons
         ),
         (
             {"recommendation": "cannot tell", "deploy": "finetune", "tuning": True},
-            "neither the shared model as it is nor crossfit is likely to beat your own; but finetune may",
+            "neither the shared model as it is nor crossfit is likely to beat your own; but finetune may: "
+            "it lost 5.00% on your held-out samples, your own ",
         ),
         (
             {"recommendation": "cannot tell", "gain_low": -0.001, "crossfit_low": -0.001, "crossfit_high": 0.004},
@@ -408,7 +428,7 @@ def test_what_a_client_has_without_training_is_a_row_and_may_be_deployed(error: 
         clients.append(
             dffl.Client(name, rng.normal(size=(120, 2)), costs, dffl.TopK(4, 1), times=np.arange(120), forecast=forecast)
         )
-    found = dffl.advise(dffl.Federation(clients), quick=True)
+    found = dffl.advise(dffl.Federation(clients), quick=True, split="time")
     for row in found.rows():
         deployed = {"fedavg": "federated", "forecast": "forecast"}.get(row["deploy"], row["deploy"])
         lost = row["naive"] if row["deploy"] == row["naive_rule"] else row[deployed]
@@ -426,3 +446,18 @@ def test_nobody_is_told_to_join_for_less_than_the_own_forecast() -> None:
     assert settle("personalise", expected) == ("personalise", "crossfit")
     assert settle("personalise", {**expected, "forecast": 0.5}) == ("cannot tell", "forecast")
     assert settle("stay local", {**expected, "crossfit": 1.2, "fedavg": 1.1, "mean-14": 0.5}) == ("stay local", "mean-14")
+
+
+def test_rows_that_a_client_repeats_count_once():
+    """Copies within one client are no evidence, as copies of other clients' rows are none."""
+    fed = dffl.Federation([client(name, dffl.TopK(6, 2), 30) for name in "ab"])
+    twice = dffl.Federation([one.rows(np.repeat(np.arange(30), 2)) for one in fed])
+    assert advising._keys(fed, advising.sharing_of(fed), False) is None
+    keys = advising._keys(twice, advising.sharing_of(twice), False)
+    assert [len(np.unique(own)) for own in keys] == [30, 30]
+
+
+def test_times_that_are_not_used_are_named(fleet):
+    dated = dffl.Federation([replace(one, times=np.arange(one.n)) for one in fleet])
+    with pytest.warns(UserWarning, match="intervals are too narrow; write split='time'"):
+        dffl.advise(dated, quick=True)

@@ -28,6 +28,7 @@ def plan_text(
     training: Mapping[str, Any] | None = None,
     rounds: Mapping[str, Any] | None = None,
     wire: Mapping[str, Any] | None = None,
+    **more: Mapping[str, Any],
 ) -> str:
     """A small plan; what is given takes the place of what it has, and None takes a key out."""
     sections = {
@@ -38,6 +39,7 @@ def plan_text(
         "training": QUICK | dict(training or {}),
         "rounds": dict(rounds or {}),
         "wire": dict(wire or {}),
+        **more,
     }  # fmt: skip
     lines = []
     for name, values in sections.items():

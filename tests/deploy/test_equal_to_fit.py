@@ -144,6 +144,17 @@ def test_a_deployment_with_a_forecast_too(method: str, tmp_path: Path) -> None:
     require_same(deployed(plan, data, tmp_path).fits, dffl.fit(data, method, progress=False, **QUICK), data)
 
 
+def test_a_deployment_with_features_of_items(tmp_path: Path) -> None:
+    items = np.random.default_rng(5).normal(size=(40, DIM, 2))
+    brings = [dffl.Client(one.name, one.x, one.c, one.set, one.maximize, items=items[: one.n]) for one in federation()]
+    data = dffl.Federation(brings)
+    more = {"seed": QUICK["seed"], "inputs": INPUTS + 2 * DIM}
+    patterns = {"features": ["wind_*"], "known": {"weight": list(range(DIM))}}
+    plan = a_plan(NAMES, federation=more, training=QUICK | {"seed": None}, rounds=SOON, items=patterns)
+    assert plan.settings.item_features == 2
+    require_same(deployed(plan, data, tmp_path).fits, dffl.fit(data, "fedavg", progress=False, **QUICK), data)
+
+
 REFUSED = {"south": {(0, 1), (1, 0)}, "west": {(0, 0), (0, 1), (2, 1)}}
 """Rounds in which an update is refused: in the middle, at once, and in two rounds running."""
 MISSING = [
@@ -160,7 +171,7 @@ def test_with_updates_missing_it_gives_the_models_of_the_same_participants(case:
     missing = {(name, one.job, one.round) for one in found.records for name, what in one.outcomes.items() if what != ACCEPTED}
     jobs = {one.job for one in found.records}
     assert missing == {(name, *at) for name, places in REFUSED.items() for at in places if at[0] in jobs}
-    require_same(found.fits, replayed(data, plan.settings, plan.method_request, found.records), data)
+    require_same(found.fits, replayed(data, plan.settings, plan.one_method, found.records), data)
 
 
 def test_a_method_that_sends_more_than_a_model_is_refused() -> None:
@@ -170,7 +181,7 @@ def test_a_method_that_sends_more_than_a_model_is_refused() -> None:
             placeholder_run(dict.fromkeys(NAMES, 100), plan.settings, INPUTS, DIM) as run,
             pytest.raises(ValueError, match=rf"method '{method}' cannot be deployed.*{why}"),
         ):
-            federated_jobs(run, plan.method_request)
+            federated_jobs(run, plan.one_method)
 
 
 def test_all_methods_are_looked_at() -> None:

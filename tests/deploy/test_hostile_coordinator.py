@@ -42,9 +42,9 @@ class Asked:
         own = client("north", feasible_sets()["topk"], n=17)
         self.site = Participant(plan, own, self.link, SiteState(folder / "state"), LOG)
         self.site._open(RUN)
-        [(trainer, part)] = self.site._jobs.values()
-        assert self.site._run is not None
-        self.form = trainer.order_form(self.site._run.engine(part))
+        assert self.site._work is not None
+        [job] = self.site._work.jobs.values()
+        self.form = job.trainer.order_form(self.site._work.run_of(job).engine(job.part))
 
     def order(self, **changes: Any) -> dict[str, Any]:
         sent = {name: np.zeros_like(array) for name, array in self.form.items()}
@@ -93,8 +93,9 @@ def test_an_order_that_the_plan_does_not_have_is_not_answered(asked: Asked) -> N
 def test_a_site_answers_only_rounds_for_which_it_is_drawn(tmp_path: Path) -> None:
     plan = a_plan(training={"client_fraction": 0.4, "rounds": 8})
     asked = Asked(tmp_path, plan)
-    [(_, part)] = asked.site._jobs.values()
-    drawn = [0 in sampled(plan.sites, part.seeded(plan.settings), round) for round in range(8)]
+    assert asked.site._work is not None
+    [job] = asked.site._work.jobs.values()
+    drawn = [0 in sampled(plan.sites, job.part.seeded(plan.settings), round) for round in range(8)]
     assert True in drawn
     assert False in drawn
     assert [asked.answered(round=round) == "answer" for round in range(8)] == drawn

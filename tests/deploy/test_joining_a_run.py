@@ -16,7 +16,7 @@ from tests.deploy.simulated import SimulatedSite, Stage, honest, simulated_time
 
 PATIENCE = {"join_seconds": 10, "round_seconds": 20, "dead_seconds": 5, "quorum_seconds": 40}
 REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
-    "messages": ({"protocol": 99}, "messages of version 99, the coordinator 2; install the same version"),
+    "messages": ({"protocol": 99}, "messages of version 99, the coordinator 3; install the same version"),
     "dffl": ({"dffl": "0.0.1"}, "this site has dffl 0.0.1, the coordinator"),
     "carrier": ({"carrier": "2.6.0"}, "this site has NVFlare 2.6.0, the coordinator"),
     "plan": ({"plan": "x"}, "another plan than the coordinator; ask for a new kit"),

@@ -64,7 +64,7 @@ def honest_model(plan: FederationPlan, counts: dict[str, int], sites: tuple[str,
     """The model of some sites alone, computed on its own."""
     with simulated_time() as clock:
         stage = Stage.of(plan, clock)
-        shared = next(iter(stage.coordinator._jobs().values()))[0].begin(_engine(stage)).shared
+        shared = next(iter(stage.coordinator._jobs().values())).trainer.begin(_engine(stage)).shared
     for number in range(plan.settings.rounds):
         shared = mean_of(shared, 0, number, {name: counts[name] for name in sites})
     return shared
@@ -72,9 +72,8 @@ def honest_model(plan: FederationPlan, counts: dict[str, int], sites: tuple[str,
 
 def _engine(stage: Stage) -> Any:
     from dffl.deploy.training_loop import RemoteEngine
-    from dffl.training.parts import ALL
 
-    return RemoteEngine(stage.coordinator, ALL)
+    return RemoteEngine(stage.plan, next(iter(stage.coordinator._jobs().values())))
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
@@ -192,7 +191,7 @@ def test_the_sites_of_a_run_with_a_liar_have_the_models_of_the_others_and_are_to
     data, plan = federation(FOUR), a_real_plan("fedavg")
     lies = {"west": lambda fields: {"vector": -20 * fields["vector"]}}
     found = deployed(plan, data, tmp_path, lies=lies)
-    require_same(found.fits, replayed(data, plan.settings, plan.method_request, found.records), data)
+    require_same(found.fits, replayed(data, plan.settings, plan.one_method, found.records), data)
     alone = dffl.Federation([one for one in data if one.name != "west"])
     without = dffl.fit(alone, "fedavg", progress=False, **QUICK)
     for one in alone:
@@ -214,7 +213,7 @@ def test_a_client_that_is_left_out_is_so_in_a_fit_and_in_a_deployment(
     with pytest.warns(UserWarning, match="its update is left out"):
         whole = dffl.fit(data, method, progress=False, **QUICK | more)
     require_same(found.fits, whole, data)
-    require_same(found.fits, replayed(data, plan.settings, plan.method_request, found.records), data)
+    require_same(found.fits, replayed(data, plan.settings, plan.one_method, found.records), data)
     counts = {name: sum(name in record.left_out for record in found.records) for name in FOUR}
     assert whole.about["unused_updates"] == {name: count for name, count in counts.items() if count}
 

@@ -16,6 +16,7 @@ from dffl.tables.description import Agreement
 from dffl.tables.keys import DescriptionError
 from tests.deploy.made import a_plan, plan_text
 
+ORDERED: dict[str, Any] = {"order": "day", "split": "time", "train_from": "2021-01-04", "test_from": "2021-02-18"}
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no address": ({"federation": {"address": None}}, "federation.address: is missing"),
     "an address without a port": ({"federation": {"address": "localhost"}}, "federation.address: must be host:port"),
@@ -42,6 +43,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no rounds": ({"training": {"rounds": 0}}, "rounds must be"),
     "clients as processes": ({"training": {"engine": "processes"}}, "engine 'processes' was removed"),
     "pooled units without pooled statistics": ({"training": {"pooled_units": True}}, 'needs statistics = "pooled"'),
+    "more liars than sites": (
+        {"training": {"aggregate": {"name": "krum", "f": 5}}},
+        "training: aggregator 'krum' with f=5 needs 13 clients in a round, found 3; raise client_fraction, or lower f",
+    ),
+    "a split by time without an order": (
+        {"federation": {"split": "time"}},
+        'plan.toml: federation.split: needs federation.order, the column of dates or numbers; add order = "COLUMN", or',
+    ),
     "a forecast by position": ({"training": {"forecast": True}}, "training.forecast: forecast is not a setting, as it took"),
     "a forecast that has no room": ({"federation": {"forecast": "f*"}}, "federation.inputs: must be at least dimension (5)"),
     "a quorum of 0": ({"rounds": {"quorum": 0}}, "rounds.quorum: must be a share"),
@@ -58,7 +67,43 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "messages of any size": ({"wire": {"most_megabytes": 5000}}, "wire.most_megabytes: must be a whole number"),
     "parameters below 0": ({"wire": {"largest_parameter": -1}}, "wire.largest_parameter: must be a number above 0"),
     "an unknown key of the wire": ({"wire": {"secrets": True}}, "wire.secrets: no such key"),
+    "a further training without the choice": (
+        {"federation": ORDERED, "time": {"later": [3]}},
+        'time.later: belongs to method = "chosen"',
+    ),
+    "a key of the time that is none": ({"time": {"refits": 3}}, "time.refits: no such key"),
+    "features of items in a file of the site": (
+        {"federation": {"inputs": 9}, "items": {"known": {"weight": {"file": "items.csv", "column": "weight"}}}},
+        "items.known.weight: a plan names no files of sites",
+    ),
+    "features of items that have no room": ({"items": {"features": ["w_*"]}}, "federation.inputs: must be at least dimension"),
 }
+BAD_CHOICES: dict[str, tuple[dict[str, Any], str]] = {
+    "two sites": ({"sites": ("north", "south")}, 'federation.sites: method = "chosen" needs 3 or more sites, found 2'),
+    "no order": ({"federation": dict.fromkeys(ORDERED)}, 'federation.order: method = "chosen" decides over time'),
+    "a draw": ({"federation": {"split": "draw", "train_from": None, "test_from": None}}, "federation.order: method"),
+    "no start": ({"federation": {"test_from": None}}, "federation.test_from: is missing"),
+    "pooled statistics": ({"wire": {"statistics": "pooled"}}, 'wire: with method = "chosen" sites send no statistics'),
+    "results": ({"wire": {"results": ["out_of_fold_regret"]}}, "wire: with method"),
+    "privacy": ({"training": {"privacy": "client"}}, "training.privacy: cannot be combined with chosen"),
+    "rows between refits": ({"time": {"refit": 28}}, "time.refit: counts rows, which sites that are apart cannot compare"),
+    "each site's own rule": ({"time": {"choose": {"by": "shrunk"}}}, 'time.choose.by: must be "fleet"'),
+    "a number among dates": ({"time": {"later": [3]}}, "time.later: must be dates, as test_from is"),
+    "a date before the start": ({"time": {"later": ["2021-02-01"]}}, "time.later: must be moments after test_from"),
+    "a training that cannot be": ({"training": {"rounds": 0}}, "training.rounds: rounds must be"),
+}
+
+
+@pytest.mark.parametrize(("changes", "line"), BAD_CHOICES.values(), ids=BAD_CHOICES.keys())
+def test_a_choice_that_sites_cannot_make_is_refused(changes: dict[str, Any], line: str) -> None:
+    whole: dict[str, Any] = {"federation": ORDERED, "training": {"method": "chosen", "hidden": None}}
+    assert a_plan(**whole).choice is not None
+    for key, values in changes.items():
+        whole[key] = {**whole.get(key, {}), **values} if isinstance(values, dict) else values
+    with pytest.raises(ValueError, match=r"plan\.toml") as refused:
+        a_plan(**whole)
+    assert line in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("changes", "line"), BAD.values(), ids=BAD.keys())

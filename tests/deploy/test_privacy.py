@@ -85,9 +85,9 @@ class Asked:
         self.site._start_run("r1")
 
     def order(self, round: int, job: int = 0, shift: float = 0.0) -> tuple[str, dict[str, Any]]:
-        run = self.site._run
-        assert run is not None
-        shared = run.engine().initial + np.float32(shift)
+        work = self.site._work
+        assert work is not None
+        shared = work.run_of(next(iter(work.jobs.values()))).engine().initial + np.float32(shift)
         self.site._answer({"run": "r1", "job": job, "round": round, "last": -1, "rate": 1.0, "sent": {"shared": shared}})
         return decode(self.wires.sent[-1][2], TO_SERVER)
 

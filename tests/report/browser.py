@@ -19,6 +19,7 @@ OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--force-device-scale-factor=1",
 )  # fmt: skip
+ITS_OWN = ("chrome://", "chrome-untrusted://")
 PATIENCE = 60
 """Seconds until charts must be drawn: machines of CI are slow."""
 needs_browser = pytest.mark.skipif(
@@ -71,7 +72,7 @@ class Browser:
         found = [json.loads(one["message"])["message"] for one in self.driver.get_log("performance")]
         sent = [one["params"] for one in found if one["method"] == "Network.requestWillBeSent"]
         asked = {(one["documentURL"], one["request"]["url"]) for one in sent}
-        return {url for page, url in asked if not (page.startswith("chrome://") or url.startswith("chrome://"))}
+        return {url for page, url in asked if not (page.startswith(ITS_OWN) or url.startswith(ITS_OWN))}
 
     def picture(self) -> bytes:
         """The whole page as a PNG."""

@@ -9,10 +9,12 @@ from dataclasses import replace
 import pytest
 
 from dffl.report import ReportData
-from tests.report.made import HOSTILE, made
+from tests.report.made import HOSTILE, made, made_over_time
 
 
-@pytest.mark.parametrize("data", [made(), made(HOSTILE), made(judged=False), replace(made(), differences=None, curves=())])
+@pytest.mark.parametrize(
+    "data", [made(), made(HOSTILE), made(judged=False), replace(made(), differences=None, curves=()), made_over_time()]
+)
 def test_json_there_and_back(data: ReportData) -> None:
     text = json.dumps(data.as_json(), allow_nan=False)
     assert ReportData.from_json(json.loads(text)) == data

@@ -69,13 +69,16 @@ def page_of(data: ReportData) -> Page:
 
 def test_the_numbers_of_the_table_are_those_of_the_data() -> None:
     data = made()
-    head, *rows = page_of(data).rows["client-table"]
-    columns = [cell["text"].removesuffix("%") for cell in head]
-    assert [row[0]["text"] for row in rows] == [client.name for client in data.clients]
-    for row in rows:
+    page = page_of(data)
+    head, *rows = page.rows["client-table"]
+    columns = [cell["text"] for cell in head]
+    by_method, *regrets = page.rows["methods-table-1"]
+    methods = [cell["text"].removesuffix("%") for cell in by_method]
+    assert [row[0]["text"] for row in rows] == [row[0]["text"] for row in regrets] == [client.name for client in data.clients]
+    for row, losses in zip(rows, regrets, strict=True):
         name = row[0]["text"]
         for method in data.methods:
-            cell, found = row[columns.index(method.name)], data.result(name, method.name)
+            cell, found = losses[methods.index(method.name)], data.result(name, method.name)
             assert found is not None
             assert float(cell["value"]) == found.regret
             assert percent(found.regret) in cell["text"]
@@ -172,8 +175,8 @@ def test_a_page_of_little_leaves_its_parts_out() -> None:
     few = replace(data, main="fedavg", references=("local",), differences=None, curves=(), settings={}, command="", notes=())
     few = replace(few, clients=tuple(replace(one, advice=None, decides="", sense="") for one in few.clients))
     page = page_of(few)
-    assert set(json.loads(page.scripts["charts"])) == {"changes", "regrets"}
-    assert set(page.rows) == {"glance", "client-table", "plain"}
+    assert set(json.loads(page.scripts["charts"])) == {"regrets"}  # a change that was not judged may be noise
+    assert set(page.rows) == {"glance", "client-table", "methods-table-1", "plain"}
     assert "not judged" in page.text
 
 

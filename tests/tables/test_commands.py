@@ -130,6 +130,10 @@ def test_decisions_have_names_helpers_and_a_range_that_held_out_rows_back(folder
     assert "north" in call("decide", folder / "model.dffl", folder / "new.csv", "-c", "nobody", code=3)
     north = json.loads(call("decide", folder / "model.dffl", folder / "new.csv", "-c", "north", "--json"))
     assert list(north["decisions"][0]) == ["price_1", "price_2", "price_3"]
+    taken = [[name for name, value in row.items() if value] for row in north["decisions"]]
+    assert north["in_words"] == [f"buy {', '.join(names)}" for names in taken]
+    said_first = call("decide", folder / "model.dffl", folder / "new.csv", "-c", "north").splitlines()[0]
+    assert said_first == f"{pd.read_csv(folder / 'new.csv')['day'][0]}: {north['in_words'][0]}"
 
 
 def test_the_table_of_decisions_says_which_row_is_which_and_that_no_column_is_a_price(folder: Path, tmp_path: Path) -> None:

@@ -168,7 +168,10 @@ def test_a_year_is_scored_in_three_seconds(folder: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: pd.concat([t, t[:1]]), "two rows are of 2021-05-04; keep one row for each moment"),
+        (
+            lambda t: pd.concat([t, t[:1]]),
+            "line 12, column 'day': two rows are of 2021-05-04, this one and line 2; keep one row for each moment",
+        ),
         (lambda t: t.drop(columns="temp"), "lacks the column 'temp'"),
         (lambda t: t.drop(columns="price_1"), "lacks the column 'price_1'"),
         (lambda t: t.assign(price_1=None), "has no row whose costs are known"),

@@ -568,3 +568,24 @@ def test_features_with_and_without_an_offset_are_not_mixed(tmp_path: Path) -> No
     what = r"column 'hour': holds dates at 'a' .* and dates with an offset from UTC at 'b' .*; write all clocks"
     with pytest.raises(ValueError, match=what):
         read(tmp_path / "federation.toml")
+
+
+def test_a_cost_column_of_another_kind_is_noted(tmp_path: Path) -> None:
+    """`price_mean` would be a fourth decision."""
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(1, 9, (20, 4)), columns=["temp", "price_1", "price_2", "price_3"])
+    frame.assign(price_mean=frame.filter(like="price").mean(axis=1)).to_csv(tmp_path / "a.csv", index=False)
+    text = '[federation]\nfeatures = "temp"\ncosts = "price_*"\n[[client]]\nname = "a"\ntable = "a.csv"\n'
+    (tmp_path / "federation.toml").write_text(text + 'set = { type = "top-k", k = 1 }\n')
+    what = "'price_*' also takes 'price_mean', and all others have a number in the place of the star"
+    assert any(what in note for note in read(tmp_path / "federation.toml").notes)
+
+
+def test_days_that_are_written_as_numbers_are_noted(tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(1, 9, (40, 3)), columns=["temp", "price_1", "price_2"])
+    text = '[federation]\nfeatures = "temp"\ncosts = "price_*"\norder = "day"\n[[client]]\nname = "a"\ntable = "a.csv"\n'
+    (tmp_path / "federation.toml").write_text(text + 'set = { type = "top-k", k = 1 }\n')
+    days = pd.date_range("2024-01-15", periods=40).strftime("%Y%m%d").astype(int)
+    for values, noted in ((days, True), (20240101 + np.arange(40), False)):
+        frame.assign(day=values).to_csv(tmp_path / "a.csv", index=False)
+        notes = read(tmp_path / "federation.toml").notes
+        assert any("such as 20240115, is read as a number" in note for note in notes) == noted

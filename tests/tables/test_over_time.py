@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import dffl
 from dffl.cli import app
 from dffl.tables.backtesting import whole
-from dffl.tables.chosen import in_money, rules_table
+from dffl.tables.chosen import ChosenModel, in_money, rules_table
 from dffl.tables.description import read
 from dffl.tables.keys import DescriptionError
 from dffl.tables.over_time import method_of, notes_of
@@ -176,7 +178,9 @@ def test_tables_that_a_choice_over_time_cannot_use(tmp_path: Path) -> None:
     assert "client 'north': a backtest needs more than 128 rows, found 120" in call("fit", path, "-o", out, code=3)
     frame = pd.read_csv(tmp_path / "south.csv")
     frame.assign(day=frame["day"].where(frame.index != 3, frame["day"][2])).to_csv(tmp_path / "south.csv", index=False)
-    assert "client 'south': rows 2 and 3 have the same moment in the order" in call("fit", path, "-o", out, code=3)
+    said = call("fit", path, "-o", out, code=3)
+    assert f"{tmp_path / 'south.csv'}, line 5, column 'day': two rows are of 2021-01-06, this one and line 4" in said
+    assert "(client 'south'); decisions over time need one row for each moment: put the rows of one day into one row" in said
     frame.drop(columns="mine_2").to_csv(tmp_path / "south.csv", index=False)
     said = call("fit", path, "-o", out, code=3)
     assert "south.csv: federation.forecast: 3 columns" in said
@@ -192,6 +196,40 @@ def test_the_default_method_follows_from_the_rows(tmp_path: Path) -> None:
     assert method == "crossfit"
     assert "client 'north' has 48 rows before the test, and the choice over time needs 56; crossfit is trained" in note
     assert method_of(read(federation(tmp_path, '\n[training]\nmethod = "ridge"\n'))) == ("ridge", [])
+
+
+def test_sums_have_their_own_unit(tmp_path: Path) -> None:
+    path = federation(tmp_path, "", error=1.0)
+    path.write_text(path.read_text().replace('order = "day"', 'order = "day"\nunit = "EUR/MWh"\nper = "a day"'))
+    made = read(path)
+    assert (made.units, made.per) == ({"north": "EUR/MWh", "south": "EUR/MWh"}, "day")
+    [note] = [note for note in made.notes if "two parts" in note]
+    why = 'what decisions cost is shown in EUR, where a decision of 1 is one MWh; else write unit = "EUR"'
+    assert note == f"{path}: unit 'EUR/MWh' has two parts; {why}"
+    path.write_text(path.read_text().replace('per = "a day"', 'per = "1 day"'))
+    with pytest.raises(
+        DescriptionError, match=r"federation\.per: must be what a row is, such as \"day\" or \"hour\", found '1 d"
+    ):
+        read(path)
+
+
+def test_several_seeds_give_a_harm_verdict_of_the_choice(folder: Path) -> None:
+    fit = dffl.load(folder / "m.dffl")
+    table = pd.DataFrame(json.loads((folder / "said.json").read_text())["clients"]).assign(independent=9.0, harmed=False)
+    table.loc[(table["client"] == "south") & (table["method"] == "chosen"), "harmed"] = True
+    said = {}
+    for starts in (1, 2, 3):
+        model = ChosenModel(fit, table, starts, read(folder / "federation.toml"), [])
+        with (console := Console(width=200)).capture() as shown:
+            model.show(console)
+        said[starts] = shown.get()
+        assert model.as_json()["harm"] == (None if starts == 1 else model.harm)
+    assert "harmed" not in said[1]
+    assert "2 trainings are not enough to say whether a difference is real: --starts 3 judges it.\n" in said[2]
+    assert "Significantly harmed, compared with local: south.\n" in said[3]
+    kept = replace(fit, evidence={**fit.evidence, "why": "simple"}, rules=dict.fromkeys(fit.rules, "forecast"))
+    kept_model = ChosenModel(kept, table, 3, model.description, [])
+    assert kept_model.harm == "Significantly harmed, compared with local: no client."  # of the rule that is kept
 
 
 def test_the_choice_is_shown_for_each_client_and_in_money(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from dffl.cells import numbers_of, texts_of
 from dffl.tables.columns import matching, natural
-from dffl.tables.sources import Table, checked_names, load, open_source
+from dffl.tables.sources import Table, checked_names, load, open_source, require_columns
 
 
 def read(folder: Path, content: bytes | str, name: str = "table.csv") -> Table:
@@ -254,3 +255,23 @@ def test_names_of_columns_are_each_looked_at_once() -> None:
     assert Counted.compared <= 10 * len(names)
     with pytest.raises(ValueError, match=r"^wide\.csv: two columns are named 'column 5'; rename one$"):
         checked_names(Path("wide.csv"), [*names, names[5]])
+
+
+@pytest.mark.parametrize(
+    ("needed", "others", "hint"),
+    [
+        (["dnn_9", "dnn_19"], [], ""),  # the other one is needed itself
+        (["dnn_9"], [], ""),  # another number is no slip of the pen
+        (["mine_1"], ["price_1"], ""),  # it has another use
+        (["mine_1"], [], "; did you mean 'price_1'?"),
+        (["temq"], [], "; did you mean 'temp'?"),
+        (["dnm_19"], ["price_1"], "; did you mean 'dnn_19'?"),
+    ],
+)
+def test_the_hint_for_a_missing_column(tmp_path: Path, needed: list[str], others: list[str], hint: str) -> None:
+    (tmp_path / "t.csv").write_text("temp,dnn_19,price_1\n1,2,3\n")
+    source = open_source(tmp_path / "t.csv")
+    with pytest.raises(
+        ValueError, match=re.escape(f"lacks the column {needed[0]!r}{hint}; it has temp, dnn_19, price_1") + "$"
+    ):
+        require_columns(source, needed, others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,13 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from dffl.tables.chosen import rules_table
+from dffl.tables.chosen import words_of as chosen_words
 from dffl.tables.cost_range import CostRange
 from dffl.tables.decisions import Decided
 from dffl.tables.reading import reading, regrets_by_client
 from dffl.tables.trained_model import train
+from dffl.time.words import said
 
 
 def table(**regrets: tuple[float, float]) -> pd.DataFrame:
@@ -137,3 +141,30 @@ def test_a_client_that_loses_nothing_has_no_poor_features() -> None:
     """All its decisions cost the same: the mean of past costs is as good as anything."""
     both = table(mean_cost=(0.05, 0.0), ridge=(0.04, 0.0), local=(0.04, 0.0), local_tuned=(0.03, 0.0), crossfit=(0.01, 0.0))
     assert "the mean of past costs does" not in reading(both, "crossfit", 1)
+
+
+EVIDENCE = {"why": "recent", "reference": "steady", "rows": 24, "from": "2024-04-06", "share": 0.8, "inside": {}, "rules": {}}
+
+
+def test_a_choice_without_a_relative_regret_has_no_percentage() -> None:
+    """Two free hours on each day: no share of nothing can be lost."""
+    evidence = {**EVIDENCE, "means": [["steady", None], ["chosen", None]], "gain": [None, None, None]}
+    words = said(evidence, {"north": "steady"})
+    assert words.endswith(
+        "The best possible objective of all clients is zero on the test rows: no relative regret can be given."
+    )
+    assert "nan" not in words
+
+
+def test_a_choice_names_the_clients_that_are_in_no_mean() -> None:
+    """And it is compared with methods that were fitted once on the same clients."""
+    inf = float("inf")
+    both = table(local=(0.13, inf), mean_28=(0.18, inf), chosen=(0.18, inf)).assign(n_test=3)
+    evidence = {**EVIDENCE, "why": "simple", "means": [["mean-28", 0.18], ["chosen", 0.18]], "gain": [0, 0, 0]}
+    model = SimpleNamespace(evidence=evidence, rules={"north": "mean-28", "south": "mean-28"}, own=())
+    words = chosen_words(model, both)  # type: ignore[arg-type]
+    assert words.startswith("local loses least on the test rows (13.00 %)")
+    assert words.endswith(
+        "Left out of these means: south; their best possible objective is zero, so their relative regret is infinite."
+    )
+    assert [list(column.cells) for column in rules_table(both).columns][1] == ["13.00", "18.00", "18.00"]

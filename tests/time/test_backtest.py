@@ -126,6 +126,13 @@ def test_a_good_forecast_wins_and_is_named_first() -> None:
     assert "Keep using your forecast" in found.verdict()
 
 
+def test_no_interval_says_that_more_than_the_whole_loss_is_saved() -> None:
+    found = dffl.backtest(federation(forecast_error=5), [], refit=5, window=28, start="2021-05-31")
+    mean, low, _ = found.difference("chosen", "forecast")
+    assert -found.means["forecast"] == low < mean
+    assert found.verdict().endswith(" to 100.0%).")
+
+
 def test_a_forecast_that_is_the_costs_is_not_recommended() -> None:
     """Rounded, and in another currency: `array_equal` would not see it."""
     honest = federation(forecast_error=1.0)
@@ -204,7 +211,7 @@ def test_bad_orders_are_one_line() -> None:
     one = series("a", 1)
     for times, message in [
         (None, "client 'a': a backtest needs an order of the rows, found none"),
-        (np.repeat(one.times[::2], 2), "client 'a': rows 0 and 1 have the same moment in the order"),
+        (np.repeat(one.times[::2], 2), "client 'a': rows 0 and 1 have the same moment in the order, 2021-01-04; a backtest"),
     ]:
         client = dffl.Client("a", one.x, one.c, one.set, times=times)
         with pytest.raises(ValueError, match=message):
@@ -235,3 +242,26 @@ def test_mixtures() -> None:
     found = {rule: mixed(parts, tables)[0][0, 0] for rule, parts in mixtures(["a", "b"], "steady").items()}
     assert found == {"a": 1, "b": 3, "a+steady": 4.5, "b+steady": 5.5, "a+b": 2, "mix": 4}
     assert mixtures([], "steady") == {}
+
+
+def test_an_interval_is_in_the_unit_of_the_means_where_a_client_can_lose_nothing() -> None:
+    """The second client's costs are 0 in the test: it counts as a regret of 0 in the means, and so in their difference."""
+    one, other = federation().clients
+    costs = other.c.copy()
+    costs[130:] = 0.0
+    idle = dffl.Client("b", other.x, costs, other.set, times=other.times)
+    found = dffl.backtest(dffl.Federation([one, idle]), ["ridge"], start="2021-05-14", refit=15, **QUICK)
+    more, low, high = found.difference("mean-7", "steady")
+    assert more == pytest.approx(found.means["mean-7"] - found.means["steady"])
+    assert low < more < high
+
+
+def test_a_client_whose_best_objective_is_zero_is_named() -> None:
+    """Two of its items, others on each day, cost nothing, so what it loses is no share of anything."""
+    one, other = federation().clients
+    costs = np.where(np.random.default_rng(0).random(other.c.shape).argsort(axis=1) < 2, 0.0, other.c)
+    free = dffl.Client("b", other.x, costs, other.set, times=other.times)
+    found = dffl.backtest(dffl.Federation([one, free]), ["ridge"], start="2021-05-14", refit=15, **QUICK)
+    assert found.verdict().endswith(
+        "Left out of these means: b; their best possible objective is zero, so their relative regret is infinite."
+    )

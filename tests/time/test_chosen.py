@@ -124,6 +124,12 @@ def test_a_file_gives_the_same_bits_and_an_export_has_one_client(model: Chosen, 
         ({"parts": {}}, "client 'a': its rule 'ridge\\+steady' needs 'ridge', which the file does not hold"),
         ({"rules": {"a": "forecast", "b": "steady"}}, "client 'a': its rule 'forecast' needs a forecast"),
         ({"weight": 2.0}, "with a weight in \\(0, 1\\]"),
+        ({"past": Past(lags=tuple(range(1, 5000)))}, "its past asks for 30\\d* features, and 'ridge' was trained on"),
+        ({"about": "mine"}, "about must be a dictionary"),
+        (
+            {"evidence": {"inside": {"a": 0.8, "b": 0.8}, "rules": {"steady": {"a": 0.1}}}},
+            "evidence must be of all its clients",
+        ),
     ],
 )
 def test_a_crafted_file_is_refused_in_one_line(model: Chosen, tmp_path: Path, change: dict, message: str) -> None:

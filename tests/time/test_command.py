@@ -102,4 +102,5 @@ def test_equal_keys_are_refused(tmp_path: Path) -> None:
     frame = pd.read_csv(tmp_path / "south.csv")
     frame.loc[3, "day"] = frame.loc[2, "day"]
     frame.to_csv(tmp_path / "south.csv", index=False)
-    assert "client 'south': rows 2 and 3 have the same moment in the order" in call(path, code=3)
+    said = call(path, code=3)
+    assert f"{tmp_path / 'south.csv'}, line 5, column 'day': two rows are of 2021-01-06, this one and line 4" in said

@@ -114,6 +114,17 @@ def test_another_network_of_the_same_name_is_another_run() -> None:
     assert run_fingerprint(small, None, Settings()) not in found
 
 
+@pytest.mark.parametrize("family", [dffl.Polytope, dffl.MixedInteger])
+def test_rows_with_an_end_and_equations_are_other_data(family: Any) -> None:
+    """The same numbers under other names: a run with "at most 2" must not be continued as one with "exactly 2"."""
+
+    def own(kind: str) -> dffl.Client:
+        rows = {f"A_{kind}": np.ones((1, 4)), f"b_{kind}": np.array([2.0])}
+        return dffl.Client("a", np.zeros((3, 1)), np.ones((3, 4)), family(**rows, lower=np.zeros(4), upper=np.ones(4)))
+
+    assert data_fingerprint(own("ub")) == data_fingerprint(own("ub")) != data_fingerprint(own("eq"))
+
+
 def test_a_set_with_a_field_that_is_no_number_has_one_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     """As bytes, an object is its address: in another process the same run would be refused as one of other data."""
     own = dffl.Client("a", np.zeros((3, 1)), np.ones((3, 4)), dffl.TopK(4, 1))

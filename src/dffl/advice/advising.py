@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -31,7 +32,7 @@ from dffl.training import Settings
 from dffl.training.crossing import Crossing, crossing_of, warning
 from dffl.training.crossing import reason as no_verdict
 from dffl.training.keywords import SettingsKeywords
-from dffl.training.sharing import Sharing, settled, sharing_of
+from dffl.training.sharing import Sharing, alike_rows, settled, sharing_of
 
 LIKELY, UNLIKELY = 0.8, 0.2
 """A gain counts as likely from the first probability on, and as unlikely up to the second: odds of 4 to 1."""
@@ -179,6 +180,9 @@ def advise(
     # Held-out samples are divided alike in everything that is compared here.
     rule = settled(federation, Settings.of(split=settings.get("split"), period=settings.get("period")))
     blocks = blocks or rule.validation_blocks
+    if not blocks and all(client.times is not None for client in federation):
+        what = "its clients have times, and their samples are held out as if they were in no order"
+        warnings.warn(f"advise: {what}: intervals are too narrow; write split='time'", stacklevel=2)
     plan = TrainingPlan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     alike = sharing_of(federation)
     how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds}
@@ -210,7 +214,11 @@ def advise(
 def _keys(federation: Federation, alike: Sharing, blocks: bool) -> Sequence[np.ndarray] | None:
     """What tells which rows of clients are alike: moments, where rows follow each other, or else equal rows."""
     times = [client.times for client in federation if client.times is not None]
-    return times if blocks and len(times) == len(federation) else alike.keys(federation.clients)
+    if blocks and len(times) == len(federation):
+        return times
+    own = [alike_rows(client) for client in federation]
+    repeats = any(len(np.unique(keys)) < len(keys) for keys in own)
+    return alike.keys(federation.clients) or (own if repeats else None)
 
 
 def _equal(federation: Federation, evidence: list[Evidence], seed: int) -> frozenset[str]:
@@ -316,5 +324,9 @@ def _expected(row: dict[str, Any], verdict: str, found: AllEvidence, place: int,
         expected["fedavg"] = math.exp(found.shared.ratio[place])
         if row["federated"] > 0:
             # Tuning is compared with the shared model, from which it starts; the ratio of own and shared has been shrunk.
-            expected["finetune"] = expected["fedavg"] * row["finetuned"] / row["federated"]
+            tuned = expected["fedavg"] * row["finetuned"] / row["federated"]
+            if found.shared.ratio[place] > 0:
+                # Where it loses more, its ratio was cut and moved towards the fleet's: that is no merit of tuning.
+                tuned = max(tuned, row["finetuned"] * math.exp(-FEDERATED.fall(curve, folds, blocks)) / own)
+            expected["finetune"] = tuned
     return expected

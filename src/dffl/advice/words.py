@@ -165,7 +165,9 @@ def _unclear(row: dict[str, Any], median: float, unlike: bool) -> str:
         )
     if row["tuning"]:
         beaten = ["neither the shared model as it is nor crossfit is likely to beat your own", *_cause(row, unlike)]
-        return "; ".join([*beaten, f"but {row['deploy']} may: nothing tells how sure that is"])
+        lost = row[{"fedavg": "federated", "finetune": "finetuned"}.get(row["deploy"], row["deploy"])]
+        measured = f"it lost {lost:.2%} on your held-out samples, your own {_own(row):.2%}"
+        return "; ".join([*beaten, f"but {row['deploy']} may: {measured}; nothing tells how sure that is"])
     trained = not math.isnan(row["crossfit_gain"])  # a quick answer is uncertain for other reasons
     low, high = ("crossfit_low", "crossfit_high") if trained else ("gain_low", "gain_high")
     wide = f"the interval from {row[low]:+z.0%} to {row[high]:+z.0%} allows both"

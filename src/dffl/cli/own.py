@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dffl.files import require_replaceable, require_target
-from dffl.terminal import Json, Quiet, Report, answer, answering, command_name, printable, shown_progress
+from dffl.terminal import Json, Quiet, Report, answer, answering, command_name, shown_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -258,27 +258,24 @@ def report(
         Path,
         typer.Argument(metavar="MODEL_OR_FOLDER", help="A model of `dffl fit`, or a folder of models or of an energy study."),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where to write the page.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the page.")] = None,
+    client: Annotated[str | None, typer.Option("--client", "-c", help="One client alone: not a word about the others.")] = None,
+    each: Annotated[Path | None, typer.Option("--each", help="A folder for the page of each client.")] = None,
+    text: Annotated[bool, typer.Option("--text", help="Print a summary of five lines, to be mailed.")] = False,
     json_: Json = False,
 ) -> None:
     """Write the report of a model, or of all models in a folder side by side, as one HTML file that needs no network.
 
     Example: dffl report model.dffl -o report.html
 
-    Example: dffl report my-federation -o report.html
+    Example: dffl report model.dffl -o fleet.html --each sites --text
+
+    Example: dffl report model.dffl --client north -o north.html
     """
     with answering():
-        from dffl.report.target import require_page
+        from dffl.tables.pages import Wanted, written
 
-        require_page(out, "--out")
-        from dffl.report.page import write
-        from dffl.tables.pages import found_at, pages_at
-
-        require_page(out, "--out", pages_at(model))
-        found = found_at(model)
-        write(found.data, out)
-        said = [*(f"left out: {printable(line)}" for line in found.left_out), f"wrote {out}"]
-        answer(Written({"report": str(out), "left_out": found.left_out}, said), json_)
+        answer(written(model, Wanted(out, client, each, text)), json_)
 
 
 def register(app: Any) -> None:

@@ -12,22 +12,19 @@ import numpy as np
 
 from dffl.deploy.credentials import persistent_secret
 from dffl.deploy.federation_plan import FederationPlan
+from dffl.deploy.jobs import Jobs, is_needed, jobs_of, rule_of
 from dffl.deploy.ledger import DEAD, Ledger, unused
 from dffl.deploy.messages import MAX_HEADER_BYTES
 from dffl.deploy.network import Link
 from dffl.deploy.round import QuorumError, Round
 from dffl.deploy.run_state import FINISHED, LOST, STOPPED, TRAINING, WAITING, RunState, read_status, unit_arrays, write_status
 from dffl.deploy.site_registry import SiteRegistry, StopRequestedError
-from dffl.deploy.site_run import Jobs, federated_jobs, placeholder_run
 from dffl.deploy.site_view import SiteView
 from dffl.deploy.training_loop import RemoteEngine, TrainingLoop
 from dffl.randomness import NoiseSource
 from dffl.training.engines.base import Engine, Fields
 from dffl.training.trainers.federated import Federated, ServerState
 from dffl.training.units import pooled
-
-PLACEHOLDER_ROWS = 100
-"""Rows of the placeholder data: at least as many as a method may have folds."""
 
 
 class Coordinator(SiteRegistry):
@@ -53,7 +50,7 @@ class Coordinator(SiteRegistry):
         if run.plan != self.plan.digest:
             self.run = None
             raise ValueError(f"{folder}: belongs to another plan; start a new run, or restore the earlier plan")
-        jobs = self._jobs()
+        jobs, recipe = self._jobs(), self.plan.choice
         self._require_message_size(jobs)
         self._trainings, self.columns = len(jobs), run.columns
         self._ledger = Ledger(folder / "rounds.jsonl")
@@ -68,10 +65,12 @@ class Coordinator(SiteRegistry):
         try:
             self._wait_for_sites(run, lambda missing: write_status(folder, TRAINING, **about, missing=missing))
             loop = TrainingLoop(self, path, NoiseSource(persistent_secret(folder / "noise.key")))
-            for job, (name, (trainer, part)) in enumerate(jobs.items()):
+            for job, (name, wanted) in enumerate(jobs.items()):
                 if job >= run.job:
-                    self.log.info("training %s: first round starts", name)
-                    loop.run_training(job, trainer, part)
+                    rule = rule_of(recipe, jobs, run.finals)
+                    needed = is_needed(recipe, wanted, rule)
+                    self.log.info("training %s: %s", name, "first round starts" if needed else f"not needed by {rule}")
+                    loop.run_training(job, wanted, needed)
         except QuorumError as lost:
             self._end(folder, LOST, str(lost))
             raise
@@ -81,9 +80,8 @@ class Coordinator(SiteRegistry):
             raise
         self.status = FINISHED
         self._send_models(run)
-        write_status(
-            folder, FINISHED, **about, results={site.name: site.results for site in self.sites.values() if site.results}
-        )
+        about |= {"results": {site.name: site.results for site in self.sites.values() if site.results}}
+        write_status(folder, FINISHED, **about, **({"rule": rule} if (rule := rule_of(recipe, jobs, run.finals)) else {}))
         return run
 
     def serve_finished(self, folder: Path) -> None:
@@ -106,15 +104,13 @@ class Coordinator(SiteRegistry):
                 self.send(site.name, "stop", why=why)
 
     def _jobs(self) -> Jobs:
-        names = dict.fromkeys(self.plan.sites, max(self.plan.min_rows, PLACEHOLDER_ROWS))
-        with placeholder_run(names, self.plan.settings, self.plan.inputs, self.plan.dimension) as run:
-            return federated_jobs(run, self.plan.method_request)
+        return jobs_of(self.plan)
 
     def _require_message_size(self, jobs: Jobs) -> None:
         """Reject models that do not fit into a message. The last message is the largest: it has the models of all trainings."""
         sizes, orders = [0], [0]
-        for trainer, part in jobs.values():
-            form = trainer.order_form(RemoteEngine(self, part))
+        for job in jobs.values():
+            form = job.trainer.order_form(RemoteEngine(self.plan, job))
             sizes.append(form["shared"].nbytes)
             orders.append(sum(array.nbytes for array in form.values()))
         needed = max(sum(sizes), *orders) + MAX_HEADER_BYTES
@@ -123,7 +119,7 @@ class Coordinator(SiteRegistry):
             raise ValueError(f"the shared models of this plan take {needed} bytes, more than the limit of a message; {fix}")
 
     def _all_rounds(self, jobs: Jobs) -> int:
-        return sum(trainer.planned(self.plan.settings).rounds for trainer, _ in jobs.values())
+        return sum(job.rounds for job in jobs.values())
 
     def _wait_for_sites(self, run: RunState, report_missing: Callable[[list[str]], None]) -> None:
         """Wait for all sites except those that were dead when last asked. After the time-out, a quorum is enough."""

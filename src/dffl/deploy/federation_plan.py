@@ -1,7 +1,7 @@
 """The plan of a federation, `plan.toml`: the sites and the coordinator agree on it before training.
 
-Its keys under ``[federation]`` and ``[training]`` are those of a `federation.toml`, without tables and sets, which belong to
-each site. When a site joins, a digest of the plan is compared, so that all sides have the same plan.
+Its keys under ``[federation]``, ``[training]``, ``[items]`` and ``[time]`` are those of a `federation.toml`, without tables
+and sets, which belong to each site. When a site joins, a digest of the plan is compared, so that all sides have the same plan.
 """
 
 from __future__ import annotations
@@ -17,19 +17,27 @@ from typing import Any
 import numpy as np
 
 from dffl.deploy.credentials import require_site_name
+from dffl.deploy.time_plan import read_later, recipe_of
 from dffl.splitting import DRAW, TIME
 from dffl.tables.description import parse
 from dffl.tables.keys import Keys, Problems
+from dffl.tables.plan import Plan
 from dffl.tables.plan import read_plan as read_description
+from dffl.time.fleet import FleetRecipe
+from dffl.time.outcome import CHOSEN
+from dffl.training.aggregators import Aggregator
 from dffl.training.change_limit import LEAST
 from dffl.training.methods import Request, request
 from dffl.training.settings import Settings
+from dffl.training.trainers.federated import participants
 
 SCALARS = ("loss", "clipped", "norm")
 """What a site may report about a round."""
 RESULTS = ("out_of_fold_regret",)
 """What a site may report about its final model."""
 STATISTICS = ("own", "pooled")
+DESCRIBED = ("federation", "training", "items", "time")
+"""The sections of a `federation.toml` that a plan has too."""
 SITE_KEYS = ("table", "test", "client_column", "set", "unit_column")
 """Keys of a `federation.toml` that belong to a site's own file."""
 HIGHEST_PORT = 65535
@@ -70,11 +78,13 @@ class FederationPlan:
     """The number of features, after texts and dates are encoded as numbers."""
     dimension: int
     """The number of costs."""
-    method_request: Request
+    method_request: Request | None
+    """The method; None for `chosen`, which is several trainings and a choice."""
     settings: Settings
-    federation: dict[str, Any]
-    """The keys for the description of one site."""
-    training: dict[str, Any]
+    described: dict[str, Any]
+    """The sections that describe one site: those of a `federation.toml`."""
+    choice: FleetRecipe | None = None
+    """With `chosen`: how sites choose."""
     min_rows: int = 20
     max_rows: int | None = None
     """A site with more rows is rejected, because rows are its weight. None: see `too_many`."""
@@ -90,6 +100,18 @@ class FederationPlan:
     clock_seconds: float = 300.0
     largest_parameter: float = 1e6
     digest: str = ""
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return CHOSEN if self.method_request is None else self.method_request.method.name
+
+    @property
+    def one_method(self) -> Request:
+        """The method of a plan that does not choose."""
+        if self.method_request is None:
+            raise ValueError(f"method {CHOSEN!r} is several trainings and a choice, not one method")
+        return self.method_request
 
     @property
     def max_message_bytes(self) -> int:
@@ -147,7 +169,7 @@ def plan_of(path: Path, text: str, content: Mapping[str, Any]) -> FederationPlan
     problems = Problems()
     top = Keys(content, f"{path}: ", problems)
     sections: dict[str, Any] = {}
-    for name in ("federation", "training", "rounds", "wire"):
+    for name in (*DESCRIBED, "rounds", "wire"):
         sections[name] = top.take(name, f"a table: write [{name}] above its keys", lambda value: isinstance(value, Mapping), {})
     top.finish()
     values: dict[str, Any] = {}
@@ -175,19 +197,23 @@ def plan_of(path: Path, text: str, content: Mapping[str, Any]) -> FederationPlan
     if values["max_rows"] is not None and values["max_rows"] < values["min_rows"]:
         keys.refuse("max_rows", f"must be at least min_rows ({values['min_rows']}), found {values['max_rows']}")
     values["columns"] = keys.take("columns", "the 64 letters and digits that `dffl site check` shows", _is_digest, "")
-    values["federation"] = keys.rest()
-    values["federation"].setdefault("split", DRAW)  # plans of 0.2.0 have no such key: each site drew its own rows
+    federation = keys.rest()
+    federation.setdefault("split", DRAW)  # plans of 0.2.0 have no such key: each site drew its own rows
     for key in SITE_KEYS:
-        if key in values["federation"]:
+        if key in federation:
             keys.refuse(key, "belongs to a site's own file, which never leaves it")
-            values["federation"].pop(key)
+            federation.pop(key)
     _read_rounds(Keys(sections["rounds"], f"{path}: rounds.", problems), values)
     _read_wire(Keys(sections["wire"], f"{path}: wire.", problems), values)
-    values["training"] = dict(sections["training"])
-    _read_training(path, values, problems)
-    if values["federation"]["split"] == TIME:
+    time = Keys(sections["time"], f"{path}: time.", problems)
+    later = read_later(time)
+    described = {"federation": federation, "training": dict(sections["training"])}
+    described |= {name: dict(sections[name]) for name in ("items", "time") if name in content}
+    values["described"] = described | ({"time": time.rest()} if "time" in content else {})
+    _read_training(path, values, later, problems)
+    if federation["split"] == TIME:
         for key in ("train_from", "test_from"):
-            if key not in values["federation"]:
+            if key not in federation:
                 keys.refuse(key, "is missing; sites cannot see each other's days, so the plan must set it")
     problems.stop()
     canonical = json.dumps(content, sort_keys=True, default=str)
@@ -222,31 +248,58 @@ def _read_wire(keys: Keys, values: dict[str, Any]) -> None:
     keys.finish()
 
 
-def _read_training(path: Path, values: dict[str, Any], problems: Problems) -> None:
+def _read_training(path: Path, values: dict[str, Any], later: list[Any], problems: Problems) -> None:
     """Read the method and its settings as in a `federation.toml`, with placeholders for tables and sets."""
     before = len(problems)
     placeholders = [
         {"name": str(name), "table": "table.csv", "set": {"type": "top-k", "k": 1}} for name in values["sites"] or ("a",)
     ]
-    content = {"federation": values["federation"], "training": values["training"], "client": placeholders}
-    description = read_description(path, content, problems)
+    description = read_description(path, values["described"] | {"client": placeholders}, problems)
+    values["method_request"] = None
     if len(problems) > before:
-        values["method_request"], values["settings"] = None, None
+        values["settings"] = None
         return
-    if description.forecast and values["inputs"] < values["dimension"]:
-        what = (
-            f"must be at least dimension ({values['dimension']}), as the forecast is among the inputs, found {values['inputs']}"
-        )
-        problems.add(f"{path}: federation.inputs: {what}")
+    _require_inputs(path, values, description, problems)
     with problems.catching(f"{path}: training"):
-        values["method_request"], settings = request((description.method, description.options), description.settings)
-        values["settings"] = replace(Settings.of(**settings), forecast=bool(description.forecast)).at(values["dimension"])
+        settings = description.settings
+        if description.method != CHOSEN:
+            values["method_request"], settings = request((description.method, description.options), settings)
+        told: dict[str, Any] = {"forecast": bool(description.forecast), "item_features": item_features(description)}
+        values["settings"] = replace(Settings.of(**settings), **told).at(values["dimension"])
+        aggregator = Aggregator.of(values["settings"].aggregate)
+        if values["sites"]:
+            aggregator.check(participants(len(values["sites"]), values["settings"].client_fraction))
         if values["settings"].hides is not None and (values["scalars"] or values["results"] or values["statistics"] != "own"):
             raise ValueError(
                 "privacy hides models only: under [wire], write scalars = [], results = [] and no pooled statistics"
             )
         if values["settings"].pooled_units and values["statistics"] != "pooled":
             raise ValueError('pooled_units needs statistics = "pooled" under [wire]: every site sends its means and scales')
+    with problems.catching(f"{path}"):
+        if description.method == CHOSEN:
+            values["choice"] = recipe_of(description, len(values["sites"]), later, values["statistics"], values["results"])
+        elif later:
+            raise ValueError(f'time.later: belongs to method = "{CHOSEN}"; leave it out')
+
+
+def item_features(description: Plan) -> int:
+    """How many features each item has, by the plan."""
+    return len(description.item_features) + len(description.known)
+
+
+def _require_inputs(path: Path, values: dict[str, Any], description: Plan, problems: Problems) -> None:
+    """Refuse fewer inputs than a forecast and the features of items take; and features of items in a file."""
+    own, needed = [], 0
+    for what, count in (("the forecast is", bool(description.forecast)), ("features of items are", item_features(description))):
+        own += [what] if count else []
+        needed += int(count) * values["dimension"]
+    if values["inputs"] < needed:
+        what = f"must be at least {'dimension' if needed == values['dimension'] else 'as many as they take'} ({needed})"
+        problems.add(f"{path}: federation.inputs: {what}, as {' and '.join(own)} among the inputs, found {values['inputs']}")
+    for name, value in description.known.items():
+        if isinstance(value, Mapping):
+            fix = "write the numbers as a list, in the order of the costs"
+            problems.add(f"{path}: items.known.{name}: a plan names no files of sites; {fix}")
 
 
 def is_address(value: Any) -> bool:

@@ -12,17 +12,23 @@ from rich.console import Console
 
 from dffl.cache import keep_compiled_programs
 from dffl.deploy.credentials import Kit
-from dffl.deploy.federation_plan import FederationPlan, plan_of
+from dffl.deploy.federation_plan import DESCRIBED, FederationPlan, plan_of
 from dffl.deploy.locks import locked
 from dffl.deploy.network import Link
 from dffl.deploy.participant import Participant
 from dffl.deploy.server_process import explaining_full_disk, file_log
 from dffl.deploy.site_state import SiteState
+from dffl.federation import Client
 from dffl.fitting import Fit
+from dffl.tables.chosen import ChosenModel, chosen_apart
 from dffl.tables.description import Agreement, Description, DescriptionError, parse
+from dffl.tables.keys import named_at
 from dffl.tables.one_site import described_alone
+from dffl.tables.over_time import whole
 from dffl.tables.trained_model import GivenFit, TrainedModel, train
 from dffl.terminal import command_name
+from dffl.time.chosen import Chosen
+from dffl.time.own_past import origins_in
 
 FOLDS_OPTION = "folds"
 
@@ -36,7 +42,7 @@ def site_description(plan: FederationPlan, name: str, path: Path) -> Description
         raise ValueError(f"{path}: must have one [client] with table and set, and nothing else; the rest is in the plan")
     if client.get("name", name) != name:
         raise ValueError(f"{path}: client.name: must be {name!r}, as in the kit, found {client['name']!r:.60}")
-    whole = {"federation": plan.federation, "training": plan.training, "client": [{**client, "name": name}]}
+    whole = {**plan.described, "client": [{**client, "name": name}]}
     try:
         return described_alone(path, name, None, None, whole)
     except DescriptionError as error:
@@ -45,7 +51,7 @@ def site_description(plan: FederationPlan, name: str, path: Path) -> Description
 
 def _in_the_plan(line: str, path: Path, name: str) -> str:
     """Name the plan, not the site's file, in a problem of a section that only the plan has."""
-    for section in ("federation", "training"):
+    for section in DESCRIBED:
         line = line.replace(f"{path}: {section}", f"the plan: {section}")
     advice = f"`dffl init {path} --client {name}` writes what the table of this site holds"
     return line.replace(advice, "tell the coordinator the values of this site's column, so that the plan lists them")
@@ -79,16 +85,22 @@ def require_columns(plan: FederationPlan, description: Description) -> None:
 def require_matching_data(plan: FederationPlan, description: Description) -> None:
     """Reject data that do not match the plan, before anything is sent."""
     require_columns(plan, description)
-    client, path = description.train[0], description.path
-    least = max(
-        plan.min_rows,
-        int(plan.method_request.options.get(FOLDS_OPTION, plan.method_request.method.options.get(FOLDS_OPTION, 2))),
-    )
+    client, path, asked = taking_part(plan, description), description.path, plan.method_request
+    folds = 2 if asked is None else int(asked.options.get(FOLDS_OPTION, asked.method.options.get(FOLDS_OPTION, 2)))
+    least = max(plan.min_rows, folds)
     if client.n < least:
         raise ValueError(f"{path}: client.table: has {client.n} training rows, at least {least} are needed to take part")
     if client.n > plan.row_limit:
         allowed = f"the plan allows {plan.row_limit}; leave some out"
         raise ValueError(f"{path}: client.table: has {client.n} training rows, {allowed}")
+    if plan.choice is not None:
+        with named_at(str(path)):
+            origins_in(client, plan.choice)
+
+
+def taking_part(plan: FederationPlan, description: Description) -> Client:
+    """A site's rows of a run: those of training; all rows, where the method decides one after the other."""
+    return description.train[0] if plan.choice is None else whole(description)[0]
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,7 @@ class SiteCheck:
 class SiteModel:
     """A site's result of a run: its own model, evaluated on its test rows."""
 
-    trained: TrainedModel
+    trained: TrainedModel | ChosenModel
     site: str
     path: Path
 
@@ -161,7 +173,7 @@ def join(kit: Kit, client: Path, folder: Path, shown: Callable[[str], None]) -> 
         path, state = folder / "model.dffl", SiteState(folder / "state")
         if not path.exists():
             state.mark_unfinished()
-        participant = Participant(checked.plan, checked.description.train[0], link, state, log, shown)
+        participant = Participant(checked.plan, taking_part(checked.plan, checked.description), link, state, log, shown)
         if (fit := participant.unfinished()) is not None:
             trained = _evaluated(checked.description, fit, path, participant, shown)
         else:
@@ -173,13 +185,18 @@ def join(kit: Kit, client: Path, folder: Path, shown: Callable[[str], None]) -> 
 
 
 def _evaluated(
-    description: Description, fit: Fit, path: Path, participant: Participant, shown: Callable[[str], None]
-) -> TrainedModel:
+    description: Description, fit: Fit | Chosen, path: Path, participant: Participant, shown: Callable[[str], None]
+) -> TrainedModel | ChosenModel:
     """Evaluate the site's model on its test rows, and save it."""
     shown("evaluating the model on the test rows")
     name = description.train[0].name
     command = f"dffl site join {name}.kit --client {description.path.name}"
-    trained = train(description, progress=False, given=GivenFit(fit, command))
+    trained: TrainedModel | ChosenModel
+    if isinstance(fit, Chosen):
+        assert participant.found is not None, "a site that has chosen has judged its rows"
+        trained = chosen_apart(description, fit, participant.found, command)
+    else:
+        trained = train(description, progress=False, given=GivenFit(fit, command))
     trained.fit.save(path)
     participant.state.mark_finished()
     return trained

@@ -228,7 +228,7 @@ class LocalFederation:
     def _difference(self, result: RunResult) -> float:
         sites = [site_description(self.plan, name, self.base / name / "site.toml") for name in self.plan.sites]
         federation = Federation([site.train[0] for site in sites])
-        fit = replayed(federation, self.plan.settings, self.plan.method_request, result.records)
+        fit = replayed(federation, self.plan.settings, self.plan.one_method, result.records)
         differences = []
         for site in sites:
             client = site.test[0]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-PROTOCOL = 2
+PROTOCOL = 3
 """The version of the messages; raised with every change that an older version would misread."""
 DTYPES = ("float32", "float64", "int32", "int64")
 MAX_HEADER_BYTES = 1 << 16
@@ -58,11 +58,11 @@ KINDS: dict[str, MessageKind] = {
         "counts": Field("counts", "for each training, the number of training samples"),
         "units": Field("arrays", "mean and scale of each feature, scale of the costs; only if the plan pools statistics"),
     }),
-    "answer": MessageKind(TO_SERVER, "a site's update in one round", {
+    "answer": MessageKind(TO_SERVER, "a site's update in one round, or its numbers in the choice", {
         "run": RUN, "job": JOB, "round": ROUND,
         "count": Field("int", "the number of samples of the update"),
         "seconds": Field("float", "the computing time of the site"),
-        "fields": Field("arrays", "the update: model parameters, and further arrays of the method"),
+        "fields": Field("arrays", "the update: model parameters, and further arrays of the method; or the numbers"),
         "scalars": Field("arrays", "means over the round's steps of scalars in the plan, such as the loss"),
     }),
     "trouble": MessageKind(TO_SERVER, "the site cannot answer an order", {
@@ -82,17 +82,18 @@ KINDS: dict[str, MessageKind] = {
     "units": MessageKind(TO_SITE, "units of all sites together, if the plan pools statistics", {
         "run": RUN, "units": Field("arrays", "mean and scale of each feature, scale of the costs"),
     }),
-    "order": MessageKind(TO_SITE, "train in one round", {
+    "order": MessageKind(TO_SITE, "train in one round, or judge the rules of the choice", {
         "run": RUN, "job": JOB, "round": ROUND,
         "last": Field("int", "the last round of this training in which the site's update was valid, or -1"),
         "rate": Field("float", "the factor on the step size"),
-        "sent": Field("arrays", "the shared model, and further arrays of the method"),
+        "sent": Field("arrays", "the shared model, and further arrays of the method; or the models of the backtest"),
     }),
     "finish": MessageKind(TO_SITE, "all rounds are over", {
-        "run": RUN, "rounds": Field("counts", "for each training, its number of rounds"),
+        "run": RUN,
+        "rounds": Field("counts", "for each training, its number of rounds; 0 for one that the chosen rule does not need"),
         "last": Field("counts", "for each training, the number of the last round in which the site's update was valid, or 0"),
         "unused": Field("counts", "the number of refused or left out updates of each site that has some"),
-        "shared": Field("arrays", "for each training, the shared model"),
+        "shared": Field("arrays", "for each training, the shared model; of the choice, the median of each rule's number"),
     }),
     "stop": MessageKind(TO_SITE, "the run has ended without a model", {"why": Field("text", "the reason")}),
 }  # fmt: skip

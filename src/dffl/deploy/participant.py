@@ -22,19 +22,25 @@ import numpy as np
 
 import dffl
 from dffl.deploy.federation_plan import FederationPlan
+from dffl.deploy.fleet_choice import FleetChoice
+from dffl.deploy.jobs import RunJob
 from dffl.deploy.messages import PROTOCOL, TO_SITE, TROUBLES, Message, decode, encode
 from dffl.deploy.network import COORDINATOR, Event, Link, nvflare_version
 from dffl.deploy.run_state import unit_problem, units_from_arrays
-from dffl.deploy.site_run import Jobs, SiteRun, federated_jobs
 from dffl.deploy.site_state import Finals, SiteState
+from dffl.deploy.site_work import MethodWork, SiteWork, site_work
 from dffl.federation import Client
-from dffl.fitting import UNUSED, Fit, perform
+from dffl.fitting import UNUSED, Fit
 from dffl.predictor import Normaliser
 from dffl.tables.description import Agreement
+from dffl.time.chosen import Chosen
+from dffl.time.outcome import Backtest
 from dffl.training.checkpoint import data_fingerprint
+from dffl.training.engines.base import Fields
 from dffl.training.history import DivergenceError
 from dffl.training.optimisers import Schedule
 from dffl.training.privacy.levels import ClientPrivacy
+from dffl.training.run import job_name
 from dffl.training.trainers.federated import ServerState, sampled
 from dffl.training.units import UNIT_FIELDS
 
@@ -77,8 +83,7 @@ class Participant:
         self._connected = False
         self._disconnected_since = self._join_sent = time.monotonic()
         self._backlog: deque[Message] = deque()
-        self._run: SiteRun | None = None
-        self._jobs: Jobs = {}
+        self._work: SiteWork | None = None
         self._has_answered = False
         self.traffic: set[tuple[str, str]] = set()
 
@@ -94,8 +99,13 @@ class Participant:
         self._heartbeats.join()
         self.link.close()
 
-    def take_part(self) -> Fit:
-        """Join, answer orders until all rounds are over, and return the site's fit."""
+    @property
+    def found(self) -> Backtest | None:
+        """With `chosen`, once the site has its model: its own backtest."""
+        return None if self._work is None else self._work.found
+
+    def take_part(self) -> Fit | Chosen:
+        """Join, answer orders until all rounds are over, and return the site's model."""
         while True:
             message = self._next()
             if message.kind == "open":
@@ -109,9 +119,9 @@ class Participant:
             elif message.kind == "finish":
                 return self._finish(message.values)
 
-    def done(self, fit: Fit) -> None:
+    def done(self, fit: Fit | Chosen) -> None:
         """Report that the site has its model, with the results in the plan."""
-        known = fit.members[self.client.name].choices
+        known = fit.members[self.client.name].choices if isinstance(fit, Fit) else {}
         scalars = {name: np.float64(known[name]) for name in self.plan.results if name in known}
         self._send("done", run=self.state.run, scalars={name: np.asarray(value) for name, value in scalars.items()})
         self._leave()
@@ -236,69 +246,55 @@ class Participant:
         if self.plan.settings.hides is not None and self._has_answered and self.state.run != run:
             fix = "every run spends the privacy budget of the plan again; if you agree, join again"
             raise ValueError(f"the coordinator starts another run; {fix}")
-        site_run = self._run if self._run is not None and self.state.run == run else self._start_run(run)
+        work = self._work if self._work is not None and self.state.run == run else self._start_run(run)
         counts: dict[str, int] = {}
         units: dict[str, np.ndarray] = {}
-        for job, (_, part) in enumerate(self._jobs.values()):
-            counts[str(job)] = 1 if self._hides_counts else site_run.own_units(part)[1]
-        if self.plan.pools:
+        for number, job in enumerate(work.jobs.values()):
+            counts[str(number)] = 1 if self._hides_counts else work.count(job)
+        if self.plan.pools and isinstance(work, MethodWork):
+            site_run = work.run
             for part in site_run.parts:
                 unit, counts[f"part {part}"] = site_run.own_units(part)
                 units |= {f"{part}/{name}": np.asarray(getattr(unit, name), np.float64) for name in UNIT_FIELDS}
         self._send("opened", run=run, counts=counts, units=units)
 
-    def _start_run(self, run: str) -> SiteRun:
+    def _start_run(self, run: str) -> SiteWork:
         """Start the site's side of a run, or resume it from the site's disk."""
-        settings = replace(self.plan.settings, tau=self.state.begin(run, self.plan.digest, self.plan.tau, self._data))
-        site_run = self._run = SiteRun(self.client, settings, len(self.plan.sites), self.state.noise())
-        site_run.use_units(self.state.units())
-        self._jobs = federated_jobs(site_run, self.plan.method_request)
-        for job, name in enumerate(self._jobs):
-            site_run.history.restore(name, self.state.seen(job))
-        return site_run
+        tau = self.state.begin(run, self.plan.digest, self.plan.tau, self._data)
+        work = self._work = site_work(self.plan, self.client, tau, self.state.noise(), self.state.units())
+        for number, job in enumerate(work.jobs.values()):
+            work.run_of(job).history.restore(job_name(job.trainer, job.part), self.state.seen(number))
+        return work
 
     def _take_units(self, values: dict[str, Any]) -> None:
-        if self._run is None or values["run"] != self.state.run:
+        if self._work is None or values["run"] != self.state.run:
             return
-        if not self.plan.pools:
+        if not self.plan.pools or not isinstance(self._work, MethodWork):
             self.log.warning("ignored the coordinator's units: the plan does not pool statistics")
             return
-        units = units_from_arrays(values["units"])
+        run, units = self._work.run, units_from_arrays(values["units"])
         why = unit_problem(units, self.plan.inputs)
-        if why is not None or not {str(part) for part in self._run.parts} <= set(units):
+        if why is not None or not {str(part) for part in run.parts} <= set(units):
             raise ValueError(f"the units that the coordinator sent cannot be used: {why or 'a part of the samples has none'}")
-        self._run.use_units({part: Normaliser(**arrays) for part, arrays in units.items()})
-        self.state.keep_units(self._run.shared_units)
+        run.use_units({part: Normaliser(**arrays) for part, arrays in units.items()})
+        self.state.keep_units(run.shared_units)
 
     def _answer(self, order: dict[str, Any]) -> None:
         """Train in one round and answer; a second order for the same round gives the same answer."""
-        if self._run is None or order["run"] != self.state.run:
+        work = self._work
+        if work is None or order["run"] != self.state.run:
             return
-        job, round = order["job"], order["round"]
-        where = {"run": order["run"], "job": job, "round": round}
+        number, round = order["job"], order["round"]
+        where = {"run": order["run"], "job": number, "round": round}
         started = time.monotonic()
         try:
             if (why := self._rejection_reason(order)) is not None:
-                self.log.warning("job %d, round %d: %s", job, round, why)
+                self.log.warning("job %d, round %d: %s", number, round, why)
                 self._send("trouble", **where, why=why)
                 return
-            before = self.state.kept(job, order["last"])
-            lost = not before and self.state.is_lost(job, order["last"])
-            if lost and self.plan.settings.hides is not None:
-                raise self._lost_state(
-                    order["last"]
-                )  # the noise and the record of orders are lost too: a round could be answered twice
-            name, (trainer, part) = list(self._jobs.items())[job]
-            engine, scope = self._run.engine(part), trainer.label
-            engine.restore(scope, {self.client.name: before})
-            self._run.history.forget(name, round)
-            sent = dict(order["sent"]) | {"rate": order["rate"], "round": round}
-            [answer] = list(self._run.ask(trainer, part, **sent))
-            fields = {key: np.asarray(value)[0] for key, value in answer.fields.items()}
-            kept, seen = engine.kept(scope).get(self.client.name, {}), self._run.history.saved(name)
-            if lost and kept:
-                raise self._lost_state(order["last"])
-            self.state.keep(job, round, order["last"], kept, seen)
+            job = list(work.jobs.values())[number]
+            chooses = isinstance(job.trainer, FleetChoice)
+            fields = self._chosen(work, order) if chooses else self._trained(work, job, order)
         except LostStateError:
             raise
         except DivergenceError as error:
@@ -306,18 +302,43 @@ class Participant:
             self._send("trouble", **where, why=TROUBLES[0])
             return
         except (ValueError, RuntimeError, KeyError, TypeError) as error:
-            self.log.warning("job %d, round %d: %s", job, round, error)
+            self.log.warning("job %d, round %d: %s", number, round, error)
             self._shown(f"could not train: {error}")
             self._send("trouble", **where, why=TROUBLES[1])
             return
-        latest = self._run.history.latest(name).items()
-        scalars = {key: np.asarray(value, np.float64) for key, value in latest if key in self.plan.scalars}
-        count = 1 if self._hides_counts else int(engine.counts[0])
+        latest = {} if chooses else work.run_of(job).history.latest(job_name(job.trainer, job.part))
+        scalars = {key: np.asarray(value, np.float64) for key, value in latest.items() if key in self.plan.scalars}
+        count = 1 if self._hides_counts or chooses else int(work.run_of(job).engine(job.part).counts[0])
         self._has_answered = True
         self._send("answer", **where, count=count, seconds=time.monotonic() - started, fields=fields, scalars=scalars)
-        which = f", training {job + 1} of {len(self._jobs)}" if len(self._jobs) > 1 else ""
-        rounds = trainer.planned(self.plan.settings).rounds
-        self._shown(f"{self.plan.method_request.method.name}{which}: round {round + 1} of {rounds}")
+        which = f", training {number + 1} of {len(work.jobs)}" if len(work.jobs) > 1 else ""
+        done = "the choice: the rules are judged" if chooses else f"round {round + 1} of {job.rounds}"
+        self._shown(f"{self.plan.method}{which}: {done}")
+
+    def _trained(self, work: SiteWork, job: RunJob, order: dict[str, Any]) -> Fields:
+        """Train in one round; the state that the site keeps is on its disk before the answer is sent."""
+        number, round, last = order["job"], order["round"], order["last"]
+        before = self.state.kept(number, last)
+        lost = not before and self.state.is_lost(number, last)
+        if lost and self.plan.settings.hides is not None:
+            raise self._lost_state(last)  # noise and the record of orders are lost too: a round could be answered twice
+        run, name = work.run_of(job), job_name(job.trainer, job.part)
+        engine, scope = run.engine(job.part), job.trainer.label
+        engine.restore(scope, {self.client.name: before})
+        run.history.forget(name, round)
+        sent = dict(order["sent"]) | {"rate": order["rate"], "round": round}
+        [answer] = list(run.ask(job.trainer, job.part, **sent))
+        kept, seen = engine.kept(scope).get(self.client.name, {}), run.history.saved(name)
+        if lost and kept:
+            raise self._lost_state(last)
+        self.state.keep(number, round, last, kept, seen)
+        return {key: np.asarray(value)[0] for key, value in answer.fields.items()}
+
+    def _chosen(self, work: SiteWork, order: dict[str, Any]) -> Fields:
+        """Judge the rules on the site's own rows with the models of the backtest."""
+        fields = work.numbers(order["sent"])
+        self.state.keep(order["job"], order["round"], order["last"], {}, {})
+        return fields
 
     def _lost_state(self, round: int) -> LostStateError:
         fix = "join from the folder that this site used before, or ask the coordinator for a new run"
@@ -325,60 +346,61 @@ class Participant:
 
     def _rejection_reason(self, order: dict[str, Any]) -> str | None:
         """Why a site does not answer an order, or None: a curious coordinator could ask for more than the plan allows."""
-        assert self._run is not None
-        job, round, jobs = order["job"], order["round"], list(self._jobs.values())
-        if not 0 <= job < len(jobs):
+        assert self._work is not None
+        number, round, jobs = order["job"], order["round"], list(self._work.jobs.values())
+        if not 0 <= number < len(jobs):
             return TROUBLES[2]
-        trainer, part = jobs[job]
-        settings, names = trainer.planned(self.plan.settings), self.plan.sites
+        job = jobs[number]
+        settings, names = job.trainer.planned(job.settings), self.plan.sites
         if not 0 <= round < settings.rounds or names.index(self.client.name) not in sampled(
-            names, part.seeded(settings), round
+            names, job.part.seeded(settings), round
         ):
             return TROUBLES[2]
         rate = Schedule.of(settings.schedule).factor(round, settings.rounds)
-        form = trainer.order_form(self._run.engine(part))
+        form = job.trainer.order_form(self._work.run_of(job).engine(job.part))
         if not math.isclose(order["rate"], rate, rel_tol=1e-9, abs_tol=1e-12) or not _has_form(order["sent"], form):
             return TROUBLES[4]
-        if self.plan.settings.hides is not None and not self.state.is_same_order(job, round, order, self._rows):
+        if self.plan.settings.hides is not None and not self.state.is_same_order(number, round, order, self._rows):
             return TROUBLES[3]
         return None
 
-    def _finish(self, values: dict[str, Any]) -> Fit:
+    def _finish(self, values: dict[str, Any]) -> Fit | Chosen:
         """All rounds are over: check and keep the shared models, and compute the rest here."""
-        site_run = self._run if self._run is not None and values["run"] == self.state.run else self._start_run(values["run"])
-        for job, (trainer, part) in enumerate(self._jobs.values()):
-            rounds, form = trainer.planned(self.plan.settings).rounds, {str(job): trainer.begin(site_run.engine(part)).shared}
-            given = {name: array for name, array in values["shared"].items() if name == str(job)}
-            over = values["rounds"].get(str(job)) == rounds and values["last"].get(str(job), rounds + 1) <= rounds
+        known = self._work is not None and values["run"] == self.state.run
+        work = self._work if self._work is not None and known else self._start_run(values["run"])
+        finals: Finals = {}
+        for number, (job, rounds) in enumerate(zip(work.jobs.values(), work.rounds(values["shared"]), strict=True)):
+            name, form = str(number), {str(number): job.trainer.begin(work.run_of(job).engine(job.part)).shared}
+            given = {key: array for key, array in values["shared"].items() if key == name}
+            over = values["rounds"].get(name) == rounds and values["last"].get(name, rounds + 1) <= rounds
             if not over or not _has_form(given, form):  # check before it is kept: the next start would resume from it
-                raise ValueError(f"the coordinator's model of training {job} does not match the plan; ask the coordinator")
-        finals = {
-            job: (ServerState(values["rounds"][str(job)], values["shared"][str(job)], {}), values["last"][str(job)] - 1)
-            for job in range(len(self._jobs))
-        }
+                raise ValueError(f"the coordinator's model of training {number} does not match the plan; ask the coordinator")
+            finals[number] = ServerState(rounds, given[name], {}), values["last"][name] - 1
         self.state.keep_finals(finals, {name: count for name, count in values["unused"].items() if name in self.plan.sites})
         return self._fitted(finals)
 
-    def unfinished(self) -> Fit | None:
-        """The fit of a run whose rounds are over, if the site was interrupted before it had a model. It needs no network."""
+    def unfinished(self) -> Fit | Chosen | None:
+        """The model of a run whose rounds are over, if the site was interrupted before it had a model. It needs no network."""
         run = self.state.unfinished(self.plan.digest, self._data)
         if not run:
             return None
         self._start_run(run)
         return self._fitted(self.state.finals())
 
-    def _fitted(self, finals: Finals) -> Fit:
-        """The site's fit, from the shared models."""
-        run = self._run
-        assert run is not None
+    def _fitted(self, finals: Finals) -> Fit | Chosen:
+        """The site's model, from the shared ones."""
+        work = self._work
+        assert work is not None
         self._shown("all rounds are over; the rest is computed here")
-        for job, (name, (trainer, part)) in enumerate(self._jobs.items()):
-            run.finals[name], last = finals[job]
-            if self.state.is_lost(job, last):
+        for number, job in enumerate(work.jobs.values()):
+            _, last = finals[number]
+            if self.state.is_lost(number, last):
                 raise self._lost_state(last)
             # The state that the site keeps of a training is that of its last accepted round.
-            run.engine(part).restore(trainer.label, {self.client.name: self.state.kept(job, last)})
-        fit, unused = perform(run, self.plan.method_request), self.state.unused()
+            if not isinstance(job.trainer, FleetChoice):
+                engine = work.run_of(job).engine(job.part)
+                engine.restore(job.trainer.label, {self.client.name: self.state.kept(number, last)})
+        fit, unused = work.fitted([finals[number][0] for number in range(len(finals))]), self.state.unused()
         return replace(fit, about=fit.about | {UNUSED: unused}) if unused else fit
 
 

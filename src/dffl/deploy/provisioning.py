@@ -38,7 +38,7 @@ order = "date"                  # the rows are a time series. If not, remove thi
 split = "time"                  # which rows are held out: the same days at all sites. "row": by content, equal rows together.
 train_from = 2023-03-01         # with "time": the first day of training. Periods up to test_from take turns as validation.
 test_from = 2023-08-08          # with "time": all rows from this day on are test rows.
-unit = "EUR/MWh"                # the unit of the costs, for reports.
+unit = "EUR"                    # the unit of what decisions cost, for reports.
 min_rows = 20                   # a site with fewer training rows may not take part.
 #max_rows = 100000              # a site with more may not either: its rows are its weight. Default: 100 x the others' median.
 #columns = "..."                # the digest that `dffl site check` shows. Without it, the first site to join decides.
@@ -60,7 +60,7 @@ statistics = "own"              # "pooled": sites send the mean and scale of eac
 most_megabytes = 64             # size limit of a message.
 """
 TRAINING = """\
-method = "crossfit"             # any method that can be deployed; its options and the settings of dffl.Settings.
+method = "crossfit"             # any method that can be deployed, or "chosen"; its options and settings of dffl.Settings.
 rounds = 50
 local_epochs = 5
 """
@@ -101,7 +101,7 @@ def create(path: Path) -> CommandResult:
     folder.kits.mkdir(exist_ok=True)
     with KeyRegistry(folder.keys).changed() as keys:
         keys.trusted.clear()  # keys signed by an earlier authority
-    dffl, sites, method = command_name(), ", ".join(plan.sites), plan.method_request.method.name
+    dffl, sites, method = command_name(), ", ".join(plan.sites), plan.method
     is_local = plan.address.rpartition(":")[0] in ("localhost", "127.0.0.1")
     fix = f"for sites on other machines, change `address` and type {dffl} federation renew {path.parent} before you sign"
     only_here = f"{plan.address} can be reached from this machine only; {fix}"

@@ -7,14 +7,20 @@ for bit, whatever failed during the run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from dffl.deploy.federation_plan import FederationPlan
+from dffl.deploy.jobs import CHOICE, jobs_of, training_of
 from dffl.deploy.ledger import RoundRecord
 from dffl.deploy.site_run import federated_jobs
 from dffl.federation import Federation
 from dffl.fitting import Fit, perform
+from dffl.time.chosen import Chosen
+from dffl.time.fleet import fit_apart
+from dffl.time.refits import Candidate, Prepared
 from dffl.training.engines.base import ClientAnswers, Engine
 from dffl.training.methods import Request
 from dffl.training.parts import Part
@@ -54,3 +60,18 @@ def replayed(federation: Federation, settings: Settings, asked: Request, records
     """The fit of a recorded run, in one process."""
     with ReplayedRun(federation, settings, asked, records) as run:
         return perform(run, asked)
+
+
+def replayed_choice(federation: Federation, plan: FederationPlan, records: Sequence[RoundRecord]) -> dict[str, Chosen]:
+    """The models of a recorded run of `chosen`, in one process."""
+    recipe, jobs = plan.choice, jobs_of(plan)
+    assert recipe is not None, "the plan chooses"
+
+    def trained(prepared: Prepared, candidate: Candidate, known: Sequence[int], origin: int) -> Fit:
+        mine = [number for number, job in enumerate(jobs.values()) if (job.origin, job.label) == (origin, candidate.label)]
+        own = [replace(record, job=mine.index(record.job)) for record in records if record.job in mine]
+        asked, settings = training_of(prepared, candidate, recipe, plan.dimension)
+        return replayed(prepared.federation(known), settings, asked, own)
+
+    [choice] = [record for record in records if record.job == list(jobs).index(CHOICE)]
+    return fit_apart(federation, recipe, trained, choice.accepted)

@@ -63,6 +63,8 @@ class RunResult:
             numbers = [f"{results[site][name]:.4g}" if name in results.get(site, {}) else "-" for name in names]
             table.add_row(site, *(str(counts[site][outcome]) for outcome in OUTCOMES), *numbers)
         console.print(table)
+        if rule := self.about.get("rule"):
+            console.print(f"chosen rule: {rule}")
         for line in self.unused:
             console.print(line, style="yellow", soft_wrap=True)
         if self.records:
@@ -92,7 +94,7 @@ class RunResult:
         return {
             "run": self.folder.name, "status": self.status, "sites": list(self.sites),
             "rounds": [record.as_json() for record in self.records], "results": self.about.get("results", {}),
-            "why": self.about.get("why", ""), "unused": unused(self.records),
+            "why": self.about.get("why", ""), "unused": unused(self.records), "rule": self.about.get("rule", ""),
         }  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from dffl.deploy.coordinator import PLACEHOLDER_ROWS
 from dffl.deploy.federation_plan import FederationPlan, plan_of, read_plan
+from dffl.deploy.jobs import PLACEHOLDER_ROWS
 from dffl.deploy.joining import SiteModel, require_columns, site_description
 from dffl.deploy.run_state import FINISHED, CoordinatorFolder, RunState, read_status
 from dffl.deploy.site_run import federated_jobs, placeholder_run
@@ -32,6 +32,8 @@ ABOUT = "federation"
 def shared_fit(folder: Path) -> Fit:
     """The shared model of the last run in a coordinator's folder, without any site's own model."""
     plan, run = read_plan(folder / "plan.toml"), CoordinatorFolder(folder).latest()
+    if plan.choice is not None:
+        raise ValueError(f"method {plan.method!r} has no shared model for a newcomer; crossfit and finetune have one")
     if run is None or read_status(run)["status"] != FINISHED:
         raise ValueError(f"{folder}: has no finished run; type dffl federation train {folder}")
     state = RunState.read(run / "state.dffl")
@@ -40,14 +42,12 @@ def shared_fit(folder: Path) -> Fit:
     plan = replace(plan, settings=replace(plan.settings, tau=state.tau))  # as it was trained
     shared = _shared(plan, state)
     if shared is None:
-        raise ValueError(
-            f"method {plan.method_request.method.name!r} has no shared model for a newcomer; crossfit and finetune have one"
-        )
+        raise ValueError(f"method {plan.method!r} has no shared model for a newcomer; crossfit and finetune have one")
     return Fit(
-        method=plan.method_request.method.name, settings=plan.settings,
+        method=plan.method, settings=plan.settings,
         features=plan.inputs, feature_names=None, dim=plan.dimension,
         members={}, shared=shared, history=pd.DataFrame({name: [] for name in HISTORY_COLUMNS}),
-        about={ABOUT: {"plan": plan.text}}, options=dict(plan.method_request.options),
+        about={ABOUT: {"plan": plan.text}}, options=dict(plan.one_method.options),
     )  # fmt: skip
 
 
@@ -55,11 +55,11 @@ def _shared(plan: FederationPlan, state: RunState) -> Predictor | None:
     """The method's predictor for a client that did not take part, computed from the shared vectors without samples."""
     rows = dict.fromkeys(plan.sites, max(plan.min_rows, PLACEHOLDER_ROWS))
     with placeholder_run(rows, plan.settings, plan.inputs, plan.dimension) as run:
-        jobs = federated_jobs(run, plan.method_request)
+        jobs = federated_jobs(run, plan.one_method)
         finals = zip(jobs.values(), state.finals, strict=True)
         known: dict[Key, Any] = {(trainer, part): trainer.finish(run, part, final) for (trainer, part), final in finals}
         outcomes: list[Outcome] = []
-        run.rehearse([lambda run: outcomes.append(plan.method_request(run))], known)
+        run.rehearse([lambda run: outcomes.append(plan.one_method(run))], known)
     return outcomes[0].shared
 
 
@@ -79,9 +79,7 @@ def newcomer(shared: Path, name: str, client: Path, out: Path) -> SiteModel:
     )  # fmt: skip
     joined = in_own_units.joined_by(train_client, prior=_no_prior(plan.inputs), progress=False)
     command = f"dffl site newcomer {shared.name} --client {client.name} --name {name} -o MODEL"
-    trained = train(
-        description, progress=False, given=GivenFit(replace(joined, method=plan.method_request.method.name), command)
-    )
+    trained = train(description, progress=False, given=GivenFit(replace(joined, method=plan.method), command))
     trained.fit.save(out)
     return SiteModel(trained, name, out)
 

@@ -27,9 +27,6 @@ from dffl.training.sharing import told_of
 from dffl.training.trainers.base import Trainer
 from dffl.training.trainers.federated import Federated, ServerState
 
-Jobs = dict[str, tuple[Federated, Part]]
-"""The federated trainings that a method asks for, by name, in order."""
-
 
 class SiteRun(Run):
     """One client of a federation of ``clients`` sites."""
@@ -50,6 +47,11 @@ class SiteRun(Run):
         """For each part of the samples, the units of all sites together, if the plan pools statistics."""
         self.parts: list[Part] = []
         """The parts of the samples that the method uses."""
+
+    def use_finals(self, finals: Mapping[str, ServerState]) -> None:
+        """Take the server's last state of each federated training; what followed from earlier ones is forgotten."""
+        self.finals = dict(finals)
+        self._trained.clear()
 
     def use_units(self, units: Mapping[str, Normaliser]) -> None:
         """Train in the units of all sites together, if the settings pool units."""
@@ -80,8 +82,8 @@ class SiteRun(Run):
         return super()._result(trainer, part)
 
 
-def federated_jobs(run: Run, asked: Request) -> Jobs:
-    """The federated trainings that a method asks for; rejects a method that cannot be deployed."""
+def federated_jobs(run: Run, asked: Request) -> dict[str, tuple[Federated, Part]]:
+    """The federated trainings that a method asks for, by name, in order; rejects a method that cannot be deployed."""
     rehearsal = run.rehearse([asked])
     if isinstance(run, SiteRun):
         run.parts = list(dict.fromkeys(part for _, part in rehearsal.blanks))

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dffl.deploy.federation_plan import FederationPlan
+from dffl.deploy.fleet_choice import FleetChoice
+from dffl.deploy.jobs import RunJob
 from dffl.predictor import Normaliser
 from dffl.randomness import NoiseSource
 from dffl.training.engines.base import ClientAnswers, Engine, Fields
@@ -30,26 +33,33 @@ class TrainingLoop:
         self._coordinator, self._path = coordinator, path
         self._engines: dict[int, RemoteEngine] = {}
         self._job = 0
+        self._wanted: RunJob
         self._state: ServerState | None = None
 
-    def run_training(self, job: int, trainer: Federated, part: Part) -> None:
-        """Run all remaining rounds of one training."""
+    def run_training(self, job: int, wanted: RunJob, needed: bool = True) -> None:
+        """Run all remaining rounds of one training; none of one that is not needed, whose model stays as it begins."""
         run = self._coordinator.run
         assert run is not None
-        self._job = job
-        state = run.state if run.state is not None else trainer.begin(self.engine(part))
-        for _ in range(state.round, trainer.planned(self.settings).rounds):
+        self._job, self._wanted, self.settings = job, wanted, wanted.settings
+        state = run.state if run.state is not None else self._begun(run.finals)
+        for _ in range(state.round, wanted.rounds if needed else 0):
             self._state = state
-            state = trainer.next(self, part, state)
+            state = wanted.trainer.next(self, wanted.part, state)
             run.state = state
             run.write(self._path)
         run.finals.append(state)
         run.job, run.state = job + 1, None
         run.write(self._path)
 
+    def _begun(self, finals: list[ServerState]) -> ServerState:
+        """The state before the first round; the choice begins with the models before it."""
+        trainer = self._wanted.trainer
+        state = trainer.begin(self.engine(self._wanted.part))
+        return trainer.after(finals, state) if isinstance(trainer, FleetChoice) else state
+
     def engine(self, part: Part) -> Engine:
         if self._job not in self._engines:
-            self._engines[self._job] = RemoteEngine(self._coordinator, part)
+            self._engines[self._job] = RemoteEngine(self._coordinator.plan, self._wanted)
         engine = self._engines[self._job]
         engine.counts = self._coordinator.counts(self._job)
         return engine
@@ -78,11 +88,10 @@ class RemoteEngine:
 
     in_process, all_answer, judges = False, False, False
 
-    def __init__(self, coordinator: Coordinator, part: Part):
-        plan = coordinator.plan
+    def __init__(self, plan: FederationPlan, job: RunJob):
         self.names, self.counts = plan.sites, np.zeros(len(plan.sites), int)
-        with precision(plan.settings):
-            recipe, self.initial = starting_recipe(part.seeded(plan.settings), plan.inputs, plan.dimension)
+        with precision(job.settings):
+            recipe, self.initial = starting_recipe(job.part.seeded(job.settings), job.inputs, plan.dimension)
         self.template, self.units = recipe.form.template, list[Normaliser]()
 
     def ask(self, *_: Any, **__: Any) -> Iterator[ClientAnswers]:

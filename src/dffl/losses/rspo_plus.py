@@ -33,11 +33,11 @@ def rspo_plus_gap(c_hat: Array, c: Array, s: FeasibleSet, smoothing: Array) -> A
     """RSPO+ for a client that minimises: what training evaluates."""
     c_hat, c = jnp.broadcast_arrays(c_hat, c)
     clients = len(s.batch_shape)
-    own = jnp.reshape(smoothing, jnp.shape(smoothing) + (1,) * (c.ndim - jnp.ndim(smoothing)))
+    scale = jnp.reshape(smoothing, jnp.shape(smoothing) + (1,) * (c.ndim - jnp.ndim(smoothing)))
     # Both projections in one call: where a search is behind them, it is over when the slowest row is.
-    both = jnp.stack([-c / own, -(2 * c_hat - c) / own], axis=clients)
+    both = jnp.stack([-c / scale, -(2 * c_hat - c) / scale], axis=clients)
     held, reply = jnp.moveaxis(s.project(both), clients, 0)
-    return _gap(c_hat, c, own.astype(c_hat.dtype), held, reply)
+    return _gap(c_hat, c, scale.astype(c_hat.dtype), held, reply)
 
 
 @jax.custom_jvp

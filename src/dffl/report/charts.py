@@ -45,8 +45,11 @@ def charted(data: ReportData) -> list[str]:
 
 
 def changes(data: ReportData) -> dict[str, Any] | None:
-    """Each client's change against its own model, with its interval: one trace per method and reference, one of them shown."""
-    if data.reference is None:
+    """Each client's change against its own model, with its interval: one trace per method and reference, one of them shown.
+
+    None where nothing was judged: a change without an interval may be noise.
+    """
+    if data.reference is None or not any(one.judged for result in data.results for one in result.changes):
         return None
     names, traces = charted(data), []
     for method in data.methods:
@@ -55,7 +58,7 @@ def changes(data: ReportData) -> dict[str, Any] | None:
                 shown = (method.name, reference) == (data.main, data.reference)
                 by_client = [data.change(name, method.name, reference) for name in names]
                 traces.append(_changed(names, by_client, f"{method.name}|{reference}", shown))
-    figure = _figure(traces, names, "change in percentage points (left is better)")
+    figure = framed(traces, names, "change in percentage points (left is better)")
     figure["layout"]["shapes"] = [
         {"type": "line", "x0": 0, "x1": 0, "y0": 0, "y1": 1, "yref": "paper", "line": {"color": LINE}}
     ]
@@ -83,7 +86,7 @@ def _changed(names: list[str], by_client: Sequence[Change | None], key: str, sho
         [safe(name), f"{MARKS[word]} {word}", "" if change is None else percent(change.value, sign=True), _interval(change)]
         for name, word, change in zip(names, words, by_client, strict=True)
     ]
-    return _dots(key, points, range(len(names)), texts, shown) | {
+    return dotted(key, points, range(len(names)), texts, shown) | {
         "marker": {
             "size": 11,
             "color": [COLOURS[word] for word in words],
@@ -111,14 +114,14 @@ def regrets(data: ReportData) -> dict[str, Any]:
             [safe(name), "" if result is None else percent(result.regret), _interval(result), _lost(data, result)]
             for name, result in zip(names, results, strict=True)
         ]
-        trace = _dots(method.name, points, range(len(names)), texts, method.name in shown)
+        trace = dotted(method.name, points, range(len(names)), texts, method.name in shown)
         trace["marker"] = {"size": 9, "color": method.colour, "symbol": symbol_of(data, method.name)}
         trace["marker"]["line"] = {"width": 1, "color": OUTLINE}
         trace["error_x"] = _bars([(known.regret, known.low, known.high) if known else (None, None, None) for known in results])
         head = f"<b>%{{customdata[0]}}</b>, {safe(method.name)}"
         trace["hovertemplate"] = f"{head}<br>%{{customdata[1]}} % lost%{{customdata[2]}}%{{customdata[3]}}<extra></extra>"
         traces.append(trace)
-    return _figure(traces, names, "lost, in % of the best possible (left is better)", 30)
+    return framed(traces, names, "lost, in % of the best possible (left is better)", 30)
 
 
 def symbol_of(data: ReportData, method: str) -> str:
@@ -164,7 +167,7 @@ def choices(data: ReportData) -> dict[str, Any] | None:
             if all(value is None for value in values):
                 continue
             texts = [[safe(name), amount(value)] for name, value in zip(names, values, strict=True)]
-            trace = _dots(method.name, values, range(len(names)), texts, True)
+            trace = dotted(method.name, values, range(len(names)), texts, True)
             trace["marker"] = {"size": 9, "color": method.colour, "symbol": symbol_of(data, method.name)}
             trace["marker"]["line"] = {"width": 1, "color": OUTLINE}
             trace |= {"xaxis": "x" if panel == 1 else f"x{panel}", "legendgroup": method.name, "cliponaxis": False}
@@ -172,7 +175,7 @@ def choices(data: ReportData) -> dict[str, Any] | None:
             head = f"<b>%{{customdata[0]}}</b>, {safe(method.name)}"
             trace["hovertemplate"] = f"{head}<br>{safe(kind)} %{{customdata[1]}}<extra></extra>"
             traces.append(trace)
-    figure = _figure(traces, names, "")
+    figure = framed(traces, names, "")
     layout, gap = figure["layout"], 0.06
     width = (1 - gap * (len(kinds) - 1)) / len(kinds)
     for panel, kind in enumerate(kinds):
@@ -203,7 +206,7 @@ def differences(data: ReportData) -> dict[str, Any] | None:
         "hovertemplate": "%{customdata}<br>%{z:.3g}<extra></extra>",
     }  # fmt: skip
     axis = {"tickvals": places, "ticktext": labels, "automargin": True, "showgrid": False, "zeroline": False, "tickangle": -60}
-    layout = _layout(max(360, 18 * len(places) + 160), table.names)
+    layout = plain_layout(max(360, 18 * len(places) + 160), table.names)
     layout |= {"xaxis": axis, "yaxis": {**axis, "autorange": "reversed", "tickangle": 0}}
     return {"data": [trace], "layout": layout}
 
@@ -233,14 +236,15 @@ def curves(data: ReportData) -> dict[str, Any] | None:
     if not any(trace["visible"] for trace in traces):
         for trace in traces:
             trace["visible"] = trace["meta"] == traces[0]["meta"]
-    layout = _layout(400)
+    layout = plain_layout(400)
     axis = {"automargin": True, "zeroline": False}
     layout |= {"xaxis": {**axis, "title": {"text": "round"}}, "yaxis": {**axis, "title": {"text": "loss, in scaled units"}}}
     layout |= {"showlegend": True, "legend": {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}}
     return {"data": traces, "layout": layout}
 
 
-def _dots(name: str, x: Sequence[float | None], y: Sequence[float], texts: list[list[str]], shown: bool) -> dict[str, Any]:
+def dotted(name: str, x: Sequence[float | None], y: Sequence[float], texts: list[list[str]], shown: bool) -> dict[str, Any]:
+    """Points of one trace."""
     return {
         "type": "scatter", "mode": "markers", "name": safe(name), "meta": name, "x": list(x), "y": list(y), "customdata": texts,
         "visible": shown,
@@ -265,7 +269,8 @@ def _bars(values: Sequence[tuple[float | None, float | None, float | None]]) -> 
     }
 
 
-def _layout(height: int, names: Sequence[str] = ()) -> dict[str, Any]:
+def plain_layout(height: int, names: Sequence[str] = ()) -> dict[str, Any]:
+    """A layout without axes, whose colours the page sets."""
     clear = "rgba(0,0,0,0)"
     return {
         "height": height, "margin": {"l": 10, "r": 14, "t": 24, "b": 50}, "paper_bgcolor": clear, "plot_bgcolor": clear,
@@ -275,25 +280,12 @@ def _layout(height: int, names: Sequence[str] = ()) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _figure(traces: list[dict[str, Any]], names: list[str], title: str, row: int = 24) -> dict[str, Any]:
-    layout = _layout(row * len(names) + 110, names)
+def framed(traces: list[dict[str, Any]], names: list[str], title: str, row: int = 24) -> dict[str, Any]:
+    """Traces with one line for each client."""
+    layout = plain_layout(row * len(names) + 110, names)
     layout["xaxis"] = {"title": {"text": title}, "zeroline": False, "automargin": True}
     layout["yaxis"] = {
         "tickvals": list(range(len(names))), "ticktext": [safe(name, LABEL) for name in names], "automargin": True,
         "range": [len(names) - 0.4, -0.6], "zeroline": False, "showgrid": True,
     }  # fmt: skip
     return {"data": traces, "layout": layout}
-
-
-def all_charts(data: ReportData) -> dict[str, dict[str, Any]]:
-    """Every chart that the data allow, by its place on the page, checked by Plotly: an unknown field is an error here."""
-    from plotly.graph_objects import Figure
-
-    charts = {"changes": changes(data), "regrets": regrets(data), "choices": choices(data)}
-    charts |= {"differences": differences(data), "curves": curves(data)}
-    blank: dict[str, Any] = {"template": {}}  # the usual style is 7 kB in every figure, and the page has its own
-    return {
-        name: Figure({"data": chart["data"], "layout": chart["layout"] | blank}).to_plotly_json()
-        for name, chart in charts.items()
-        if chart is not None
-    }

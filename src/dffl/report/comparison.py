@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -17,22 +17,48 @@ from dffl.harm import HARM_TOLERANCE
 from dffl.report.curves import curves
 from dffl.report.data import Advice, Change, Client, ReportData, Result
 from dffl.report.differences import differences
+from dffl.report.numbers import plain
 from dffl.report.repeat import settings_in_words, versions
+from dffl.report.savings import Judged, kept, now_of, over_time, savings
 from dffl.report.styles import ORDER, known
 from dffl.theory.report import Bounds
+from dffl.time.bases import FORECAST
+from dffl.time.outcome import Backtest
 
 REFERENCE, FAIR = "local", "local-tuned"
 JUDGED = ("regret", "relative_regret", "mean_ratio", "spread", "relative_regret_low", "relative_regret_high")
 COMPARED = ("change", "change_low", "change_high", "verdict", "harmed", "above_tolerance")
-NOT_CHOSEN = {*FACTS, *JUDGED, *COMPARED, "out_of_fold_regret"}
+NOT_CHOSEN = {*FACTS, *JUDGED, *COMPARED, "independent", "out_of_fold_regret"}
 """All other columns of a comparison, but for those at expected costs, are what methods chose."""
 
 
-def from_starts(found: Sequence[Start], test: Federation, **keywords: Any) -> ReportData:
-    """A report from the result of `dffl.comparing.judge_starts`; ``keywords`` are those of `from_comparison`."""
+def from_starts(
+    found: Sequence[Start],
+    test: Federation,
+    *,
+    dates: bool = False,
+    choices: Backtest | None = None,
+    rules: Mapping[str, str] | None = None,
+    **keywords: Any,
+) -> ReportData:
+    """A report from the result of `dffl.comparing.judge_starts`; ``keywords`` are those of `from_comparison`.
+
+    Rows with times are shown one after the other; with ``dates`` their times are seconds since 1970. ``choices`` is the
+    backtest of the first start, whose choice is the main method, and ``rules`` are those that clients use from now on.
+    """
     table = against(found, test)
     fair = against(found, test, FAIR) if FAIR in found[0].rows else None
-    return from_comparison(table, **{"fair": fair, "starts": len(found), **keywords})
+    if (simple := kept(rules)) not in (None, FORECAST) and FORECAST in found[0].rows:
+        keywords["main"] = simple  # it is to replace the forecast
+    data = from_comparison(table, **{"fair": fair, "starts": len(found), **keywords})
+    given = keywords.get("units") or {}
+    units = dict.fromkeys(test.names, given) if isinstance(given, str) else given
+    judged = Judged(found, test, data.main, units, dates, data.confidence)
+    now = now_of(judged)
+    if now in (None, data.main):
+        return data
+    ordered = over_time(judged, now, choices, rules)
+    return replace(data, now=now, savings=savings(judged, now, data.reference), over_time=ordered)
 
 
 def from_comparison(
@@ -139,8 +165,3 @@ def _change(reference: str, row: Mapping[Any, Any]) -> Change:
     harmed = None if pd.isna(row["harmed"]) else bool(row["harmed"])
     value, low, high = (plain(row[name]) for name in ("change", "change_low", "change_high"))
     return Change(reference, value, low, high, str(row["verdict"]), harmed, bool(row["above_tolerance"]))
-
-
-def plain(value: Any) -> float | None:
-    """A number that JSON has; None for what is unknown or unbounded."""
-    return None if value is None or isinstance(value, str) or not math.isfinite(value) else float(value)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dffl.jsonable import jsonable
+from dffl.report.money import OverTime, Saving, over_time_of
 
 FORMAT = 1
 """Raised when a field changes its meaning; a page of another format is refused."""
@@ -43,6 +44,11 @@ class Change:
     """Above the tolerance, and the interval excludes 0. None: not judged."""
     above_tolerance: bool | None = None
     """Above the tolerance in the first start alone, which is noisy."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether it has an interval, and is not the reference itself."""
+        return self.low is not None and self.verdict != "reference"
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,12 @@ class ReportData:
     curves: tuple[Curve, ...] = ()
     pictures: tuple[Picture, ...] = ()
     """Drawings that follow the verdict."""
+    now: str | None = None
+    """The rule by which the user decides today, as far as one knows: the forecast, or else the best moving average."""
+    savings: tuple[Saving, ...] = ()
+    """What the main method saves against what the user does now, and against every other method."""
+    over_time: OverTime | None = None
+    """The test rows in their order, where they have one."""
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     command: str = ""
@@ -176,6 +188,10 @@ class ReportData:
         """How a method changes a client's regret against a reference; None where that is not known."""
         found = self.result(client, method)
         return None if found is None else next((one for one in found.changes if one.against == against), None)
+
+    def saving(self, client: str, against: str | None) -> Saving | None:
+        """What a client, or all together (an empty name), saves against a method; None where that is not known."""
+        return next((one for one in self.savings if (one.client, one.against) == (client, against)), None)
 
     @property
     def _found(self) -> dict[tuple[str, str], Result]:
@@ -229,5 +245,7 @@ _READ: dict[str, Any] = {
     "notes": tuple,
     "differences": _differences,
     "curves": lambda many: tuple(map(_curve, many)),
+    "savings": lambda many: tuple(Saving(**one) for one in many),
+    "over_time": over_time_of,
     "pictures": lambda many: tuple(Picture(**one) for one in many),
 }

@@ -45,6 +45,8 @@ def merged(parts: Mapping[str, ReportData]) -> ReportData:
         methods=tuple(sorted(methods.values(), key=lambda one: ORDER.index(one.kind))),
         results=tuple(results.values()),
         references=tuple(shown[best, name] for name in main.references),
+        now=None if main.now is None else shown[best, main.now],
+        savings=tuple(replace(one, against=shown[best, one.against]) for one in main.savings),
         notes=(f"{len(parts)} models: {told}. {what}", *dict.fromkeys(note for one in parts.values() for note in one.notes)),
         curves=tuple(replace(one, method=method) for (method, _), one in curves.items()),
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 MINUS = "\u2212"
 """A real minus sign: a hyphen is hard to see in a table."""
 NARROW = "\u202f"
@@ -23,6 +26,17 @@ def amount(value: float | None, sign: bool = False) -> str:
     digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.1 else 3 if size >= 0.01 else 4
     text = f"{size:,.{digits}f}" if size >= 1e-4 else f"{size:.0e}"
     return (MINUS if value < 0 else "+" if sign else "") + text
+
+
+def sure_digits(value: float, half: float) -> str:
+    """A number without digits below its noise: rounded to the second digit of half the width of its interval."""
+    if value == 0:
+        return "0"
+    step = 10.0 ** (math.floor(math.log10(half)) - 1) if 0 < half < math.inf else 0.0
+    near = round(value / step) * step if step else value
+    digits = max(-round(math.log10(step)), 0) if step else 4 if abs(value) < 1 else 2
+    text = f"{abs(near):,.{min(digits, 6)}f}"
+    return (MINUS if near < 0 and text.strip("0.,") else "") + text
 
 
 def ends(low: float | None, high: float | None, sign: bool = False) -> str:
@@ -47,3 +61,8 @@ def shortened(name: str, most: int = 28) -> str:
     """A name that leaves room for others: the start, and the end, which often distinguishes two names."""
     end = most // 3
     return name if len(name) <= most else f"{name[: most - end - 1]}\u2026{name[-end:]}"
+
+
+def plain(value: Any) -> float | None:
+    """A number that JSON has; None for what is unknown or unbounded."""
+    return None if value is None or isinstance(value, str) or not math.isfinite(value) else float(value)

@@ -11,11 +11,35 @@ from typing import Any
 
 from dffl.files import write_text
 from dffl.report import numbers
-from dffl.report.charts import all_charts, charted, first_shown, kinds_of, symbol_of
+from dffl.report.charts import charted, first_shown, symbol_of
 from dffl.report.data import ReportData
+from dffl.report.days import (
+    COLOURS,
+    WORDS,
+    course_tables,
+    decision_tables,
+    is_yes_no,
+    shown_courses,
+    shown_decisions,
+)
+from dffl.report.figures import all_charts
 from dffl.report.repeat import settings_in_words
-from dffl.report.standing import MARKS, standing_of, standings
+from dffl.report.saved_chart import compared_with
+from dffl.report.saved_words import basis, headline, named, tiles
+from dffl.report.standing import MARKS, UNJUDGED, standings
 from dffl.report.symbols import SYMBOLS
+from dffl.report.tables import (
+    advice_table,
+    change_table,
+    choice_tables,
+    client_table,
+    curve_table,
+    glance_table,
+    method_tables,
+    pair_table,
+    savings_table,
+    unlike_table,
+)
 from dffl.report.target import require_packages, require_page
 from dffl.report.verdict import verdict
 from dffl.training import Settings
@@ -38,7 +62,7 @@ def render(data: ReportData) -> str:
     environment = Environment(
         loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {name: getattr(numbers, name) for name in ("percent", "amount", "ends", "counted")}
+    environment.filters |= {name: getattr(numbers, name) for name in ("counted",)}
     environment.filters["encoded"] = lambda svg: base64.b64encode(svg.encode()).decode("ascii")
     style, script = (Markup((FOLDER / name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
     values = _context(data) | {"style": style, "script": script, "library": _library()}
@@ -52,56 +76,42 @@ def _context(data: ReportData) -> dict[str, Any]:
     usual = settings_in_words(Settings().at(1))
     return {
         "data": data,
+        "headline": headline(data),
         "verdict": verdict(data),
-        "standings": rows,
+        "tiles": tiles(data),
+        "basis": basis(data),
+        "judged": any(word != UNJUDGED for word in words),
         "counts": {word: words.count(word) for word in MARKS if word in words},
         "marks": MARKS,
-        "standing_of": standing_of,
         "methods": [method.name for method in data.ordered],
-        "glance": glance(data),
         "charts": charts,
         "left_out": len(data.clients) - len(charted(data)),
         "shown": first_shown(data),
         "sign_of": lambda name: SYMBOLS[symbol_of(data, name)],
-        "kinds": kinds_of(data),
-        "pairs": _pairs(data),
-        "unlike": unlike(data),
+        "saved_against": {name: named(name) for name in compared_with(data)},
+        "yes_no": all(map(is_yes_no, shown_decisions(data))),
+        "colours": list(zip(WORDS, COLOURS, strict=True)),
+        "tables": _tables(data),
         "changed": {name for name, value in data.settings.items() if name in usual and usual[name] != value},
     }
 
 
-def glance(data: ReportData) -> list[dict[str, Any]]:
-    """One row per method: its regrets over clients, and how many of them it helps and harms, against the fairest reference."""
-    rows = []
-    for method in data.methods:
-        results = [result for result in data.results if result.method == method.name]
-        known = sorted(result.regret for result in results if result.regret is not None)
-        reference = data.references[0] if data.references else None
-        words = [standing_of(data.change(result.client, method.name, reference)) for result in results] if reference else []
-        middle = (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2 if known else None
-        row = {"method": method, "mean": sum(known) / len(known) if known else None, "median": middle}
-        row |= {"worst": known[-1] if known else None, "reference": data.references[:1] == (method.name,)}
-        rows.append(row | {word: words.count(word) for word in MARKS})
-    return sorted(rows, key=lambda row: (row["mean"] is None, row["mean"]))
-
-
-def _pairs(data: ReportData) -> list[tuple[str, str]]:
-    """The methods and what they chose: the columns of the table of choices."""
-    return list(dict.fromkeys((method.name, kind) for method in data.ordered for kind in _chosen_by(data, method.name)))
-
-
-def _chosen_by(data: ReportData, method: str) -> list[str]:
-    return list(dict.fromkeys(kind for result in data.results if result.method == method for kind in result.chosen))
-
-
-def unlike(data: ReportData) -> list[tuple[str, float, str, str]]:
-    """For each client, its mean difference from the others, and which of them is most and least like it."""
-    differences, rows = data.differences, []
-    for name, values in zip(differences.names, differences.values, strict=True) if differences is not None else ():
-        known = sorted((value, other) for value, other in zip(values, differences.names, strict=True) if value is not None)  # type: ignore[union-attr]
-        if known:
-            rows.append((name, sum(value for value, _ in known) / len(known), known[0][1], known[-1][1]))
-    return sorted(rows, key=lambda row: -row[1])
+def _tables(data: ReportData) -> dict[str, Any]:
+    """The tables by their places; those of several clients or parts are lists."""
+    return {
+        "savings": savings_table(data),
+        "courses": list(zip([one.client for one in shown_courses(data)], course_tables(data), strict=True)),
+        "decided": list(zip([one.client for one in shown_decisions(data)], decision_tables(data), strict=True)),
+        "glance": glance_table(data),
+        "clients": client_table(data),
+        "changes": change_table(data),
+        "methods": method_tables(data),
+        "advice": advice_table(data),
+        "choices": choice_tables(data),
+        "unlike": unlike_table(data),
+        "pairs": pair_table(data),
+        "curves": curve_table(data),
+    }
 
 
 @cache

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from dffl.report.data import ReportData
 from dffl.report.numbers import amount, counted, listed, percent
+from dffl.report.saved_words import against_now, together_or_alone
 from dffl.report.standing import GAINS, HARMED, UNCLEAR, UNJUDGED, WORSE, Standing, standings
 
 FIXED = "\u00a0"
@@ -16,15 +17,16 @@ FIXED = "\u00a0"
 
 
 def verdict(data: ReportData) -> list[str]:
-    """Who gains, who is harmed, and what to do."""
-    clients = standings(data)
+    """What is saved against today, then together or alone: who gains, who is harmed, and what to do."""
+    clients, money = standings(data), against_now(data)
     if data.answer:
-        return [data.answer.replace(" %", f"{FIXED}%")]
-    if data.reference is None or not clients:
-        return _alone(data, clients)
-    judged = any(standing.word != UNJUDGED for standing in clients)
-    sentences = [_gains(data, clients, judged), _harm(data, clients, judged), _todo(data, clients, judged)]
-    return [sentence.replace(" %", f"{FIXED}%") for sentence in sentences]
+        sentences = [money, together_or_alone(data), data.answer]
+    elif data.reference is None or not clients:
+        sentences = [money, *_alone(data, clients)]
+    else:
+        judged = any(standing.word != UNJUDGED for standing in clients)
+        sentences = [money, _gains(data, clients, judged), _harm(data, clients, judged), _todo(data, clients, judged)]
+    return [sentence.replace(" %", f"{FIXED}%") for sentence in sentences if sentence]
 
 
 def _named(clients: list[Standing], *words: str) -> list[str]:
@@ -77,7 +79,10 @@ def _level(clients: list[Standing]) -> str:
 
 
 def _money(data: ReportData, clients: list[Standing]) -> str:
-    """What a client saves on average, where the units of all are one unit."""
+    """What a client saves on average, where the units of all are one unit and it is more than noise, as far as is known."""
+    known = data.saving("", data.reference)
+    if known is not None and not known.clear:
+        return ""
     units = {standing.client.unit for standing in clients}
     saved = [standing.saved for standing in clients if standing.saved is not None]
     if len(units) != 1 or "" in units or len(saved) != len(clients):

@@ -61,7 +61,7 @@ class CallLimits:
 
     def __init__(self, calls: Mapping[str, Calls], what: str):
         self._calls, self._what = calls, what
-        self._before = {name: replace(own) for name, own in calls.items()}
+        self._before = {name: replace(counts) for name, counts in calls.items()}
 
     def __enter__(self) -> Self:
         return self
@@ -69,19 +69,19 @@ class CallLimits:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
             return
-        since = {name: own - self._before[name] for name, own in self._calls.items()}
+        since = {name: counts - self._before[name] for name, counts in self._calls.items()}
         limited = [
-            f"{name}: {own.limited} of {own.asked}, gap up to {own.largest_gap:.2%}"
-            for name, own in since.items()
-            if own.limited
+            f"{name}: {counts.limited} of {counts.asked}, gap up to {counts.largest_gap:.2%}"
+            for name, counts in since.items()
+            if counts.limited
         ]
         if limited:
             fix = "a better decision may exist; raise nodes= or seconds= of the set"
             warnings.warn(f"{self._what} ended at a limit ({_first(limited)}): {fix}", stacklevel=3)
         unproven = [
-            f"{name}: {own.unproven} of {own.asked}, largest cost {own.widest:.1e} times the smallest"
-            for name, own in since.items()
-            if own.unproven
+            f"{name}: {counts.unproven} of {counts.asked}, largest cost {counts.widest:.1e} times the smallest"
+            for name, counts in since.items()
+            if counts.unproven
         ]
         if unproven:
             fix = "a better decision may exist; bring penalties and prices closer together"
@@ -106,16 +106,16 @@ class Remembered:
         places = sorted(new.values())
         calls.repeated += len(keys) - len(places)
         try:
-            found = dict(zip((keys[place] for place in places), solve(rows[places]), strict=True)) if places else {}
+            answers = dict(zip((keys[place] for place in places), solve(rows[places]), strict=True)) if places else {}
         except RowFailure as error:
             raise error.placed(places) from None
         out = []
         for key in keys:
-            if key not in found:
-                found[key] = self._answers[key]
+            if key not in answers:
+                answers[key] = self._answers[key]
                 self._answers.move_to_end(key)
-            out.append(found[key])
-        self._answers.update({keys[place]: found[keys[place]].copy() for place in places})
+            out.append(answers[key])
+        self._answers.update({keys[place]: answers[keys[place]].copy() for place in places})
         room = self._most_bytes // max(1, 2 * rows.shape[1] * rows.itemsize)
         while len(self._answers) > room:
             self._answers.popitem(last=False)

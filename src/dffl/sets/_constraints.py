@@ -55,15 +55,15 @@ def checked_constraints(
 def checked_helpers(owner: str, helpers: int | Sequence[int] | np.ndarray, columns: int) -> np.ndarray:
     """The numbers of the helper columns: the given number of last columns, or those listed."""
     if isinstance(helpers, int | np.integer) and not isinstance(helpers, bool):
-        found = np.arange(columns - int(helpers), columns) if 0 <= helpers < columns else None
+        numbers = np.arange(columns - int(helpers), columns) if 0 <= helpers < columns else None
     else:
-        found = _column_numbers(helpers, columns)
-    if found is None or found.size >= columns:
+        numbers = _column_numbers(helpers, columns)
+    if numbers is None or numbers.size >= columns:
         wanted = f"the number of helper columns at the end, or column numbers, fewer than all {columns}"
         raise ValueError(f"{owner}: helpers must be {wanted}, found {helpers!r:.80}")
     if np.ndim(helpers):
         _require_different(owner, "helpers", helpers)
-    return found
+    return numbers
 
 
 def checked_known(owner: str, known_cost: ArrayLike | None, helpers: np.ndarray, columns: int) -> np.ndarray:
@@ -88,12 +88,12 @@ def checked_integer(owner: str, integer: Any, columns: int) -> np.ndarray:
     array = np.asarray(integer)
     if array.dtype == bool and array.shape == (columns,):
         return array
-    found = _column_numbers(integer, columns)
-    if found is None:
+    numbers = _column_numbers(integer, columns)
+    if numbers is None:
         wanted = f"True, a mask of {columns} values, or column numbers below {columns}"
         raise ValueError(f"{owner}: integer must be {wanted}, found {integer!r:.80}")
     _require_different(owner, "integer", integer)
-    return np.isin(np.arange(columns), found)
+    return np.isin(np.arange(columns), numbers)
 
 
 def program_of(owner: str, lp: LP, integer: np.ndarray, helpers: np.ndarray, known: np.ndarray) -> Program:

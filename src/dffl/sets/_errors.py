@@ -85,8 +85,8 @@ def host_errors(clients: Whose = ()) -> Iterator[None]:
             raise
         raise _told(error, error.digest, clients) from None
     except (RuntimeError, ValueError) as error:
-        found = _MARK.search(str(error))
-        noted = _noted.pop(int(found[1]), None) if found else None
+        mark = _MARK.search(str(error))
+        noted = _noted.pop(int(mark[1]), None) if mark else None
         if noted is None:
             raise
         raise _told(*noted, clients) from None
@@ -102,13 +102,15 @@ def _alone(error: BaseException) -> BaseException:
 def _told(error: BaseException, digest: bytes, clients: Whose) -> BaseException:
     if not isinstance(error, HostFailure):
         return error
-    mine = [one for one in clients if getattr(one[1], "digest", None) is not None and one[1].digest.tobytes() == digest]
-    samples = [(one[0], _sample(error.costs, one[2])) for one in mine if len(one) == 3]
+    mine = [
+        client for client in clients if getattr(client[1], "digest", None) is not None and client[1].digest.tobytes() == digest
+    ]
+    samples = [(client[0], _sample(error.costs, client[2])) for client in mine if len(client) == 3]
     known = [f"client {name!r}, sample {sample}" for name, sample in samples if sample is not None]
     if known:
         told = HostFailure(f"{known[0]}: {error.without_row}")
     else:
-        told = HostFailure(f"{_whose([one[0] for one in mine])}: {error}" if mine else str(error))
+        told = HostFailure(f"{_whose([client[0] for client in mine])}: {error}" if mine else str(error))
     told.digest, told.named, told.costs, told.without_row = digest, bool(mine), error.costs, error.without_row
     return told
 
@@ -117,8 +119,8 @@ def _sample(costs: np.ndarray | None, table: np.ndarray) -> int | None:
     """The first sample that has these costs."""
     if costs is None or costs.shape != table.shape[1:]:
         return None
-    found = np.flatnonzero((table == costs).all(axis=1))
-    return int(found[0]) if found.size else None
+    places = np.flatnonzero((table == costs).all(axis=1))
+    return int(places[0]) if places.size else None
 
 
 def _line(error: BaseException) -> str:

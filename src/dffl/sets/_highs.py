@@ -102,8 +102,8 @@ class Projects:
         if self._nearest is None:
             self._nearest, self._middle = self._measured()
         nearest, middle = self._nearest, self._middle
-        found = [nearest(v) if middle is None else nearest(v - middle) + middle for v in points]
-        return np.array(found).reshape(points.shape)
+        projected = [nearest(v) if middle is None else nearest(v - middle) + middle for v in points]
+        return np.array(projected).reshape(points.shape)
 
     def _measured(self) -> tuple[Nearest, np.ndarray | None]:
         """What finds nearest points, and from where: a small polytope far from zero is measured from its middle."""

@@ -25,9 +25,9 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 class _Lazily:
     def __getattr__(self, name: str) -> Any:
-        found = getattr(_loaded(), name)
-        setattr(self, name, found)
-        return found
+        value = getattr(_loaded(), name)
+        setattr(self, name, value)
+        return value
 
 
 def _loaded() -> Any:

@@ -139,8 +139,8 @@ def built_later(seconds: float) -> Iterator[None]:
 
 def load_model(family: type, key: bytes, dim: int, spec: dict[str, Any], build: Callable[[], HostModel]) -> Loaded:
     """What is loaded under this key; built now, if there is nothing, and asked once, or when it is needed (`built_later`)."""
-    found, later = _registry.get((family, key)), _later.get()
-    if found is None:
+    loaded, later = _registry.get((family, key)), _later.get()
+    if loaded is None:
         built = Loaded(family.__name__, build if later is None else partial(_built_within, later, build), spec)
         if later is None:
             with noticed():
@@ -148,10 +148,10 @@ def load_model(family: type, key: bytes, dim: int, spec: dict[str, Any], build: 
             if asked:
                 built.excess(built.solve(np.zeros((1, dim))))
         with _loading:  # two threads may have built it: both get the first one's
-            found = _registry.setdefault((family, key), built)
+            loaded = _registry.setdefault((family, key), built)
     if later is None:
-        _ = found.model  # one that was put off is built now
-    return found
+        _ = loaded.model  # one that was put off is built now
+    return loaded
 
 
 def _built_within(seconds: float, build: Callable[[], HostModel]) -> HostModel:
@@ -161,19 +161,19 @@ def _built_within(seconds: float, build: Callable[[], HostModel]) -> HostModel:
 
 def lookup(family: type, digest: np.ndarray) -> Loaded:
     """What is loaded under one fingerprint."""
-    found = _registry.get((family, np.ascontiguousarray(digest, dtype=np.uint32).tobytes()))
-    if found is None:
+    loaded = _registry.get((family, np.ascontiguousarray(digest, dtype=np.uint32).tobytes()))
+    if loaded is None:
         fix = "keep the set until its answers are there, and pickle it as a whole"
         raise RuntimeError(f"{family.__name__}: its host model is not loaded in this process, or no longer; {fix}")
-    return found
+    return loaded
 
 
 def fingerprint(content: Iterable[np.ndarray]) -> bytes:
     """16 bytes that differ where shapes or numbers do."""
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for array in content:
-        found.update(repr(array.shape).encode() + array.tobytes())
-    return found.digest()
+        digest.update(repr(array.shape).encode() + array.tobytes())
+    return digest.digest()
 
 
 def _content(owner: str, spec: dict[str, Any]) -> Iterable[np.ndarray]:
@@ -201,8 +201,8 @@ class HeldModels:
         self.models: tuple[Loaded, ...] = ()
         if _concrete(digest) and digest.dtype == np.uint32 and digest.shape[-1:] == (4,):
             words = np.asarray(digest).tobytes()
-            found = (_registry.get((family, words[i : i + 16])) for i in range(0, len(words), 16))
-            self.models = tuple(loaded for loaded in found if loaded is not None)
+            entries = (_registry.get((family, words[i : i + 16])) for i in range(0, len(words), 16))
+            self.models = tuple(loaded for loaded in entries if loaded is not None)
 
     def __del__(self, late: deque[Loaded] = _late) -> None:
         late.extend(self.models)

@@ -70,12 +70,12 @@ def _tokens(draft: Draft, text: str) -> Iterator[_Token]:
             if token is None:
                 raise draft.refused(f"{words[at:]!r:.40} is neither a number nor a name nor a sign")
             kind = "label" if token["label"] else str(next(k for k in ("number", "sense", "sign", "name") if token[k]))
-            found = token["name" if kind == "label" else kind]
+            word = token["name" if kind == "label" else kind]
             if kind in ("name", "label"):
-                _require_name(draft, found)
+                _require_name(draft, word)
             if kind == "name":
-                names.add(found)
-            yield _Token(draft.line, kind, found)
+                names.add(word)
+            yield _Token(draft.line, kind, word)
             at = token.end()
 
 
@@ -86,8 +86,8 @@ def _require_linear(draft: Draft, words: str) -> None:
         raise draft.not_linear("quadratic terms")
     if "->" in words:
         raise draft.not_linear("indicator constraints")
-    if found := _NOT_LINEAR.get(words.rstrip(":").strip().upper()):
-        raise draft.not_linear(found)
+    if part := _NOT_LINEAR.get(words.rstrip(":").strip().upper()):
+        raise draft.not_linear(part)
 
 
 def _require_name(draft: Draft, name: str) -> None:

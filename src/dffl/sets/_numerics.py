@@ -113,9 +113,9 @@ def layout(dtype: Any) -> tuple[Any, int, int]:
 
 def to_one(size: Array) -> Array:
     """The power of two that brings each size >= 0 into [1, 2), as far as there is one."""
-    integer, digits, one = layout(size.dtype)
+    integer, digits, one_bits = layout(size.dtype)
     exponent = lax.bitcast_convert_type(size, integer) >> digits
-    largest = 2 * (one >> digits)
+    largest = 2 * (one_bits >> digits)
     return lax.bitcast_convert_type(jnp.clip(largest - exponent, 1, largest) << digits, size.dtype)
 
 
@@ -134,7 +134,7 @@ def in_blocks(function: Callable[[Array], Array], c: Array, cells: int) -> Array
     block = max(1, min(MOST, len(rows), CELLS // cells))
     spare = -len(rows) % block
     blocks = jnp.pad(rows, ((0, spare), (0, 0))).reshape(-1, block, c.shape[-1])
-    answers = lax.map(lambda one: function(one.T).T, blocks)
+    answers = lax.map(lambda columns: function(columns.T).T, blocks)
     return answers.reshape(-1, c.shape[-1])[: len(rows)].reshape(c.shape).astype(c.dtype)
 
 

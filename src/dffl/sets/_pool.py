@@ -160,21 +160,21 @@ class Pool:
         """One answer (d,) for each row (n, d), by at most ``processes`` workers; a `RowError` is of the first bad row."""
         workers = self._lease(job.kind, max(1, min(processes, len(rows))))
         places = np.array_split(np.arange(len(rows)), len(workers))
-        found: list[np.ndarray | RowError] = []
+        answers: list[np.ndarray | RowError] = []
         try:
             for worker, some in zip(workers, places, strict=True):
                 worker.begin(job, rows[some])
             for number, some in enumerate(places):
-                found.append(self._finished(workers, number, job, rows[some], int(some[0]), seconds))
+                answers.append(self._finished(workers, number, job, rows[some], int(some[0]), seconds))
         finally:
             # A call that ends early, by Ctrl-C say, leaves workers in the middle of theirs: nobody else may have those.
-            for worker in workers[len(found) :]:
+            for worker in workers[len(answers) :]:
                 worker.kill()
             self._give_back(workers)
-        for start, part in zip((int(some[0]) for some in places), found, strict=True):
+        for start, part in zip((int(some[0]) for some in places), answers, strict=True):
             if isinstance(part, RowError):
                 raise part.shifted(start)
-        return np.concatenate([part for part in found if not isinstance(part, RowError)])
+        return np.concatenate([part for part in answers if not isinstance(part, RowError)])
 
     def close(self) -> None:
         """End all workers."""

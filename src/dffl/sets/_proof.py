@@ -124,12 +124,12 @@ class Proof:
             if not open_branches:
                 return None
             branch = open_branches.pop()
-            found = self._relaxation(branch)
-            if found is not None:
-                v = self._rounded(found[0])
+            relaxed = self._relaxation(branch)
+            if relaxed is not None:
+                v = self._rounded(relaxed[0])
                 if self._allowed(v, within):
                     return v
-                open_branches.extend(self._parts(found[0], branch) or ())
+                open_branches.extend(self._parts(relaxed[0], branch) or ())
         return None
 
     def _rounded(self, v: np.ndarray) -> np.ndarray:
@@ -143,11 +143,11 @@ class Proof:
     def _candidates(
         self, cost: np.ndarray, first: tuple[np.ndarray, np.ndarray] | None, again: Again | None
     ) -> list[np.ndarray]:
-        found = [] if first is None else [self._rounded(first[0])]
+        solutions = [] if first is None else [self._rounded(first[0])]
         if again is not None:
             with suppress(ValueError):  # HiGHS may give up in these units; it has answered before
-                found.append(again(cost))
-        return found
+                solutions.append(again(cost))
+        return solutions
 
     def _deciding(self, cost: np.ndarray) -> float:
         """The size of the smallest costs that decide: every one counts, but for those that are rounding errors of others.
@@ -179,8 +179,8 @@ class Proof:
             run(highs)
         if highs.getModelStatus() == kinds.kInfeasible:
             return None
-        found = highs.getSolution()
-        return np.asarray(found.col_value), np.asarray(found.row_dual)
+        solution = highs.getSolution()
+        return np.asarray(solution.col_value), np.asarray(solution.row_dual)
 
     def _lead(self, cost: np.ndarray, v: np.ndarray, branch: _Branch, multipliers: np.ndarray) -> float:
         """By how much a solution of this branch may be cheaper than v, at most: from any multipliers of the rows."""
@@ -205,15 +205,15 @@ class Proof:
             if nodes > MOST_NODES:
                 return best, False
             branch = open_branches.pop()
-            found = self._relaxation(branch)
-            if found is None or self._lead(cost, best, branch, found[1]) <= enough:
+            relaxed = self._relaxation(branch)
+            if relaxed is None or self._lead(cost, best, branch, relaxed[1]) <= enough:
                 continue
-            v = found[0]
+            v = relaxed[0]
             parts = self._parts(v, branch)
             if parts is None:  # nothing to branch on
                 if self._allowed(v) and _dot(cost, best - v) > 0:
                     best = v + 0.0
-                proven &= self._lead(cost, best, branch, found[1]) <= enough
+                proven &= self._lead(cost, best, branch, relaxed[1]) <= enough
             else:
                 open_branches.extend(parts)
         return best, proven

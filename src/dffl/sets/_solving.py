@@ -80,11 +80,11 @@ class Instances(Generic[T]):
         if stop():
             raise KeyboardInterrupt
         try:
-            one = self._idle.get_nowait()
+            instance = self._idle.get_nowait()
         except Empty:
-            one = self._make()
-        answer = work(one)  # an instance on which something failed is not used again
-        self._idle.put(one)
+            instance = self._make()
+        answer = work(instance)  # an instance on which something failed is not used again
+        self._idle.put(instance)
         return answer
 
 
@@ -308,17 +308,17 @@ class ProgramModel:
         program, ends = self._solved, []
         self._linear(np.zeros(program.lower.size))  # an empty program is refused here
         for sign in (1.0, -1.0):
-            found = np.empty(program.predicted.size)
+            reached = np.empty(program.predicted.size)
             for place, column in enumerate(program.predicted):
                 cost = np.zeros(program.lower.size)
                 cost[column] = sign
                 try:
-                    found[place] = self._linear(cost)[column]
+                    reached[place] = self._linear(cost)[column]
                 except ValueError:
                     side = "lower" if sign > 0 else "upper"
                     fix = f"give it {'a lower' if sign > 0 else 'an upper'} bound: a predicted cost may have either sign"
                     raise ValueError(f"{program.owner}: {program.name(column)} has no {side} end; {fix}") from None
-            ends.append(found)
+            ends.append(reached)
         return ends[0], ends[1]
 
     def _unreachable(self, w: np.ndarray) -> np.ndarray:
@@ -366,10 +366,10 @@ class ProgramModel:
         highs = highspy.Highs()
         set_options(highs, {"output_flag": False, "time_limit": 10.0})
         highs.passModel(self._solved.relaxed.highs())
-        found = _smallest_clash(highs)
-        if found is None:
+        clash = _smallest_clash(highs)
+        if clash is None:
             return ""
-        rows, columns = found
+        rows, columns = clash
         names = [self.program.row_name(row) for row in rows[:6]] + [
             f"the bounds of {self.program.name(c)}" for c in columns[:6]
         ]
@@ -417,9 +417,9 @@ class _Fixed:
         run(highs)
         if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:  # rounding left no room: keep what was found
             return fixed + 0.0
-        found = np.asarray(highs.getSolution().col_value)
-        found[columns] = fixed[columns]
-        return found + 0.0
+        solution = np.asarray(highs.getSolution().col_value)
+        solution[columns] = fixed[columns]
+        return solution + 0.0
 
 
 def _smallest_clash(highs: highspy.Highs) -> tuple[list[int], list[int]] | None:

@@ -52,9 +52,9 @@ def units_of(program: Program) -> np.ndarray | None:
     if (largest > MOST * smallest).any():
         smallest, largest = row_sizes(program.matrix)
         worst = int(np.argmax(largest / smallest))
-        found = f"its coefficients range from {smallest[worst]:g} to {largest[worst]:g} in size"
+        sizes = f"its coefficients range from {smallest[worst]:g} to {largest[worst]:g} in size"
         fix = "measure its variables in other units, or choose a smaller big-M"
-        raise ValueError(f"{program.owner}: {program.row_name(worst)} cannot be solved: {found}; {fix}")
+        raise ValueError(f"{program.owner}: {program.row_name(worst)} cannot be solved: {sizes}; {fix}")
     return unit
 
 

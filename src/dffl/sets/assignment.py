@@ -63,8 +63,8 @@ class _Model:
     def solve(self, costs: np.ndarray) -> np.ndarray:
         """The cheapest assignment for each row of costs."""
         out = np.zeros((len(costs), self._n, self._n))
-        for table, one in zip(costs.reshape(out.shape), out, strict=True):
-            one[self._solve(table)] = 1.0
+        for table, matching in zip(costs.reshape(out.shape), out, strict=True):
+            matching[self._solve(table)] = 1.0
         return out.reshape(costs.shape)
 
     def excess(self, w: np.ndarray) -> np.ndarray:

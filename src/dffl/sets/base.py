@@ -503,8 +503,8 @@ def parameter(owner: str, field: str, value: ArrayLike, ndim: int) -> np.ndarray
 def require(owner: str, field: str, array: np.ndarray, holds: np.ndarray, allowed: str) -> None:
     """Refuse a parameter, showing the first entry for which ``holds`` is false."""
     if not np.all(holds):
-        found = float(np.broadcast_to(array, holds.shape)[~holds].flat[0])
-        raise ValueError(f"{owner}: {field} must be {allowed}, found {found:g}")
+        wrong = float(np.broadcast_to(array, holds.shape)[~holds].flat[0])
+        raise ValueError(f"{owner}: {field} must be {allowed}, found {wrong:g}")
 
 
 def dimension(owner: str, dim: int) -> int:

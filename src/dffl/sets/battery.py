@@ -57,11 +57,11 @@ class Battery(ProgramSet):
         seconds: float = SECONDS,
     ):
         count = dimension("Battery", hours)
-        own = {
+        parameters = {
             "capacity": capacity, "charge": charge, "discharge": charge if discharge is None else discharge,
             "efficiency": efficiency, "initial": initial, "final": initial if final is None else final, "wear": wear,
         }  # fmt: skip
-        numbers = {name: _number(name, value) for name, value in own.items()}
+        numbers = {name: _number(name, value) for name, value in parameters.items()}
         for name in ("capacity", "charge", "discharge"):
             require("Battery", name, np.asarray(numbers[name]), np.asarray(numbers[name] > 0), "> 0")
         held = numbers["capacity"]
@@ -103,10 +103,10 @@ class Battery(ProgramSet):
 
 
 def _number(name: str, value: Any) -> float:
-    found = parameter("Battery", name, value, 0)
-    if found.ndim:
-        raise ValueError(f"Battery: {name} must be one number, found shape {found.shape}")
-    return float(found)
+    number = parameter("Battery", name, value, 0)
+    if number.ndim:
+        raise ValueError(f"Battery: {name} must be one number, found shape {number.shape}")
+    return float(number)
 
 
 def _each_hour(name: str, value: ArrayLike | None, hours: int, default: float) -> np.ndarray:

@@ -60,5 +60,5 @@ class Box(VectorSet):
 
 def _farther_side(above: np.ndarray, below: np.ndarray) -> Bracket:
     """The distance of boxes, of which one stands out by ``above`` and ``below`` and the other by what these are negated."""
-    one, two = np.maximum(np.maximum(above, below), 0), np.maximum(-np.minimum(above, below), 0)
-    return Bracket.at(max(float(np.linalg.norm(one)), float(np.linalg.norm(two))))
+    first, second = np.maximum(np.maximum(above, below), 0), np.maximum(-np.minimum(above, below), 0)
+    return Bracket.at(max(float(np.linalg.norm(first)), float(np.linalg.norm(second))))

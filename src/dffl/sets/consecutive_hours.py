@@ -64,10 +64,10 @@ class ConsecutiveHours(NumberSet):
         count = self.dim - self.run + 1
         starts, hours = np.arange(count, dtype=np.int32)[:, None], np.arange(self.dim, dtype=np.int32)[:, None]
         # Sums of their own for each start: differences of running sums would lose digits to costs of other hours.
-        one = lax.fori_loop(
+        run_costs = lax.fori_loop(
             1, self.run, lambda k, total: total + lax.dynamic_slice_in_dim(c, k, count), lax.slice_in_dim(c, 0, count)
         )
-        one = jnp.where((starts >= self.first) & (starts <= self.last - self.run), one, jnp.inf)
+        run_costs = jnp.where((starts >= self.first) & (starts <= self.last - self.run), run_costs, jnp.inf)
         late = jnp.full((self.run, c.shape[1]), jnp.inf, c.dtype)
 
         def lower(least: Array, cost: Array) -> tuple[Array, Array]:
@@ -76,7 +76,7 @@ class ConsecutiveHours(NumberSet):
 
         def add(onward: Array, _: None) -> tuple[Array, Array]:
             """From the least costs of the later runs, for each hour from which on they are, those with one run more."""
-            costs = one + onward[self.run :]
+            costs = run_costs + onward[self.run :]
             # A plain loop: with lax.cummin two runs take twice as long, and the program longer to compile.
             least = lax.scan(lower, late[0], costs, reverse=True)[1]
             return jnp.concatenate([least, late]), costs

@@ -79,9 +79,9 @@ def _together(v: Array, log_w: Array, b: Array, h: Array, idle: Array, steps: in
         return _Point(q.step + 1, moved(later, y), moved(q.m + dm, q.m), moved(inside, q.b), q.done | small)
 
     begin = _Point(jnp.zeros((), jnp.int32), log_w, m, b, idle)
-    found = lax.while_loop(lambda q: ~jnp.all(q.done) & (q.step < steps), advance, begin)
-    w = jnp.exp(found.log_w)
-    return w / jnp.sum(w, axis=-1, keepdims=True), found.done & ~idle
+    final = lax.while_loop(lambda q: ~jnp.all(q.done) & (q.step < steps), advance, begin)
+    w = jnp.exp(final.log_w)
+    return w / jnp.sum(w, axis=-1, keepdims=True), final.done & ~idle
 
 
 def _searched(v: Array, h: Array, spare: Array, idle: Array) -> Array:
@@ -112,9 +112,9 @@ def _searched(v: Array, h: Array, spare: Array, idle: Array) -> Array:
         return _State(following, m - mean * (jnp.exp(-following.t) - b))
 
     begin = _State(search, jnp.exp(-start) * top - 1 / d)
-    found = lax.while_loop(lambda q: ~jnp.all(q.search.done) & (q.search.step < 200), advance, begin)
-    b = jnp.exp(-found.search.t)
-    w = _weights(v, b, _shift(v, b, found.m, idle))
+    final = lax.while_loop(lambda q: ~jnp.all(q.search.done) & (q.search.step < 200), advance, begin)
+    b = jnp.exp(-final.search.t)
+    w = _weights(v, b, _shift(v, b, final.m, idle))
     return w / jnp.sum(w, axis=-1, keepdims=True)
 
 
@@ -158,7 +158,7 @@ def wright_omega(z: Array) -> Array:
     w = jnp.where(z < -1.5, jnp.exp(jnp.minimum(z, 0.0)), jnp.where(z < 3.0, 0.56 + 0.4 * z + 0.05 * z * z, z - far))
     for _ in range(3):
         rest = z - w - jnp.log(w)
-        one = 1 + w
-        double = 2 * one * (one + 2 / 3 * rest)
-        w = w * (1 + rest / one * (double - rest) / (double - 2 * rest))
+        above = 1 + w
+        double = 2 * above * (above + 2 / 3 * rest)
+        w = w * (1 + rest / above * (double - rest) / (double - 2 * rest))
     return w

@@ -136,8 +136,8 @@ class ModelFile(ProgramSet):
         if not isinstance(pattern, str) or "*" not in pattern:
             _matching.contradiction(program.owner, [program.columns[j] for j in program.predicted], cost_names)
             return self
-        found = _matching.find(program.owner, "predicted", pattern, program.columns)
-        names = _matching.in_cost_order(program.owner, found, cost_names, spec.get("costs"))
+        by_text = _matching.find(program.owner, "predicted", pattern, program.columns)
+        names = _matching.in_cost_order(program.owner, by_text, cost_names, spec.get("costs"))
         # As names in the order of the costs: a pattern that was matched once is not matched again.
         return type(self)(**(spec | {"predicted": tuple(names)}))
 
@@ -146,9 +146,9 @@ def _require_semi(owner: str, read: ReadModel) -> None:
     """Refuse what HiGHS does not solve: semi-continuous variables that may be negative or large."""
     bad = (read.kind >= SEMI_CONTINUOUS) & ((read.lower < 0) | (read.upper > MOST_SEMI))
     for j in np.flatnonzero(bad)[:1]:
-        found = f"found {read.lower[j]:g} and {read.upper[j]:g}"
+        bounds = f"found {read.lower[j]:g} and {read.upper[j]:g}"
         raise ValueError(
-            f"{owner}: semi-continuous variable {read.columns[j]!r} must have bounds in [0, {MOST_SEMI:g}], {found}"
+            f"{owner}: semi-continuous variable {read.columns[j]!r} must have bounds in [0, {MOST_SEMI:g}], {bounds}"
         )
 
 

@@ -45,7 +45,7 @@ def _text(value: Any) -> bool:
 
 
 def _list_of(entry: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list) and bool(value) and all(entry(one) for one in value)
+    return lambda value: isinstance(value, list) and bool(value) and all(entry(item) for item in value)
 
 
 def _either(*kinds: Callable[[Any], bool]) -> Callable[[Any], bool]:

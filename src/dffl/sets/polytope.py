@@ -140,8 +140,8 @@ class WidePolytope(Projects):
         self._rows = RowCheck(program, self._extent)
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        found = super().project(points)
-        for v in found:
+        nearest = super().project(points)
+        for v in nearest:
             if self._rows.broken(v):
                 self.calls.note_unproven(1.0)
-        return found
+        return nearest

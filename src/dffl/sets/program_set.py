@@ -129,8 +129,8 @@ class ProgramSet(HostSet):
         model = self._loaded("decide").model
         model.calls.asked += len(rows)
         with noticed():
-            found = model.complete(rows, sense) if len(rows) else np.zeros((0, program.shown.size))
-        return found[:, program.shown].reshape(*costs.shape[:-1], program.shown.size) + 0.0
+            values = model.complete(rows, sense) if len(rows) else np.zeros((0, program.shown.size))
+        return values[:, program.shown].reshape(*costs.shape[:-1], program.shown.size) + 0.0
 
 
 def no_smoothing(owner: str) -> str:
@@ -224,12 +224,12 @@ class _LiftedModel:
     def solve(self, costs: np.ndarray) -> np.ndarray:
         program, weight = self._model.program, costs[:, -1]
         d = program.predicted.size
-        found = self._model.complete(costs[:, :d], weight if self._unit is None else self._unit * weight)
-        known = program.known_part(found)
+        values = self._model.complete(costs[:, :d], weight if self._unit is None else self._unit * weight)
+        known = program.known_part(values)
         if self._unit is not None:
-            return np.column_stack([found[:, program.predicted], self._unit * known])
+            return np.column_stack([values[:, program.predicted], self._unit * known])
         single = known.astype(np.float32).astype(np.float64)
-        return np.column_stack([found[:, program.predicted], single, known - single])
+        return np.column_stack([values[:, program.predicted], single, known - single])
 
     def excess(self, w: np.ndarray) -> np.ndarray:
         """Of the decisions: which known parts go with them is not looked at."""

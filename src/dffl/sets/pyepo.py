@@ -57,8 +57,8 @@ def pyepo(
         fix = "give an optModel, or its class with arguments"
         raise ValueError(f"pyepo: model must be a model of PyEPO >= 2.2, found {type(model).__name__}; {fix}")
     kind, first = _surroundings(whose, words)
-    made = _pool.job(name, partial(epo.solving, build, cuts), kind, first)
-    return Solver(made, _decisions(model, name, build, cuts, kind, first), contains, processes=processes, seconds=seconds)
+    job = _pool.job(name, partial(epo.solving, build, cuts), kind, first)
+    return Solver(job, _decisions(model, name, build, cuts, kind, first), contains, processes=processes, seconds=seconds)
 
 
 def _decisions(

@@ -52,11 +52,11 @@ def ratio_order(c: Array, a: Array) -> Array:
 
     Digits and powers of two are divided separately: the quotient of the digits rounds as c / a does, so that ties stay ties.
     """
-    integer, digits, one = layout(c.dtype)
+    integer, digits, one_bits = layout(c.dtype)
     bits = [lax.bitcast_convert_type(x, integer) & np.iinfo(integer).max for x in (c, a)]
-    top, bottom = (lax.bitcast_convert_type(b & ((1 << digits) - 1) | one, c.dtype) for b in bits)
+    top, bottom = (lax.bitcast_convert_type(b & ((1 << digits) - 1) | one_bits, c.dtype) for b in bits)
     power = (bits[0] >> digits) - (bits[1] >> digits)
-    return -((power << digits) + lax.bitcast_convert_type(top / bottom, integer) - one)
+    return -((power << digits) + lax.bitcast_convert_type(top / bottom, integer) - one_bits)
 
 
 def _ordered_integer(x: Array) -> Array:

@@ -87,8 +87,8 @@ class ShortestPath(FeasibleSet):
         def back(after: Array, arcs: tuple[Array, Array]) -> tuple[Array, Array]:
             """From the costs of reaching the end from one diagonal, those from the diagonal before, and which way."""
             stay, step = (
-                jnp.where(closed[one][:, None], jnp.inf, costs[one] + onward)
-                for one, onward in zip(arcs, (after, _next_lane(after)), strict=True)
+                jnp.where(closed[arc][:, None], jnp.inf, costs[arc] + onward)
+                for arc, onward in zip(arcs, (after, _next_lane(after)), strict=True)
             )
             stays = (stay <= step) if ways.right_stays else (stay < step)
             return jnp.minimum(stay, step), stays
@@ -173,13 +173,13 @@ def _dim(rows: int, columns: int) -> int:
 
 def _arcs(rows: int, columns: int) -> np.ndarray:
     """The two nodes of each arc, (dim, 2)."""
-    found = []
+    arcs = []
     for i in range(rows):
         node = i * columns + np.arange(columns)
-        found.append(np.stack([node[:-1], node[1:]], axis=-1))
+        arcs.append(np.stack([node[:-1], node[1:]], axis=-1))
         if i < rows - 1:
-            found.append(np.stack([node, node + columns], axis=-1))
-    return np.concatenate(found).astype(np.int32)
+            arcs.append(np.stack([node, node + columns], axis=-1))
+    return np.concatenate(arcs).astype(np.int32)
 
 
 def _blocked(ways: _Diagonals, closed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -197,13 +197,13 @@ def _blocked(ways: _Diagonals, closed: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def _flags(closed: ArrayLike, d: int) -> np.ndarray:
     try:
-        found = np.asarray(closed)
+        flags = np.asarray(closed)
     except ValueError:  # lists of different lengths
-        found = np.asarray(None)
-    if found.dtype != bool or found.shape[-1:] != (d,):
-        what = f"shape {found.shape} of {found.dtype}" if found.dtype != object else f"{closed!r:.80}"
+        flags = np.asarray(None)
+    if flags.dtype != bool or flags.shape[-1:] != (d,):
+        what = f"shape {flags.shape} of {flags.dtype}" if flags.dtype != object else f"{closed!r:.80}"
         raise ValueError(f"ShortestPath: closed must be {d} flags, true or false, found {what}")
-    return frozen(found.copy())
+    return frozen(flags.copy())
 
 
 def _next_lane(x: Array) -> Array:

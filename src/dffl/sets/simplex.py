@@ -59,5 +59,5 @@ class Simplex(NumberSet):
 def onto_unit_simplex(v: Array, unit: ArrayLike = 1) -> Array:
     """The projection of v / unit, (..., d), onto {w >= 0, sum w = 1}: max(v / unit - m, 0), m within 1 below the largest."""
     below = (v - jnp.max(v, axis=-1, keepdims=True)) / unit
-    one = jnp.ones_like(v)
-    return level(jnp.maximum(below, -1), one, one[..., 0], below == 0)
+    ones = jnp.ones_like(v)
+    return level(jnp.maximum(below, -1), ones, ones[..., 0], below == 0)

@@ -180,14 +180,14 @@ class _Model:
 def _verdict(asked: Inside, rows: np.ndarray, number: int, count: int | None) -> np.ndarray:
     last = None if count is None else count - 1
     try:
-        found = np.asarray(asked(rows))
+        verdict = np.asarray(asked(rows))
     except (Exception, SystemExit) as error:
         raise RowError(number, f"contains: {in_one_line(error)}", last) from None
     wanted = () if count is None else (count,)
-    if found.dtype != np.bool_ or found.shape != wanted:
+    if verdict.dtype != np.bool_ or verdict.shape != wanted:
         what = "True or False" if count is None else f"{count} times True or False"
-        raise RowError(number, f"contains must answer {what}, found {' '.join(repr(found).split()):.80}", last)
-    return found.reshape(-1)
+        raise RowError(number, f"contains must answer {what}, found {' '.join(repr(verdict).split()):.80}", last)
+    return verdict.reshape(-1)
 
 
 TOLERANCE = {4: 1e-4, 8: 1e-6}
@@ -223,18 +223,18 @@ def handed_in(name: str, dim: int, given: Any) -> Solver:
     """The solver of a saved fit, from what the user handed in for its name: a `Solver`, a function or a model of PyEPO."""
     dimension(f"solver {name!r:.80}", dim)
     if isinstance(given, Solver):
-        found = given
+        solver = given
     elif callable(given) and not isinstance(given, type):
-        found = Solver(given, dim, name=name)
+        solver = Solver(given, dim, name=name)
     elif hasattr(given, "setObj") and hasattr(given, "num_cost"):
         from dffl.sets.pyepo import pyepo
 
-        found = pyepo(given, name=name)
+        solver = pyepo(given, name=name)
     else:
         raise ValueError(f"solvers: {name!r:.80} must be a function, a dffl.Solver or a model of PyEPO, found {given!r:.80}")
-    if found.batch_shape or found.dim != dim:
-        raise ValueError(f"solvers: {name!r:.80} must have {dim} decisions, found {found!r:.80}")
-    return found
+    if solver.batch_shape or solver.dim != dim:
+        raise ValueError(f"solvers: {name!r:.80} must have {dim} decisions, found {solver!r:.80}")
+    return solver
 
 
 def _name(name: Any) -> str:

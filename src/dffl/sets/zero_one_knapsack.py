@@ -144,10 +144,10 @@ def _table(weights: np.ndarray, budget: np.ndarray) -> _Table:
     d = weights.shape[-1]
     units, capacity = np.empty(weights.shape, np.int64), np.empty(budget.shape, np.int64)
     for index in np.ndindex(budget.shape):
-        found = _in_units(weights[index], float(budget[index]))
-        if found is None:
+        in_units = _in_units(weights[index], float(budget[index]))
+        if in_units is None:
             return _Table(weights, budget, 0)
-        units[index], capacity[index] = found
+        units[index], capacity[index] = in_units
     size = round_up(max(LEAST, int(capacity.max()) + 1), bits=2)
     if size * d > CELLS:
         return _Table(weights, budget, 0)

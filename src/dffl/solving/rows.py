@@ -49,16 +49,16 @@ def _asked(function: Asked, costs: np.ndarray, row: int, last: int | None = None
         raise RowError(row, in_one_line(error), last) from None
 
 
-def _checked(found: Any, shape: tuple[int, ...], row: int, last: int | None = None) -> np.ndarray:
+def _checked(answer: Any, shape: tuple[int, ...], row: int, last: int | None = None) -> np.ndarray:
     wanted = (
         f"its answer must be {shape[0]} numbers" if last is None else f"its answer must be a table of numbers of shape {shape}"
     )
     try:
-        array = np.asarray(found)
+        array = np.asarray(answer)
     except Exception:  # lists of different lengths, or an object that refuses to be an array
-        raise RowError(row, f"{wanted}, found {found!r:.80}", last) from None
+        raise RowError(row, f"{wanted}, found {answer!r:.80}", last) from None
     if array.dtype.kind not in "fiub":
-        raise RowError(row, f"{wanted}, found {_kind(found)}", last)
+        raise RowError(row, f"{wanted}, found {_kind(answer)}", last)
     if array.shape != shape:
         raise RowError(row, f"{wanted}, found shape {array.shape}", last)
     # A copy again: a function may answer with one array that it changes later.
@@ -69,5 +69,5 @@ def _checked(found: Any, shape: tuple[int, ...], row: int, last: int | None = No
     return array
 
 
-def _kind(found: Any) -> str:
-    return "None" if found is None else f"{type(found).__name__} {' '.join(repr(found).split()):.80}"
+def _kind(answer: Any) -> str:
+    return "None" if answer is None else f"{type(answer).__name__} {' '.join(repr(answer).split()):.80}"

@@ -17,7 +17,7 @@ from dffl.tables.encoding import Encoding
 from dffl.tables.keys import Problems, named_at
 from dffl.tables.kinds import ALIKE, SameKind
 from dffl.tables.plan import Plan
-from dffl.tables.rows import CheckedRows, ClientRows, checked_rows, order_kind, unit_of
+from dffl.tables.rows import CheckedRows, ClientRows, checked_rows, day_as_number, order_kind, twice, unit_of
 from dffl.tables.sets_by_name import check_set, make_set
 from dffl.tables.sources import Table
 
@@ -41,6 +41,8 @@ class Assembly:
         self.units: dict[str, str] = {}
         self.dates = False
         """Whether the order is of dates, as seconds since 1970."""
+        self.twice: dict[str, str] = {}
+        """For each client with two rows of one moment, where they stand."""
         self.notes: list[str] = []
         self.tables = TableReader(plan, problems, self.notes)
         self.order = SameKind(plan.order or "", ALIKE)
@@ -84,11 +86,18 @@ class Assembly:
         self.notes += [note for client in train if (note := _known_too_early(client))]
         self.encoding = encoding
         self.units = {site.plan.name: site.unit for site in sites if site.unit is not None}
+        self.twice = {site.plan.name: said for site in sites if (said := self._twice(site)) is not None}
         self.dates = any(site.train.dates for site in sites if site.train is not None)
         made = Federation(train), Federation(test)
         if self.alone is None:
             self.notes += shared_notes(*made, self.plan)
         return made
+
+    def _twice(self, site: ClientRows) -> str | None:
+        """Of which moment a client has two rows, where rows have an order."""
+        if self.plan.order is None:
+            return None
+        return twice([rows for rows in (site.train, site.test) if rows is not None], self.plan.order)
 
     def _sites_of_their_own(self) -> list[ClientRows]:
         """Clients that have a table each."""
@@ -159,6 +168,11 @@ class Assembly:
         if rows is not None and plan.order is not None:
             with self.problems.catching(f"{plan.path}: federation.order: column {plan.order!r}"):
                 self.order.require(site.plan.name, table, order_kind(table, plan.order))
+            if (day := day_as_number(rows)) is not None:
+                what = (
+                    f"column {plan.order!r}, such as {day}, is read as a number: it has no weekdays, and gaps where months end"
+                )
+                self.notes.append(f"{table.source.name}: {what}; write dates as 2021-01-31")
         if dropped:
             what = f"client {site.plan.name!r}: {dropped} of {len(table)} rows have empty cells and are left out"
             self.notes.append(f"{table.source.name}: {what}")

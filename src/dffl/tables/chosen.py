@@ -17,10 +17,12 @@ from dffl.choosing import fit_best
 from dffl.comparing import Start, against, fit_all
 from dffl.federation import Federation
 from dffl.fitting import Fit
+from dffl.judging import left_out_words
 from dffl.models import OWN_DATA, with_columns
 from dffl.named import listed
 from dffl.randomness import start_seeds
 from dffl.tables.description import Description
+from dffl.tables.money import each, units_of_sums
 from dffl.tables.over_time import (
     begins,
     divided,
@@ -32,12 +34,23 @@ from dffl.tables.over_time import (
     whole,
     with_rules,
 )
-from dffl.tables.reading import about_of, backtest_of, capped, checkpoints, next_steps, report_of, trained_baselines
+from dffl.tables.reading import (
+    THREE_RUNS,
+    about_of,
+    backtest_of,
+    capped,
+    checkpoints,
+    harm_verdict,
+    next_steps,
+    report_of,
+    trained_baselines,
+)
+from dffl.tables.winner import finite_regrets
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.choosing import backtested, made_of, reported
 from dffl.time.chosen import Chosen
 from dffl.time.outcome import CHOSEN, Backtest
-from dffl.time.words import said
+from dffl.time.words import FLEET, said
 from dffl.training.keywords import MethodChoice
 from dffl.training.methods import METHODS
 
@@ -57,13 +70,21 @@ class ChosenModel:
     def show(self, console: Console) -> None:
         """Print what to use and why, what each rule loses, and what to type next."""
         console.print(words_of(self.fit, self.table), soft_wrap=True)
-        if line := in_money(self.table, self.description.units):
+        if line := in_money(self.table, units_of_sums(self.description.units), self.description.per):
             console.print(line, soft_wrap=True)
+        if self.starts > 1:
+            console.print(self.harm, soft_wrap=True)
         console.print(rules_table(self.table))
         for line in self.notes:
             console.print(line, style="yellow", soft_wrap=True)
         if self.path is not None:
             next_steps(console, self.path, next(iter(self.fit.members)), self.description)
+
+    @property
+    def harm(self) -> str:
+        """Whom the choice harms, compared with a model of its own; or the rule that is kept, where one is."""
+        kept = next(iter(self.fit.rules.values())) if self.fit.evidence["why"] == "simple" else CHOSEN
+        return harm_verdict(self.table, kept, self.starts)
 
     def as_json(self) -> dict[str, Any]:
         known, rules = self.fit.evidence, self.fit.rules
@@ -71,7 +92,7 @@ class ChosenModel:
             "method": CHOSEN, "model": None if self.path is None else str(self.path), "starts": self.starts,
             "chosen": {"words": words_of(self.fit, self.table), "rules": dict(rules), **{name: known[name] for name in SHOWN}},
             "clients": self.fit.about[OWN_DATA]["evaluation"], "notes": list(self.notes),
-            "forecast": self.description.forecast or None,
+            "forecast": self.description.forecast or None, "harm": self.harm if self.starts > 1 else None,
         }  # fmt: skip
 
 
@@ -94,26 +115,47 @@ def train_over_time(
     assert made.first is not None, "with an order there is a backtest"
     model = made_of(made.first, made.whole, **{**made.keywords, "progress": progress})
     table = against(made.found, made.description.test)
-    words = words_of(model, table)
     command = f"dffl fit {description.path.name} -o MODEL --starts {starts}"
-    report = report_of(made.description, made.found, made.fits, command)
-    report = replace(report, answer=words)
-    about = about_of(description, table, starts, report, {})  # the model has ranges of its own, which follow what happens
+    report = report_of(made.description, made.found, made.fits, command, made.first, model.rules)
+    clear = {one.against for one in report.savings if not one.client and one.clear and one.value < 0}
+    shown = table[table["method"].isin(clear) | ~table["method"].isin(list(METHODS))]  # what may be noise is not called better
+    report = replace(report, answer=words_of(model, shown, expected=False))  # the page has what is expected in money
+    # The model has ranges of its own, which follow what happens.
+    about = about_of(description, model, table, starts, report, {})
     whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
     assert isinstance(whole_model, Chosen), "it stays what it is"
     return ChosenModel(whole_model, table, starts, description, made.description.notes)
+
+
+def chosen_apart(description: Description, model: Chosen, found: Backtest, command: str) -> ChosenModel:
+    """The model of a deployed site, judged on its test rows beside baselines that the site trains alone."""
+    federation = whole(description)
+    before, test = divided(federation, begins(description))
+    fits = fit_all(before, [capped(name, description) for name in trained_baselines(description)], **description.settings)
+    start = with_rules(Start.of(fits, test), rules_of(found, METHODS), before, test)
+    notes = [*notes_of(description, federation), *description.notes]
+    described = replace(description, train=before, test=test, method=CHOSEN, notes=notes)
+    table = against([start], test)
+    report = replace(report_of(described, [start], fits, command), answer=words_of(model, table), again=THREE_RUNS)
+    about = {**about_of(description, model, table, 1, report, {}), "instead": None}  # as the words: the plan names the method
+    whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
+    assert isinstance(whole_model, Chosen), "it stays what it is"
+    return ChosenModel(whole_model, table, 1, description, notes)
 
 
 CHOSEN_AMONG = {"ridge": "ridge-own", "local": "local-tuned", "local-tuned": "local-tuned"}
 """Baselines that are fitted once, and the candidate that is the same with refits or with more care."""
 
 
-def words_of(model: Chosen, table: pd.DataFrame) -> str:
-    """The choice in words, beside the methods that were fitted once and that it did not choose among."""
-    means = table.groupby("method")["relative_regret"].mean()
-    others = [name for name in means.index if name in METHODS and name != FORECAST]
-    once = {str(name): float(means[name]) for name in others if CHOSEN_AMONG.get(name) not in model.own}
-    return said(model.evidence, model.rules, once)
+def words_of(model: Chosen, table: pd.DataFrame, expected: bool = True) -> str:
+    """The choice in words, beside methods fitted once that it did not choose among, and what it is ``expected`` to lose."""
+    if model.evidence["why"] == FLEET:  # the plan names the method, so that no other one is recommended to a site
+        return said(model.evidence, model.rules, expected=expected)
+    by, left_out = finite_regrets(table)
+    others = [name for name in by.columns if name in METHODS and name != FORECAST]
+    once = {str(name): float(by[name].mean()) for name in others if CHOSEN_AMONG.get(name) not in model.own}
+    words = said(model.evidence, model.rules, once, expected)
+    return f"{words} {left_out_words(left_out)}" if left_out and len(by) else words
 
 
 class Compared(NamedTuple):
@@ -145,6 +187,7 @@ def compared(
     keywords: dict[str, Any] = {}
     federation, before, test, notes = description.train, description.train, description.test, list(description.notes)
     if description.order is not None:
+        require_order(description)
         federation = whole(description)
         before, test = divided(federation, begins(description))
         notes = [*notes_of(description, federation), *notes]
@@ -177,14 +220,15 @@ SHOWN_CLIENTS = 5
 """With this many clients at most, each has a column."""
 
 
-def in_money(table: pd.DataFrame, units: Mapping[str, str]) -> str:
+def in_money(table: pd.DataFrame, units: Mapping[str, str], per: str | None = None) -> str:
     """What a decision of the choice loses at each client, in its unit, beside what the client has without it."""
     by = table.pivot_table(index="client", columns="method", values="regret", sort=False)
     if not set(by.index) <= set(units):
         return ""
     known = FORECAST if FORECAST in by else str(by[[rule for rule in NAIVE if rule in by]].mean().idxmin())
     parts = [f"{name} {row[CHOSEN]:.3g} {units[str(name)]} ({known} {row[known]:.3g})" for name, row in by.iterrows()]
-    return f"What a decision of the choice loses, in the mean of the test rows: {listed(parts, SHOWN_CLIENTS)}."
+    what = "a decision of the choice loses" if per is None else f"the choice loses {each(per)}"
+    return f"What {what}, in the mean of the test rows: {listed(parts, SHOWN_CLIENTS)}."
 
 
 def rules_table(table: pd.DataFrame) -> Table:
@@ -198,8 +242,10 @@ def rules_table(table: pd.DataFrame) -> Table:
     clients = [str(name) for name in by.index] if several and len(by) <= SHOWN_CLIENTS else []
     for name in ("mean", *(clients or (("worst client", "clients it is best for") if several else ()))):
         out.add_column(name, justify="right")
-    for name in by.mean().sort_values(kind="stable").index:
-        cells = [f"{100 * by[name].mean():.2f}"]
+    finite, _ = finite_regrets(table)
+    means = (finite if len(finite) else by).mean()
+    for name in means.sort_values(kind="stable").index:
+        cells = [f"{100 * means[name]:.2f}"]
         if clients:
             cells += [f"{100 * value:.2f}" for value in by[name]]
         elif several:

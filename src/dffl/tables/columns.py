@@ -14,6 +14,7 @@ from dffl.cells import texts_of
 from dffl.checks import first_true
 from dffl.forecasts import chosen, is_pattern, paired
 from dffl.named import listed
+from dffl.sets._matching import under_star
 from dffl.tables.binary_sources import DuckdbSource, SqliteSource
 from dffl.tables.items import ItemColumns
 from dffl.tables.keys import Problems, named_at
@@ -86,6 +87,14 @@ class SameColumns:
         return self.names
 
 
+def odd_costs(patterns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The few columns that a pattern takes by a text, such as price_mean, where the others have numbers in its place."""
+    if len(patterns) != 1 or patterns[0].count("*") != 1 or patterns[0] in names:
+        return []
+    odd = [name for name in names if not re.search(r"\d", str(under_star(patterns[0], name)))]
+    return odd if 2 * len(odd) < len(names) else []
+
+
 def shown(names: Iterable[str]) -> str:
     """Names of columns for a message."""
     return listed(map(repr, names), 8)
@@ -127,7 +136,12 @@ class TableReader:
                 self._refuse_costs("items.features", source, names)
         with self.problems.catching():
             others = [name for own in items.values() for name in own if name not in self.plan.costs]
+            first = not self.costs.names
             costs = self.costs.of(source, [*more, *forecast, *others])
+            if first and (odd := odd_costs(self.plan.costs, costs)):
+                what = f"{self.plan.costs[0]!r} also takes {shown(odd)}, and all others have a number in the place of the star"
+                fix = "is it a decision too? If not, rename it, or list the costs"
+                self.notes.append(f"{source.name}: federation.costs: {what}; {fix}")
             forecast = self._in_cost_order(source, forecast, costs)
             last = [*self.items.in_cost_order(source, items, costs), *forecast]
         with self.problems.catching():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,11 @@ from dffl.sets.program_set import ProgramSet
 from dffl.tables.cost_range import CostRange, known
 from dffl.tables.encoding import Encoding
 from dffl.tables.frames import Columns
+from dffl.tables.in_words import in_words
 from dffl.tables.model import OwnModel
+from dffl.tables.money import unit_of_sums
 from dffl.tables.sources import Table, open_source, require_columns
+from dffl.tables.winner import advised_against
 from dffl.terminal import printable
 from dffl.time.chosen import Chosen
 from dffl.time.observed import Observed
@@ -60,6 +63,10 @@ class Decided:
     """The decisions have no names of their own."""
     rule: str | None = None
     """The rule that a model of `chosen` over time decides by."""
+    todo: Sequence[str | None] = ()
+    """What each decision takes, in words; None where it has none."""
+    advice: str | None = None
+    """What `dffl fit` recommended instead of the model, if it did."""
 
     @property
     def table(self) -> pd.DataFrame:
@@ -71,18 +78,32 @@ class Decided:
         return pd.concat([keys.rename(columns={name: f"_{name}" for name in {*decisions, *ranges}}), decisions, ranges], axis=1)
 
     def show(self, console: Console) -> None:
-        """Print the first decisions, the ranges, and where all of them are."""
+        """Print the first decisions, in words and as a table, the ranges, and where all of them are."""
+        for line in self.to_do:
+            console.print(printable(line), soft_wrap=True)
         console.print(printable(_fitting(self.table.head(SHOWN), console.width)), soft_wrap=True)  # keys may hold anything
         if len(self.decisions) > SHOWN:
             console.print(f"... {len(self.decisions)} rows in all")
         console.print(f"\n{self.words}")
+        if self.advice is not None:
+            console.print(printable(self.advice), style="yellow", soft_wrap=True)
         if self.path is not None:
             console.print(f"Decisions: {self.path}", soft_wrap=True)
 
     @property
+    def to_do(self) -> list[str]:
+        """What the first decisions take, each with the key of its row, or its number; nothing where they have no words."""
+        keys = None if self.keys is None or self.keys.empty else self.keys.iloc[:, 0]
+        lines = []
+        for row, said in enumerate(self.todo[:SHOWN]):
+            name = f"row {row + 1}" if keys is None or pd.isna(keys.iloc[row]) else str(keys.iloc[row])
+            lines += [] if said is None else [f"{name}: {said}"]
+        return [*lines, ""] if lines else []
+
+    @property
     def words(self) -> str:
         """What to expect, in words."""
-        unit, cost = f" {self.unit}" if self.unit else "", self.expected
+        unit, cost = f" {unit_of_sums(self.unit)}" if self.unit else "", self.expected
         verb, past = ("earn", "earned") if self.maximize else ("cost", "cost")
         if self.rule is not None:
             return self._over_time(verb)
@@ -112,12 +133,13 @@ class Decided:
         one = self.expected
         expected = {"rows": one.rows, "low": one.low, "median": one.median, "high": one.high, "share": one.share}
         return {
-            "client": self.client, "unit": self.unit, "file": None if self.path is None else str(self.path),
+            "client": self.client, "unit": self.unit, "unit_of_sums": unit_of_sums(self.unit),
+            "file": None if self.path is None else str(self.path),
             "expected": expected | {"follows_features": one.guide is not None, "why_not": one.why or None},
             **({} if self.rule is None else {"rule": self.rule}),
             "ranges": [dict(zip(("low", "median", "high"), row, strict=True)) for row in self.ranges.tolist()],
             "keys": [] if self.keys is None else _plain(self.keys),
-            "decisions": self.decisions.to_dict("records"),
+            "decisions": self.decisions.to_dict("records"), "in_words": list(self.todo), "advice": self.advice,
         }  # fmt: skip
 
 
@@ -145,14 +167,15 @@ def decide(
     member = model.member(client)
     if isinstance(fit, Chosen):
         seen = Observed.load(state) if state is not None and state.exists() else None
-        return _written(_over_time(fit, about, client, table, out, keep, seen))
+        return _written(replace(_over_time(fit, about, client, table, out, keep, seen), advice=advised_against(model, client)))
     if state is not None:
         raise ValueError("--state is for models of chosen: this one decides each row by its features alone; leave it out")
     assert isinstance(member, Member), "a fit has members"
     if client not in about["ranges"]:
         raise ValueError(f"client {client!r}: this model has no held-out rows of it, so nothing can be said of its costs")
     expected = CostRange.from_json(about["ranges"][client])
-    rows, order = model.encoding.table(table), about["order"] and composed(about["order"])
+    rows = model.encoding.table(table, list(map(composed, about["costs"])))
+    order = about["order"] and composed(about["order"])
     keys = _keys(rows, [*([order] if order in rows.source.columns else []), *map(composed, keep)])
     x = model.encoding.features(rows, client)
     predicted = fit.predict(client, x)
@@ -160,9 +183,10 @@ def decide(
     require_feasible(client, member.set, decisions)
     frame = pd.DataFrame(decisions, columns=list(member.set.variables or about["costs"]))
     ranges = expected.at(known(x, predicted, decisions))
+    todo = in_words(member.set, [str(name) for name in frame], member.maximize, decisions)
     found = Decided(
         client, frame, ranges, expected, about["units"].get(client), member.maximize, order is not None, out, keys,
-        member.set.variables is None,
+        member.set.variables is None, todo=todo, advice=advised_against(model, client),
     )  # fmt: skip
     return _written(found)
 
@@ -183,8 +207,8 @@ def _over_time(
     table = columns.table(source)
     rows = columns.rows(table, client)
     order = np.argsort(rows.times, kind="stable")
-    todo = order[~rows.filled[order]]
-    if not len(todo):
+    open_rows = order[~rows.filled[order]]
+    if not len(open_rows):
         raise ValueError(f"{source.name}: has no row to decide: the costs of all its rows are known; leave those cells empty")
     ahead = fit.ahead(client, rows, seen)
     member, state = fit.member(client), fit.ranges[client]
@@ -192,10 +216,11 @@ def _over_time(
     frame = pd.DataFrame(ahead.decisions, columns=list(member.set.variables or about["costs"]))
     low, middle, high = (float(np.median(ahead.ranges[:, column])) for column in range(3))
     expected = CostRange(len(state.errors), low, middle, high, fit.share)
-    keys = _keys(table.take(todo), [composed(about["order"]), *map(composed, keep)])
+    keys = _keys(table.take(open_rows), [composed(about["order"]), *map(composed, keep)])
+    todo = in_words(member.set, [str(name) for name in frame], member.maximize, ahead.decisions)
     return Decided(
         client, frame, ahead.ranges, expected, about["units"].get(client), member.maximize, True, out, keys,
-        member.set.variables is None, fit.rules[client],
+        member.set.variables is None, fit.rules[client], todo,
     )  # fmt: skip
 
 

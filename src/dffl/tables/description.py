@@ -17,6 +17,7 @@ from dffl.files import read_regular
 from dffl.tables.assembly import Assembly
 from dffl.tables.encoding import Encoding
 from dffl.tables.keys import DescriptionError, Problems
+from dffl.tables.money import unit_notes
 from dffl.tables.plan import Plan, read_plan
 
 __all__ = ["Description", "DescriptionError", "read"]
@@ -51,6 +52,10 @@ class Description:
     """Whether the file names its method."""
     time: dict[str, Any] = field(default_factory=dict)
     """What the file says under [time]."""
+    twice: dict[str, str] = field(default_factory=dict)
+    """For each client with two rows of one moment, where they stand: a choice over time refuses them."""
+    per: str | None = None
+    """What a row is, such as a day, if the file says it."""
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -121,10 +126,12 @@ def described(assembly: Assembly) -> Description:
         units=assembly.units,
         costs=tuple(train.cost_names or ()),
         order=plan.order,
-        notes=assembly.notes,
+        notes=[*assembly.notes, *unit_notes(str(plan.path), list(assembly.units.values()))],
         dates=assembly.dates,
         named=plan.named,
         time=plan.time,
+        twice=assembly.twice,
+        per=plan.per,
     )
 
 

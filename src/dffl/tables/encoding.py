@@ -34,8 +34,8 @@ from dffl.checks import first_true
 from dffl.federation import LARGEST
 from dffl.items import combined
 from dffl.named import listed
-from dffl.tables.kinds import MOST_SIZES, ODD, measured, odd_form
-from dffl.tables.sources import UNPRINTABLE, FrameSource, Table, load, open_source
+from dffl.tables.kinds import MOST_SIZES, ODD, measured, odd_form, year_first
+from dffl.tables.sources import UNPRINTABLE, FrameSource, Table, load, open_source, require_columns
 
 Kind = Literal["number", "date", "category"]
 Missing = Literal["refuse", "mean", "drop"]
@@ -129,10 +129,12 @@ class Encoding:
         counts = [len(column.feature_names) for column in self.columns if not column.item and not column.forecast]
         return slice(sum(counts), sum(counts) + sum(column.item for column in self.columns))
 
-    def table(self, path: str | PathLike[str]) -> Table:
-        """The rows of a CSV or Parquet file with the columns that are needed."""
+    def table(self, path: str | PathLike[str], others: Sequence[str] = ()) -> Table:
+        """The rows of a CSV or Parquet file with the columns that are needed; ``others`` may be there for another use."""
         listed_texts = [column.name for column in self.columns if column.kind == "category"]
-        return load(open_source(Path(path)), self.names, listed_texts)
+        source = open_source(Path(path))
+        require_columns(source, self.names, others)
+        return load(source, self.names, listed_texts)
 
     def features(self, frame: Table | pd.DataFrame, client: str) -> np.ndarray:
         """The features (n, p) of a client's rows. A column or a cell that is missing or wrong is refused with its place.
@@ -332,8 +334,11 @@ def agreed(name: str, summaries: Iterable[Mapping[str, Any]], listed_texts: Sequ
     return Column(name, "category", tuple(texts), flagged=flagged)
 
 
-def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray) -> None:
-    """Refuse the first filled cell that is not a finite number of usual size, or not a date; it is named with its line."""
+def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray, dated: bool = False) -> None:
+    """Refuse the first filled cell that is not a finite number of usual size, or not a date; it is named with its line.
+
+    ``dated`` says that a column of numbers may as well hold dates, as that of an order.
+    """
     if kind == "category":
         return
     cells = table.frame[column]
@@ -341,10 +346,14 @@ def require_kind(table: Table, column: str, kind: Kind, empty: np.ndarray) -> No
     wrong = np.flatnonzero(~(right | empty))
     if len(wrong):
         text = table.cell(int(wrong[0]), column)
+        in_other_form = odd_form(text) == "date"
         wanted = "a finite number" if kind == "number" else "a date such as 2021-01-31 or 2021-01-31 13:00"
         if kind == "number" and np.isfinite(numbers_of(cells)[wrong[0]]):
             wanted = f"at most {LARGEST:g} in size"
+        elif dated and kind == "number" and (in_other_form or len(wrong) == len(cells) - empty.sum()):
+            wanted = "a date such as 2021-01-31, or a number"
         fix = "; write decimals with a point" if DECIMAL_COMMA.fullmatch(text) else ""
+        fix = f"; {year_first(text)}" if in_other_form and (dated or kind == "date") else fix
         more = f" (and {len(wrong) - 1} more such cells in this column)" if len(wrong) > 1 else ""
         raise ValueError(f"{table.at(int(wrong[0]), column)}: must be {wanted}, found {text!r:.60}{fix}{more}")
 

@@ -29,7 +29,8 @@ costs = "price_*"               # what is decided on: one column for each decisi
 sense = "min"                   # costs are to be small; "max" for profits.
 order = "date"                  # the rows are a time series: the last 20 % of the days are the test, at all sites.
 missing = "mean"                # empty cells get the site's own mean and a 0/1 column that says so. Or: "refuse", "drop".
-unit = "EUR/MWh"                # the unit of the costs, for reports.
+unit = "EUR"                    # what decisions cost or earn is shown in this unit ...
+per = "day"                     # ... a day: what a row is.
 seed = 0                        # fixes everything that is random.
 
 [training]

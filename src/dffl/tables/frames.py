@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from dffl.cells import composed, missing_in, numbers_of
+from dffl.cells import composed, missing_in, numbers_of, shown_moment
 from dffl.tables.encoding import Encoding, require_kind
-from dffl.tables.rows import order_of
+from dffl.tables.rows import ONE_ROW, first_pair, order_of, two_rows
 from dffl.tables.sources import FrameSource, Source, Table, load, require_columns
 from dffl.time.ahead import TimedRows
 
@@ -27,7 +27,7 @@ class Columns:
     def table(self, source: Source) -> Table:
         """The rows of a source with the columns that are needed, and those of the costs where it has them."""
         order = composed(self.order)
-        require_columns(source, [*self.encoding.names, order])
+        require_columns(source, [*self.encoding.names, order], list(map(composed, self.costs)))
         there = [name for name in map(composed, self.costs) if name in source.columns]
         if there and len(there) < len(self.costs):
             lacking = next(name for name in map(composed, self.costs) if name not in there)
@@ -42,7 +42,15 @@ class Columns:
         times, dates = order_of(table, order)
         if dates != self.dates:
             raise ValueError(f"{table.at(0, order)}: must be {'a date' if self.dates else 'a number'}, as in training")
+        self._require_once(table, times)
         return TimedRows(times, self.encoding.features(table, client), self._costs(table))
+
+    def _require_once(self, table: Table, times: np.ndarray) -> None:
+        """Refuse two rows of one moment."""
+        if (pair := first_pair(times)) is not None:
+            first, second = pair
+            moment = shown_moment(float(times[first]), self.dates)
+            raise ValueError(f"{two_rows((table, first), (table, second), composed(self.order), moment)}; {ONE_ROW}")
 
     def _costs(self, table: Table) -> np.ndarray:
         """The costs (n, d), NaN where they are not known."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import date
 from typing import NamedTuple
 
 import numpy as np
@@ -91,6 +92,8 @@ ODD = {
     "unit": "write the numbers alone, such as 1093.5, and the unit into the name of the column",
 }
 """What to do about them."""
+YEAR_FIRST = "2021-01-31, 2021/01/31 or 2021-01-31 13:00"
+"""The forms of dates that are read."""
 GROUPED = r"\d{1,3}(?:[ ,.'_\u2019]\d{3})*(?:[.,]\d+)?|\d+,\d+(?:[eE][+-]?\d+)?"
 OTHER_NUMBER = re.compile(rf"[+-]?(?:{GROUPED})")
 IN_BRACKETS = re.compile(r"\((.+)\)")
@@ -112,6 +115,8 @@ OTHER_DATE = re.compile(
     re.IGNORECASE,
 )
 """Among them days with a month's name, perhaps with a weekday before: 5-Jan-2024, Fri, Jan 5, 2024."""
+DAY_OR_MONTH = re.compile(r"(\d\d?)[./-](\d\d?)[./-](\d{4})(?!\d)")
+"""A day and its month, or a month and its day."""
 UNIT = r"(?!(?:st|nd|rd|th|er|re|e|[ºª])$)[^\W\d_][^\s,;:()]*|°.*|-"
 MEASURED = re.compile(rf"([+-]?(?:{GROUPED}|\d+(?:\.\d+)?|\.\d+))(?! ?$)(?![A-Z]$) ?({UNIT})")
 """A number and one word behind it, which may be a unit, or a minus. The e of 2e is none, nor is the A of 12A."""
@@ -129,6 +134,25 @@ def odd_form(text: str) -> str | None:
     if bracketed := IN_BRACKETS.fullmatch(plain):
         plain = bracketed[1].strip(AROUND)
     return "number" if NUMBER.fullmatch(plain) or OTHER_NUMBER.fullmatch(plain) else None
+
+
+def year_first(text: str) -> str:
+    """How to write a date that is in another form. Whether 5/6/2015 is in May or in June is not guessed: a wrong guess would
+    swap days and months without a word."""
+    if not (found := DAY_OR_MONTH.match(text)):
+        return f"write the year first, as in {YEAR_FIRST}"
+    first, second, year = int(found[1]), int(found[2]), found[3]
+    readings = {f"{year}-{month:02}-{day:02}" for day, month in ((first, second), (second, first)) if _is_day(year, month, day)}
+    if len(readings) == 2:
+        return f"it may be {' or '.join(sorted(readings))}, so write the year first, as in {YEAR_FIRST}"
+    return f"write the year first{''.join(f', here {one}' for one in readings)}; read are {YEAR_FIRST}"
+
+
+def _is_day(year: str, month: int, day: int) -> bool:
+    try:
+        return bool(date(int(year), month, day))
+    except ValueError:
+        return False
 
 
 def unit_of(text: str) -> tuple[str, str] | None:

@@ -19,7 +19,7 @@ from dffl.tables.chosen import compared, rules_table
 from dffl.tables.description import Description
 from dffl.tables.over_time import method_of, naive_over_time, with_rules
 from dffl.tables.reading import reading, regrets_by_client, report_of, trained_baselines
-from dffl.time.outcome import CHOSEN
+from dffl.time.outcome import CHOSEN, Backtest
 from dffl.training.keywords import MethodChoice
 
 
@@ -88,16 +88,17 @@ def _with_choice(
     others = [name for name in methods or [] if name != CHOSEN]
     named = [description.method] if description.method not in (CHOSEN, *others) else []
     made = compared(description, [*named, *others], starts, progress)
-    return _compared(made.description, methods, made.found, made.fits, report)
+    return _compared(made.description, methods, made.found, made.fits, report, made.first)
 
 
 def _compared(
-    description: Description, methods: Sequence[str] | None, found: list[Start], fits: dict[str, Fit], report: Path | None
-) -> Comparison:
+    description: Description, methods: Sequence[str] | None, found: list[Start], fits: dict[str, Fit], report: Path | None,
+    choices: Backtest | None = None,
+) -> Comparison:  # fmt: skip
     starts = len(found)
     if report is not None:
         command = shlex.join(
             ["dffl", "compare", description.path.name, *(word for name in methods or [] for word in ("--method", name))]
         )
-        write(report_of(description, found, fits, f"{command} --starts {starts}"), report)
+        write(report_of(description, found, fits, f"{command} --starts {starts}", choices), report)
     return Comparison(against(found, description.test), description.method, starts, description.notes, report)

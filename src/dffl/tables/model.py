@@ -15,6 +15,7 @@ from dffl.limits import Limits
 from dffl.models import OWN_DATA, load
 from dffl.tables.cost_range import CostRange
 from dffl.tables.encoding import Encoding
+from dffl.tables.money import is_per
 from dffl.time.chosen import Chosen
 
 VERSION = 2
@@ -79,6 +80,10 @@ def _require_sound(fit: Fit | Chosen, about: dict[str, Any]) -> None:
         raise ValueError(f"costs must be the names of {fit.dim} columns, found {costs!r:.80}")
     if not isinstance(units, dict) or not all(map(_is_name, units.values())) or not (order is None or _is_name(order)):
         raise ValueError(f"units and order must be texts that can be printed, found {units!r:.80} and {order!r:.80}")
+    if about.get("per") is not None and not is_per(about["per"]):
+        raise ValueError(f"per must say what a row is, found {about['per']!r:.80}")
+    if about.get("instead") is not None and not _is_name(about["instead"]):
+        raise ValueError(f"instead must be the name of a method, found {about['instead']!r:.80}")
     if not all(isinstance(row, dict) and "client" in row for row in about["evaluation"]):
         raise ValueError("evaluation must have a row for each client and method")
     for plain in about["ranges"].values():

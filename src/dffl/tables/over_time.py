@@ -13,6 +13,7 @@ from dffl.federation import Client, Federation
 from dffl.fitting import DEFAULT_METHOD
 from dffl.judging import judged, regrets_at_each
 from dffl.tables.description import Description
+from dffl.tables.plan import Plan
 from dffl.time.ahead import Clock
 from dffl.time.bases import MEANS, STEADY, USUAL_WEIGHT, plain_mean, steady
 from dffl.time.outcome import CHOSEN
@@ -24,10 +25,13 @@ NOT_OF_REFITS = ("seed", "split", "period", "validation_blocks")
 
 
 def require_order(description: Description) -> None:
-    """Refuse a file without an order."""
+    """Refuse a file without an order, or with two rows of one moment."""
     if description.order is None:
         fix = 'write order = "COLUMN" under [federation], the column of dates or numbers by which the rows follow each other'
         raise ValueError(f"{description.path}: federation.order: is missing; {fix}")
+    for name, said in description.twice.items():
+        fix = "put the rows of one day into one row, or write a time of day too"
+        raise ValueError(f"{said} (client {name!r}); decisions over time need one row for each moment: {fix}")
 
 
 def whole(description: Description) -> Federation:
@@ -52,7 +56,7 @@ def begins(description: Description) -> float:
     return float(min(_times(client)[0] for client in description.test))
 
 
-def past_of(description: Description) -> Past:
+def past_of(description: Description | Plan) -> Past:
     """Which features of the past the file asks for."""
     given: dict[str, Any] = {}
     for name in ("lags", "means", "known_after"):

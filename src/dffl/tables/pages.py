@@ -1,16 +1,112 @@
-"""What `dffl report` shows: the page of a model, of a folder of models, or of a study that kept its page."""
+"""What `dffl report` shows: the page of a model, of a folder of models or of a study that kept its page; of all or of each."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from rich.console import Console
+
+from dffl.files import require_makeable
 from dffl.report.data import KEPT, ReportData
 from dffl.report.merged import merged
+from dffl.report.numbers import counted
+from dffl.report.one_client import of_client
+from dffl.report.page import write
+from dffl.report.summary import summary
+from dffl.report.target import require_packages, require_page
 from dffl.tables.model import OwnModel
+from dffl.terminal import printable
 
 MODELS = "*.dffl"
+LONGEST = 80
+"""Letters of a client's name in the name of its file."""
+
+
+class Wanted(NamedTuple):
+    """What to write or print of a report."""
+
+    out: Path | None = None
+    client: str | None = None
+    each: Path | None = None
+    text: bool = False
+
+    def require(self, inputs: Sequence[Path]) -> None:
+        """Refuse what cannot be written, before anything is read."""
+        if self.client is not None and self.each is not None:
+            raise ValueError("--each cannot be combined with --client: it writes the page of every client; remove one")
+        if self.out is None and self.each is None and not self.text:
+            raise ValueError("nothing to write: give --out PAGE.html, --each FOLDER or --text")
+        if self.out is not None:
+            require_page(self.out, "--out", inputs)
+        if self.each is not None:
+            require_packages()
+            if not self.each.is_dir():
+                require_makeable(self.each)
+
+
+@dataclass(frozen=True)
+class Pages:
+    """What was written, and the summary where it was asked for."""
+
+    out: Path | None
+    each: dict[str, str]
+    text: list[str]
+    left_out: list[str]
+
+    def show(self, console: Console) -> None:
+        for line in self.text:
+            console.print(printable(line), soft_wrap=True)
+        for line in self.left_out:
+            console.print(f"left out: {printable(line)}", soft_wrap=True)
+        if self.out is not None:
+            console.print(f"wrote {self.out}", soft_wrap=True)
+        if self.each:
+            folder = Path(next(iter(self.each.values()))).parent
+            console.print(f"wrote {counted(len(self.each), 'page')} to {folder}, one for each client", soft_wrap=True)
+
+    def as_json(self) -> dict[str, Any]:
+        more = {"each": self.each} if self.each else {}
+        told = {"text": self.text} if self.text else {}
+        return {"report": None if self.out is None else str(self.out), **more, **told, "left_out": self.left_out}
+
+
+def written(path: Path, wanted: Wanted) -> Pages:
+    """Write the pages of a model or of a folder."""
+    wanted.require([])
+    inputs = pages_at(path)
+    wanted.require(inputs)
+    found = found_at(path)
+    data = found.data if wanted.client is None else of_client(found.data, wanted.client)
+    pages: dict[str, str] = {}
+    if wanted.each is not None:
+        targets = {name: wanted.each / file for name, file in file_names([one.name for one in data.clients]).items()}
+        wanted.each.mkdir(parents=True, exist_ok=True)
+        for target in targets.values():
+            require_page(target, "--each", inputs)
+        for name, target in targets.items():
+            write(of_client(data, name), target)
+            pages[name] = str(target)
+    if wanted.out is not None:
+        write(data, wanted.out)
+    return Pages(wanted.out, pages, summary(data) if wanted.text else [], found.left_out)
+
+
+def file_names(names: Sequence[str]) -> dict[str, str]:
+    """A file for each client: its name, but for signs that files may not have; names that become equal are numbered."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:LONGEST] or "client"
+        number, file = 1, plain
+        while file.casefold() in {one.casefold() for one in found.values()}:
+            number += 1
+            file = f"{plain}-{number}"
+        found[name] = file
+    return {name: f"{file}.html" for name, file in found.items()}
 
 
 class FolderReport(NamedTuple):

@@ -13,6 +13,7 @@ from dffl.splitting import COST, DRAW, ROW, TIME
 from dffl.tables.encoding import MISSING, Missing
 from dffl.tables.items import read_items
 from dffl.tables.keys import Keys, Problems, are_categories, are_columns, are_tables, is_fraction, is_seed, is_table
+from dffl.tables.money import is_per, plain_per
 from dffl.tables.time_keys import read_time
 from dffl.tables.training_keys import read_training
 
@@ -53,6 +54,8 @@ class Plan:
     test: Any = None
     unit: str | None = None
     unit_column: str | None = None
+    per: str | None = None
+    """What a row is: a day, an hour; a row where it is not said."""
     set: Any = None
     seed: int = 0
     test_fraction: float = TEST_FRACTION
@@ -152,6 +155,8 @@ def _read_federation(plan: Plan, keys: Keys, has_items: bool) -> None:
     plan.set = keys.take("set", 'a table such as { type = "top-k", k = 6 }', lambda value: isinstance(value, Mapping))
     plan.seed = keys.take("seed", "a whole number from 0 to 2**63 - 1", is_seed, 0)
     plan.test_fraction = keys.take("test_fraction", "a number between 0 and 1", is_fraction, TEST_FRACTION)
+    if (per := keys.take("per", 'what a row is, such as "day" or "hour"', is_per)) is not None:
+        plan.per = plain_per(per)
     _read_split(plan, keys)
     wanted = 'lists of the texts of columns, such as { weather = ["dry", "wet"] }'
     plan.categories = keys.take("categories", wanted, are_categories, {})
@@ -175,7 +180,12 @@ def _read_federation(plan: Plan, keys: Keys, has_items: bool) -> None:
 def _read_split(plan: Plan, keys: Keys) -> None:
     """How rows are held out. With an order that is by time, else by row; or each client draws its own."""
     allowed = (TIME, DRAW) if plan.order is not None else (ROW, COST, DRAW)
-    plan.split = keys.choice("split", allowed, allowed[0])
+    if keys.table.get("split") == TIME and plan.order is None:
+        keys.take("split", "", lambda _: True)
+        keys.refuse("split", 'needs federation.order, the column of dates or numbers; add order = "COLUMN", or write "row"')
+        plan.split = ROW
+    else:
+        plan.split = keys.choice("split", allowed, allowed[0])
     plan.key = keys.texts("key", 'names of columns, such as "date"') or []
     if plan.key and plan.split != ROW:
         ordered = "with an order, rows are held out by time"

@@ -17,15 +17,19 @@ from dffl.comparing import Start
 from dffl.fitting import Fit
 from dffl.harm import ENOUGH_STARTS
 from dffl.jsonable import jsonable
+from dffl.judging import left_out_words
 from dffl.named import listed
 from dffl.report.comparison import from_starts
 from dffl.report.data import ReportData
 from dffl.serial import too_alike
 from dffl.tables.description import Description
 from dffl.tables.model import VERSION
+from dffl.tables.money import ROW, units_of_sums
+from dffl.tables.winner import BESIDE, TINY, TRAINED_ONCE, finite_regrets, instead_of, winner
 from dffl.terminal import command_name
-from dffl.time.bases import NAIVE
-from dffl.time.outcome import CHOSEN
+from dffl.time.chosen import Chosen
+from dffl.time.outcome import Backtest
+from dffl.time.timeline import DAY
 from dffl.time.words import keep_or_use
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice
@@ -35,14 +39,11 @@ from dffl.training.trainers.tuning import checked_epochs
 
 MORE_STARTS = "--starts 3 judges it"
 """How a user of `dffl fit` and `dffl compare` gets a harm verdict."""
-TINY = 1e-9
-"""A difference of relative regrets below this is rounding."""
+THREE_RUNS = "Ask the coordinator for runs with three seeds"
+"""The same for a site."""
 SHOWN = 5
 """Names of clients in a line."""
-TRAINED_ONCE = ("mean-cost", "forecast", "ridge", "local", "local-tuned")
-BESIDE = ("mean-cost", *NAIVE, "forecast", "ridge", "local", "local-tuned")
-"""Baselines shown next to the method: the naive rows, the forecast that clients bring, and what a client does alone, trained
-once and with care. Where there is an order, the naive rules over time are among them."""
+ALL_ZERO = "The best possible objective of all clients is zero: no relative regret can be given."
 
 
 def trained_baselines(description: Description) -> list[str]:
@@ -50,13 +51,29 @@ def trained_baselines(description: Description) -> list[str]:
     return [name for name in TRAINED_ONCE if name != "forecast" or description.train.has_forecast]
 
 
-def report_of(description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str) -> ReportData:
-    """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it."""
+def report_of(
+    description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str,
+    choices: Backtest | None = None, rules: Mapping[str, str] | None = None,
+) -> ReportData:  # fmt: skip
+    """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it.
+
+    ``choices`` is the backtest of the choice over time, and ``rules`` are those that clients use from now on.
+    """
     who = f"{len(description.train)} sites" if len(description.train) > 1 else description.train[0].name
     return from_starts(
-        found, description.test, fits=fits, units=description.units, main=description.method, notes=description.notes,
-        title=f"{who}: decisions together or alone", sample="row", command=command,
+        found, description.test, fits=fits, units=units_of_sums(description.units), main=description.method,
+        notes=description.notes, title=f"{who}: decisions together or alone", sample=sample_of(description), command=command,
+        dates=description.dates, choices=choices, rules=rules,
     )  # fmt: skip
+
+
+def sample_of(description: Description) -> str:
+    """What a row is called: as the file says, or a day, where rows are a day apart."""
+    if description.per is not None:
+        return description.per
+    times = description.test[0].times
+    gap = 0.0 if times is None or len(times) < 2 or not description.dates else float(np.median(np.diff(np.unique(times))))
+    return "day" if gap == DAY else ROW
 
 
 def capped(name: str, description: Description) -> MethodChoice:
@@ -87,6 +104,8 @@ def backtest_of(part: Path) -> Path:
 
 def words_of(choice: Mapping[str, Any]) -> str:
     """What was chosen without an order, and why."""
+    if not np.isfinite(choice["means"][0][1]):
+        return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen. {ALL_ZERO}"
     others = ", ".join(f"{name} {100 * value:.2f} %" for name, value in choice["means"][1:])
     best = f"{100 * choice['means'][0][1]:.2f} %"
     return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen ({best}; {others})."
@@ -102,13 +121,15 @@ def evaluation(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def about_of(
-    description: Description, table: pd.DataFrame, starts: int, report: ReportData, ranges: Mapping[str, Any]
+    description: Description, fit: Fit | Chosen, table: pd.DataFrame, starts: int, report: ReportData, ranges: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What a model of a user's own data carries besides its predictors, as plain values."""
     return {
         "version": VERSION,
         "encoding": description.encoding.as_json(),
         "units": dict(description.units),
+        "per": description.per,
+        "instead": instead_of(fit, table),
         "costs": list(description.costs),
         "order": description.order,
         "starts": starts,
@@ -139,7 +160,7 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     for client, rows in table.groupby("client", sort=False):
         by = rows.set_index("method")["relative_regret"]
         out.add_row(str(client), str(int(rows["n_test"].iloc[0])), *(f"{100 * by[name]:.2f}" for name in order))
-    finite, left_out = _by_client(table)
+    finite, left_out = finite_regrets(table)
     if len(finite) + len(left_out) > 1 and len(finite):
         out.add_section()
         number = f"{len(finite)} of {len(finite) + len(left_out)}" if left_out else ""
@@ -147,62 +168,40 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
     return out
 
 
-def _by_client(table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The relative regret of each client under each method, and the clients left out, of which one is infinite.
-
-    It is infinite where the best possible objective is zero and something is lost. A mean over all would say nothing.
-    """
-    by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
-    finite = np.isfinite(by.to_numpy(np.float64)).all(axis=1)
-    return by.loc[finite].clip(lower=0), by.index[~finite].tolist()  # below zero there is only rounding
-
-
 def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS, first: str | None = None) -> str:
     """What the table says, in words; the ``first`` sentence names the winner of the table, unless another is given."""
-    by, left_out = _by_client(table)
+    by, left_out = finite_regrets(table)
     if not len(by):
-        return "The best possible objective of all clients is zero: no relative regret can be given."
+        return " ".join([*([first] if first else []), *([] if first and ALL_ZERO in first else [ALL_ZERO])])
     tuned = by["local-tuned"] if "local-tuned" in by else by["local"]
     naive = by["mean-cost"]
     better, best, several = int((by[method] < tuned - TINY).sum()), by[method].mean(), len(by) > 1
     average, own = (" on average", "each client's") if several else ("", "the client's")
     lines = [
-        first or _winner(by, method, average),
+        first or winner(by, method, average),
         f"{method} loses {100 * best:.2f} %{average}, {own} own tuned model (local-tuned) "
         f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %.",
     ]
-    if left_out:
-        zero = "their best possible objective is zero, so their relative regret is infinite"
-        lines.append(f"Left out of these means: {listed(left_out, SHOWN)}; {zero}.")
+    lines += [left_out_words(left_out)] if left_out else []
     lines += [f"It loses less than local-tuned for {better} of {len(by)} clients."] if several else []
-    mine = table[table["method"] == method]
-    if starts < ENOUGH_STARTS:
-        few = "One training is" if starts == 1 else f"{starts} trainings are"
-        lines.append(f"{few} not enough to say whether a difference is real: {more_starts}.")
-    else:
-        harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
-        unknown = mine[mine["harmed"].isna()]
-        told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
-        if len(unknown):
-            few = unknown["independent"].max()
-            why = f"as {too_alike(few)}" if few > 1 else "with fewer than two test rows"
-            told.append(f"not judged, {why}: {listed(unknown['client'].tolist(), SHOWN)}")
-        lines.append(f"Significantly harmed, compared with local: {'; '.join(told)}.")
+    lines.append(harm_verdict(table, method, starts, more_starts))
     if poor := int(((by[method] >= naive) & (by[method] > TINY)).sum()):
         where, whose = (f"For {poor} of {len(by)} clients the", "their") if several else ("The", "the")
         lines.append(f"{where} mean of past costs does as well or better: look at {whose} features.")
     return "\n".join(lines)
 
 
-def _winner(by: pd.DataFrame, method: str, average: str) -> str:
-    """The first sentence: what to use, of the method and its baselines."""
-    best = by[method].mean()
-    simpler = by[[name for name in BESIDE if name in by and name != method]].mean()
-    name = str(simpler.idxmin())
-    if not simpler.min() < best - TINY:
-        return f"Use {method}: it loses least{average} ({100 * best:.2f} %)."
-    where = (
-        f", and less than {method} at {int((by[name] < by[method] - TINY).sum())} of {len(by)} clients" if len(by) > 1 else ""
-    )
-    warned = "" if method == CHOSEN else f" Do not use {method} here yet."  # the choice rests on more than this table
-    return f"{keep_or_use(name)}: it loses least{average} ({100 * simpler[name]:.2f} %){where}.{warned}"
+def harm_verdict(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS) -> str:
+    """Which clients a method has harmed, compared with their local models; or that these are too few trainings to say so."""
+    mine = table[table["method"] == method]
+    if starts < ENOUGH_STARTS:
+        few = "One training is" if starts == 1 else f"{starts} trainings are"
+        return f"{few} not enough to say whether a difference is real: {more_starts}."
+    harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
+    unknown = mine[mine["harmed"].isna()]
+    told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
+    if len(unknown):
+        few = unknown["independent"].max()
+        why = f"as {too_alike(few)}" if few > 1 else "with fewer than two test rows"
+        told.append(f"not judged, {why}: {listed(unknown['client'].tolist(), SHOWN)}")
+    return f"Significantly harmed, compared with local: {'; '.join(told)}."

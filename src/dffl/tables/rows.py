@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
-from dffl.cells import instants_of, missing_in, moment_kind, numbers_of, offsets_of, text_of, texts_of
+from dffl.cells import instants_of, missing_in, moment_kind, numbers_of, offsets_of, shown_moment, text_of, texts_of
 from dffl.checks import first_true
+from dffl.named import listed
 from dffl.sets import FeasibleSet
 from dffl.tables.encoding import require_kind
 from dffl.tables.keys import Problems
 from dffl.tables.plan import ClientPlan, Plan
 from dffl.tables.sources import Table
+
+FEWEST = 3
+"""Rows of a client that are left at least where others are left out."""
+SHOWN = 4
+"""Columns in a message."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +77,7 @@ def checked_rows(
     """
     before, missing, order = len(problems), plan.missing, plan.order
     found = []
-    drop = np.zeros(len(table), bool)
+    drop, gaps = np.zeros(len(table), bool), dict[str, int]()
     for name in (*costs, *items, *forecast):
         with problems.catching():
             cells = table.frame[name]
@@ -81,6 +88,7 @@ def checked_rows(
                 what = "forecast" if name in forecast else "feature of an item" if name in items else "cost"
                 raise ValueError(f"{table.at(row, name)}: the {what} is missing{_more(empty)}; {fix}")
             drop |= empty
+            gaps[name] = int(empty.sum())
             if name in costs:
                 found.append(numbers_of(cells))
     for name in features if missing != "mean" else ():
@@ -89,6 +97,7 @@ def checked_rows(
             fix = 'fill it, or write missing = "mean" or missing = "drop"'
             problems.add(f"{table.at(row, name)}: is empty{_more(empty)}; {fix}")
         drop |= empty
+        gaps[name] = int(empty.sum())
     moments, dates = None, False
     if order is not None:
         with problems.catching():
@@ -97,6 +106,11 @@ def checked_rows(
         return None, 0
     if drop.all():
         problems.add(f"{table.source.name}: every row has an empty cell among the features and costs, so that none is left")
+        return None, 0
+    if len(table) - drop.sum() < FEWEST <= drop.sum():
+        what = f"{drop.sum()} of {len(table)} rows have an empty cell among the features and costs ({_worst(gaps)})"
+        fix = "too few are left: fill some of them, or leave those columns out"
+        problems.add(f"{table.source.name}: {what}; {fix}")
         return None, 0
     rows = CheckedRows(table.only([*features, *items, *forecast]), np.stack(found, axis=1), keys, moments, dates)
     if drop.any():
@@ -117,7 +131,7 @@ def order_of(table: Table, column: str) -> tuple[np.ndarray, bool]:
     if (row := first_true(empty)) is not None:
         raise ValueError(f"{table.at(row, column)}: is empty{_more(empty)}; every row needs its place in the order")
     kind = order_kind(table, column)
-    require_kind(table, column, "number" if kind == "number" else "date", empty)
+    require_kind(table, column, "number" if kind == "number" else "date", empty, dated=True)
     if kind == "number":
         return numbers_of(cells), False
     known = ~np.isnan(offsets_of(cells))
@@ -133,6 +147,45 @@ def order_kind(table: Table, column: str) -> str:
     return moment_kind(table.frame[column]) or "number"
 
 
+ONE_ROW = "keep one row for each moment"
+"""What to do about two rows of one moment."""
+
+
+def twice(parts: Sequence[CheckedRows], column: str) -> str | None:
+    """The first moment of which a client has two rows, with their places. ``parts`` are its rows: training, and test."""
+    orders = [part.order for part in parts if part.order is not None]
+    if not parts or len(orders) < len(parts):
+        return None
+    moments = np.concatenate(orders)
+    if (pair := first_pair(moments)) is None:
+        return None
+    first = len(parts[0])
+    places = [(parts[0].table, row) if row < first else (parts[1].table, row - first) for row in pair]
+    return two_rows(places[0], places[1], column, shown_moment(float(moments[pair[0]]), parts[0].dates))
+
+
+def first_pair(order: np.ndarray) -> tuple[int, int] | None:
+    """Two places with the same moment, the earliest one; nothing where all differ."""
+    sorted_ = np.argsort(order, kind="stable")
+    same = np.flatnonzero(np.diff(order[sorted_]) == 0)
+    return (int(sorted_[same[0]]), int(sorted_[same[0] + 1])) if len(same) else None
+
+
+def two_rows(first: tuple[Table, int], second: tuple[Table, int], column: str, moment: str) -> str:
+    """That two rows, each of a table, are of one moment."""
+    (table, row), (again, other) = first, second
+    here = table.source.place(int(table.rows[row])) if table.source is again.source else table.at(row)
+    return f"{again.at(other, column)}: two rows are of {moment}, this one and {here}"
+
+
+def day_as_number(rows: CheckedRows) -> int | None:
+    """The first moment of an order of numbers that are all days such as 20240131; None where they are not."""
+    if rows.order is None or rows.dates or not ((rows.order >= 19000101) & (rows.order <= 21991231)).all():
+        return None
+    days = pd.Series(np.unique(rows.order)).map("{:.0f}".format)
+    return None if pd.to_datetime(days, format="%Y%m%d", errors="coerce").isna().any() else int(rows.order[0])
+
+
 def unit_of(table: Table, column: str) -> str:
     """The one unit that a column says; rows with another are refused."""
     texts = texts_of(table.frame[column])
@@ -142,6 +195,12 @@ def unit_of(table: Table, column: str) -> str:
     if not texts[0] or not texts[0].isprintable():
         raise ValueError(f"{table.at(0, column)}: must name a unit, found {texts[0]!r:.60}")
     return str(texts[0])
+
+
+def _worst(gaps: Mapping[str, int]) -> str:
+    """The columns with the most empty cells."""
+    names = sorted((name for name in gaps if gaps[name]), key=lambda name: -gaps[name])
+    return listed((f"{gaps[name]} in {name!r}" for name in names), SHOWN)
 
 
 def _more(mask: np.ndarray) -> str:

@@ -19,6 +19,7 @@ from dffl.named import listed
 from dffl.tables.cost_range import CostRange, known
 from dffl.tables.frames import Columns
 from dffl.tables.model import OwnModel
+from dffl.tables.money import each, unit_of_sums
 from dffl.tables.rows import order_of
 from dffl.tables.sources import open_source, require_columns
 from dffl.terminal import printable
@@ -48,6 +49,8 @@ class Scored:
     """Rows that the state did not hold before."""
     unit: str | None
     state: Path | None
+    per: str | None = None
+    """What a row is, such as a day."""
 
     @property
     def refit(self) -> bool:
@@ -56,9 +59,9 @@ class Scored:
     @property
     def words(self) -> list[str]:
         """The score, one sentence for each question."""
-        one, unit = self.found, f" {self.unit}" if self.unit else ""
+        one, unit = self.found, f" {unit_of_sums(self.unit)}" if self.unit else ""
         rows = f"{one.rows} {'row' if one.rows == 1 else 'rows'} from {self.first} to {self.last} ({self.new} new)"
-        sums = f"{one.regret:.4g}{unit} a row, {one.regret * one.rows:.4g}{unit} in all"
+        sums = f"{one.regret:.4g}{unit} {each(self.per)}, {one.regret * one.rows:.4g}{unit} in all"
         lost = f"{100 * one.relative[one.rule]:.2f} % more than the best decisions in hindsight ({sums})"
         said = [f"{self.client}: {rows}, decided by {rule_in_words(one.rule)}, lost {lost}."]
         return [*said, _against(one), _held(one), _drift(one), _still_best(one), self._todo()]
@@ -76,6 +79,7 @@ class Scored:
 
     def as_json(self) -> dict[str, Any]:
         about = {"client": self.client, "from": self.first, "to": self.last, "new": self.new, "unit": self.unit}
+        about |= {"unit_of_sums": unit_of_sums(self.unit), "per": self.per}
         state = None if self.state is None else str(self.state)
         return dict(jsonable({**about, **plain(self.found), "words": " ".join(self.words), "state": state}))
 
@@ -144,7 +148,7 @@ def score_file(model: OwnModel, client: str, path: Path, state: Path | None = No
     clock = Clock.of(now.rows.times, dates)
     ends = clock.shown(now.rows.times[0]), clock.shown(now.rows.times[-1])
     new = len(now.rows) - (0 if seen is None else len(seen.rows))
-    return Scored(client, found, *ends, new, model.about["units"].get(client), state)
+    return Scored(client, found, *ends, new, model.about["units"].get(client), state, model.about.get("per"))
 
 
 def is_there(state: Path) -> bool:

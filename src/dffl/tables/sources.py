@@ -164,14 +164,25 @@ def _blank(source: Source, frame: pd.DataFrame, maybe: np.ndarray) -> np.ndarray
     return maybe
 
 
-def require_columns(source: Source, columns: Sequence[str]) -> None:
-    """Refuse a source without these columns; all that it lacks are named at once."""
+def require_columns(source: Source, columns: Sequence[str], others: Sequence[str] = ()) -> None:
+    """Refuse a source without these columns; all that it lacks are named at once.
+
+    The hint of a message is not one of them, nor of ``others`` that have another use: `price_9` was not meant by `dnn_9`. A
+    name with another number was not meant either.
+    """
     known = set(source.columns)
     lacking = [name for name in columns if name not in known]
     if lacking:
-        hint = nearest(lacking[0], source.columns) if len(lacking) == 1 else ""
+        free = known.difference(columns, others)
+        maybe = [name for name in source.columns if name in free and _numbers(name) == _numbers(lacking[0])]
+        hint = nearest(lacking[0], maybe) if len(lacking) == 1 else ""
         some = f"column {lacking[0]!r}" if len(lacking) == 1 else f"columns {listed(map(repr, lacking), 8)}"
         raise ValueError(f"{source.name}: lacks the {some}{hint}; it has {listed(source.columns, 12)}")
+
+
+def _numbers(name: str) -> list[int]:
+    """The numbers in a name."""
+    return [int(digits) for digits in re.findall(r"[0-9]+", name)]
 
 
 class FrameSource:

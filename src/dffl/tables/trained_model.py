@@ -22,6 +22,7 @@ from dffl.tables.description import Description
 from dffl.tables.over_time import method_of, naive_over_time, with_rules
 from dffl.tables.reading import (
     MORE_STARTS,
+    THREE_RUNS,
     about_of,
     capped,
     checkpoints,
@@ -37,7 +38,6 @@ from dffl.training.keywords import MethodChoice
 
 MORE_RUNS = "runs with three seeds in the plan would tell"
 """How a site tells harm from noise, which cannot train again alone."""
-THREE_RUNS = "Ask the coordinator for runs with three seeds"
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,6 @@ def train(
         client.name: cost_range(kept, client, description.train[client.name], description.order is not None).as_json()
         for client in description.test
     }
-    about = about_of(description, table, starts, report, ranges)
+    about = about_of(description, kept, table, starts, report, ranges)
     whole = replace(kept, about=kept.about | {OWN_DATA: about})
     return TrainedModel(whole, table, starts, description, more_starts=MORE_RUNS if given else MORE_STARTS)

@@ -47,19 +47,19 @@ def rademacher_lower(z: np.ndarray, dim: int, settings: Settings, draws: int = D
     room = round_up(n)  # few shapes, few programs: the empty places have no sign, and add nothing
     signs = (np.pad(signs, ((0, 0), (0, room - n), (0, 0))) / n).astype(np.float32)
     rows = np.pad(z, ((0, room - n), (0, 0))).astype(np.float32)
-    found = np.asarray(_climb_signs(form, steps)(start, rows, signs))
-    return float(np.maximum(found, 0).mean())  # the network that predicts nothing attains 0
+    largest = np.asarray(_climb_signs(form, steps)(start, rows, signs))
+    return float(np.maximum(largest, 0).mean())  # the network that predicts nothing attains 0
 
 
 @lru_cache(maxsize=8)
 def _climb_signs(form: NetworkForm, steps: int) -> Any:
-    def one(start: Array, rows: Array, signs: Array) -> Array:
+    def climb(start: Array, rows: Array, signs: Array) -> Array:
         def value(vector: Array) -> Array:
             return jnp.sum(signs * form.forward(form.template.network(vector), rows)[0])
 
         return _climb(value, start, steps)[1]
 
-    return jax.jit(jax.vmap(one, in_axes=(None, None, 0)))
+    return jax.jit(jax.vmap(climb, in_axes=(None, None, 0)))
 
 
 def _climb(value: Any, start: Array, steps: int) -> tuple[Array, Array]:
@@ -138,14 +138,16 @@ def _grouped(clients: Scaled, samples: int) -> list[_Group]:
     groups = []
     for members in places_by(structure(client.set) for client in clients):
         chosen = [clients[i] for i in members]
-        rows = [evenly_spaced(one.n, samples) for one in chosen]
+        rows = [evenly_spaced(member.n, samples) for member in chosen]
         groups.append(
             _Group(
                 np.array(members),
-                stack([one.set for one in chosen]).astype(np.float32),
-                np.array([one.sense for one in chosen], np.float32),
+                stack([member.set for member in chosen]).astype(np.float32),
+                np.array([member.sense for member in chosen], np.float32),
                 *(
-                    np.stack([getattr(one, field)[index] for one, index in zip(chosen, rows, strict=True)]).astype(np.float32)
+                    np.stack([getattr(member, field)[index] for member, index in zip(chosen, rows, strict=True)]).astype(
+                        np.float32
+                    )
                     for field in ("z", "c", "w_star")
                 ),
             )

@@ -57,6 +57,12 @@ def loss_gap_bound(
     ``form="paper"`` gives H and H_SC as the paper prints them, ``best`` as the smaller of the two, and no other bound: costs
     are not projected, and H_SC needs two strongly convex sets and no zero cost. H is then as large or larger. H_SC is as
     large or larger too, except on sets inside {1 . w = const}, where the printed one is false (see docs/theory.md).
+
+    Remark 2 of the paper, other distributions of features: for any coupling of P_i and P_j and any predictor g,
+    |R_i(g) - R_j(g)| <= E[H_ij(g(x_j)) + 2 D_i |g(x_i) - g(x_j)|], with H_ij any of these bounds. Proof: insert
+    l_i(g(x_j), c_i); Lemma 11 bounds the first difference, Theorem 1 the second. If g is L-Lipschitz, the last term is at
+    most 2 D_i L |x_i - x_j|, and with |c_hat| <= tau in H the least value over all couplings is an optimal-transport cost.
+    No small L is known for a trained network, and `dffl.bounds` does not use this bound.
     """
     require_form("loss_gap_bound", form)
     pair = Pair.of(s1, s2)
@@ -122,10 +128,10 @@ def _mismatch(p: np.ndarray, a: np.ndarray, b: np.ndarray, pair: Pair) -> tuple[
     Either the costs change on the first set and then the set changes at the second costs, or the other way round.
     """
     gap = norm(a - b)
-    one = times(gap, pair.first.diameter), times(norm(b - 2 * p) + norm(b), pair.delta)
-    two = times(gap, pair.second.diameter), times(norm(a - 2 * p) + norm(a), pair.delta)
-    shorter = sum(one) <= sum(two)
-    return np.where(shorter, one[0], two[0]), np.where(shorter, one[1], two[1])
+    first = times(gap, pair.first.diameter), times(norm(b - 2 * p) + norm(b), pair.delta)
+    second = times(gap, pair.second.diameter), times(norm(a - 2 * p) + norm(a), pair.delta)
+    shorter = sum(first) <= sum(second)
+    return np.where(shorter, first[0], second[0]), np.where(shorter, first[1], second[1])
 
 
 class Ceilings(NamedTuple):

@@ -115,8 +115,8 @@ def _costs(model: Model, client: Client) -> np.ndarray:
         return model.predict(client, client.x)
     if not callable(model):
         raise ValueError(f"a model is a dffl.Fit, a predictor or a function of features, found {type(model).__name__}")
-    found = predicted(model, client.x) if isinstance(model, Predictor) else np.asarray(model(client.x), float)
-    if found.shape != client.c.shape or not np.isfinite(found).all():
-        what = f"shape {found.shape}" if found.shape != client.c.shape else "a number that is not finite"
+    costs = predicted(model, client.x) if isinstance(model, Predictor) else np.asarray(model(client.x), float)
+    if costs.shape != client.c.shape or not np.isfinite(costs).all():
+        what = f"shape {costs.shape}" if costs.shape != client.c.shape else "a number that is not finite"
         raise ValueError(f"client {client.name!r}: the model must predict finite costs of shape {client.c.shape}, found {what}")
-    return found
+    return costs

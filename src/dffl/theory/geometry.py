@@ -121,7 +121,7 @@ def decision_shift(angle: np.ndarray, delta: float, r1: float, r2: float, form: 
 def _pair(s1: FeasibleSet, s2: FeasibleSet, moved: bool) -> Pair:
     if s1.dim != s2.dim:
         raise ValueError(f"the two sets must have the same dimension, found {s1.dim} and {s2.dim}")
-    one, two = Geometry.of(s1), Geometry.of(s2)
+    first, second = Geometry.of(s1), Geometry.of(s2)
     distance = shape_distance if moved else hausdorff
-    bounded = math.isfinite(one.diameter) and math.isfinite(two.diameter)
-    return Pair(one, two, distance(s1, s2).upper if bounded else math.inf)
+    bounded = math.isfinite(first.diameter) and math.isfinite(second.diameter)
+    return Pair(first, second, distance(s1, s2).upper if bounded else math.inf)

@@ -62,16 +62,16 @@ def pairwise(clients: Scaled, common: Common, form: BoundForm = "sharp") -> pd.D
         for place, client in enumerate(clients)
     ]
     rows = []
-    for i, one in enumerate(clients):
+    for i, first in enumerate(clients):
         for j in range(i + 1, len(clients)):
-            other = clients[j]
-            if one.sense != other.sense:
+            second = clients[j]
+            if first.sense != second.sense:
                 continue
-            pair = Pair.of(one.set, other.set)
-            at = one.seen(common.shared), common.costs[i], common.costs[j], pair
+            pair = Pair.of(first.set, second.set)
+            at = first.seen(common.shared), common.costs[i], common.costs[j], pair
             bound = printed_gap(*at) if form == "paper" else gap_between(*at, ceilings[i], ceilings[j])
             gap = np.abs(losses[i] - losses[j]).mean()
-            rows.append({"client": one.name, "other": other.name, "gap": gap} | {k: getattr(bound, k).mean() for k in PARTS})
+            rows.append({"client": first.name, "other": second.name, "gap": gap} | {k: getattr(bound, k).mean() for k in PARTS})
     return pd.DataFrame(rows, columns=["client", "other", "gap", *PARTS])
 
 
@@ -85,8 +85,8 @@ def matrix(pairs: pd.DataFrame, names: list[str], column: str) -> np.ndarray:
     place = {name: number for number, name in enumerate(names)}
     out = np.full((len(names), len(names)), np.nan)
     np.fill_diagonal(out, 0.0)
-    for one, other, value in zip(pairs["client"], pairs["other"], pairs[column], strict=True):
-        out[place[one], place[other]] = out[place[other], place[one]] = value
+    for client, other, value in zip(pairs["client"], pairs["other"], pairs[column], strict=True):
+        out[place[client], place[other]] = out[place[other], place[client]] = value
     return out
 
 
@@ -105,11 +105,11 @@ def by_proposition(clients: Scaled, common: Common, tau: float, form: BoundForm 
     bounds = np.diag([2 * tau * client.diameter if printed else 0.0 for client in clients])
     for i in range(m):
         for j in range(i + 1, m):
-            one, other = clients[i], clients[j]
+            first, second = clients[i], clients[j]
             bounds[i, j] = bounds[j, i] = (
-                _worst(Pair.of(one.set, other.set), common.costs[i], common.costs[j], tau, printed)
-                if one.sense == other.sense
-                else max(one.diameter, other.diameter) * (np.max(norm(common.costs[[i, j]])) + 2 * tau)
+                _worst(Pair.of(first.set, second.set), common.costs[i], common.costs[j], tau, printed)
+                if first.sense == second.sense
+                else max(first.diameter, second.diameter) * (np.max(norm(common.costs[[i, j]])) + 2 * tau)
             )
     return bounds @ clients.shares
 
@@ -119,9 +119,9 @@ def _worst(pair: Pair, a: np.ndarray, b: np.ndarray, tau: float, printed: bool) 
     flat = pair.flat and not printed
     a, b = centred(a, flat), centred(b, flat)
     gap = norm(a - b)
-    one = times(gap, pair.first.diameter) + pair.delta * (2 * norm(b) + 2 * tau)
-    two = times(gap, pair.second.diameter) + pair.delta * (2 * norm(a) + 2 * tau)
-    return float(np.mean(2 * tau * (pair.delta + pair.diameter) + np.minimum(one, two)))
+    first = times(gap, pair.first.diameter) + pair.delta * (2 * norm(b) + 2 * tau)
+    second = times(gap, pair.second.diameter) + pair.delta * (2 * norm(a) + 2 * tau)
+    return float(np.mean(2 * tau * (pair.delta + pair.diameter) + np.minimum(first, second)))
 
 
 def by_largest_losses(largest: np.ndarray, shares: np.ndarray) -> np.ndarray:

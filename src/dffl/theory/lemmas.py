@@ -114,8 +114,8 @@ def curved_functional_gap(
 def prediction_lipschitz(c_hat1: ArrayLike, c_hat2: ArrayLike, s: FeasibleSet) -> np.ndarray:
     """Lemma pred_lipschitz: SPO+ changes by at most 2 D |c_hat1 - c_hat2|. Holds, tight."""
     g = Geometry.of(s)
-    one, two = vectors("prediction_lipschitz", "c_hat1", c_hat1, s), vectors("prediction_lipschitz", "c_hat2", c_hat2, s)
-    return 2 * g.diameter * norm(centred(one - two, g.flat))
+    first, second = vectors("prediction_lipschitz", "c_hat1", c_hat1, s), vectors("prediction_lipschitz", "c_hat2", c_hat2, s)
+    return 2 * g.diameter * norm(centred(first - second, g.flat))
 
 
 def loss_ceiling(c_hat: ArrayLike, c: ArrayLike, s: FeasibleSet) -> np.ndarray:

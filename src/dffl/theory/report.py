@@ -96,19 +96,19 @@ def bounds(
     risk.require_form("bounds", form)
     if not isinstance(search, bool):
         require_whole("search", search, least=0)
-    made = Settings.of(**settings).for_clients(federation).at(federation.dim)
+    training = Settings.of(**settings).for_clients(federation).at(federation.dim)
     keep_compiled_programs()
-    clients = scaled(federation, made)
+    clients = scaled(federation, training)
     with Progress(progress) as bar:
         bar.expect(2.0 + (2 * len(clients) if search else 0))
-        tau = made.clip(federation.dim)
+        tau = training.clip(federation.dim)
         common = common_points(clients, tau)
         pairs = pairwise(clients, common, form)
         bar.advance(1, "pairs")
         upper = heterogeneity.by_proposition(clients, common, clients.reach(tau), form)
         bar.advance(1, "pairs")
-        found = _searched(clients, made, ascent.STEPS if search is True else search, bar) if search else None
-    table = _table(clients, tau, delta, upper, found, form)
+        searched = _searched(clients, training, ascent.STEPS if search is True else search, bar) if search else None
+    table = _table(clients, tau, delta, upper, searched, form)
     table.insert(3, "to_mixture", to_mixture(pairs, clients))
     return Bounds(pairs, table, clients.exact, delta, tau, clients.hulls, form)
 
@@ -124,24 +124,24 @@ class _Search:
 
 def _searched(clients: Scaled, settings: Settings, steps: int, bar: Progress) -> _Search:
     dim = clients.dim
-    own = []
+    alone = []
     for client in clients:
-        own.append(ascent.rademacher_lower(client.z, dim, settings, steps=steps))
+        alone.append(ascent.rademacher_lower(client.z, dim, settings, steps=steps))
         bar.advance(1, "complexity")
     pooled = ascent.rademacher_lower(np.concatenate([client.z for client in clients]), dim, settings, 2, steps)
     gaps = ascent.discrepancies(clients, settings, steps)
     bar.advance(len(clients), "discrepancy")
-    return _Search(own, pooled, gaps)
+    return _Search(alone, pooled, gaps)
 
 
 def _table(
-    clients: Scaled, clip: float, delta: float, proposition: np.ndarray, found: _Search | None, form: risk.BoundForm
+    clients: Scaled, clip: float, delta: float, proposition: np.ndarray, searched: _Search | None, form: risk.BoundForm
 ) -> pd.DataFrame:
     tau, m, dim = clients.reach(clip), len(clients), clients.dim
     shares, total = clients.shares, sum(client.n for client in clients)
     norms = [_cost_norms(client, form) for client in clients]
     longest = [max(size.largest for size in norms)] * m if form == "paper" else [size.largest for size in norms]
-    largest = np.array([risk.loss_bound(one.diameter, size, tau) for one, size in zip(clients, longest, strict=True)])
+    largest = np.array([risk.loss_bound(owner.diameter, size, tau) for owner, size in zip(clients, longest, strict=True)])
     widest, ceiling = max(client.diameter for client in clients), risk.rademacher_upper(tau, dim)
     gaps = _discrepancies(clients, proposition, largest, tau, form)
     rows = []
@@ -158,8 +158,8 @@ def _table(
             row |= {f"local_bound{name}": gain.local.value, f"federated_bound{name}": gain.federated.value}
             row |= {f"local_vacuous{name}": gain.local.vacuous, f"federated_vacuous{name}": gain.federated.vacuous}
             row |= {f"certified_gain{name}": gain.value, f"gain_vacuous{name}": gain.vacuous}
-        if found is not None:
-            row |= _condition(client, b, place, widest, float(largest.max()), total, found, delta)
+        if searched is not None:
+            row |= _condition(client, b, place, widest, float(largest.max()), total, searched, delta)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -186,19 +186,19 @@ def _discrepancies(
 
 
 def _condition(
-    client: ScaledClient, b: float, place: int, widest: float, largest: float, total: int, found: _Search, delta: float
+    client: ScaledClient, b: float, place: int, widest: float, largest: float, total: int, searched: _Search, delta: float
 ) -> dict[str, Any]:
     """The paper's condition at the values that a search attains: every term is then at least this large."""
     share = risk.confidence_share(delta)
-    own = found.own[place]
-    alone = risk.uniform_convergence(client.diameter, own, b, client.n, share)
-    mixed = risk.uniform_convergence(widest, found.pooled, largest, total, share)
-    gap = float(found.gaps.size[place])
+    complexity = searched.own[place]
+    alone = risk.uniform_convergence(client.diameter, complexity, b, client.n, share)
+    mixed = risk.uniform_convergence(widest, searched.pooled, largest, total, share)
+    gap = float(searched.gaps.size[place])
     return {
-        "rademacher_low": own,
-        "rademacher_mix_low": found.pooled,
+        "rademacher_low": complexity,
+        "rademacher_mix_low": searched.pooled,
         "discrepancy_low": gap,
-        "oscillation_low": float(found.gaps.oscillation[place]),
+        "oscillation_low": float(searched.gaps.oscillation[place]),
         "epsilon_low": alone,
         "epsilon_mix_low": mixed,
         "paper_condition": risk.federation_condition(gap, alone, mixed),

@@ -156,8 +156,8 @@ def certified_gain(local: Bound, federated: Bound) -> CertifiedGain:
     than its guarantee, so a gain above 1 does not say that federating helps, nor one below 1 that it harms.
     """
     if local.trivial != federated.trivial:
-        found = f"{local.trivial} and {federated.trivial}"
-        raise ValueError(f"certified_gain: both bounds must be of one client, with one largest loss, found {found}")
+        both = f"{local.trivial} and {federated.trivial}"
+        raise ValueError(f"certified_gain: both bounds must be of one client, with one largest loss, found {both}")
     return CertifiedGain(local, federated)
 
 

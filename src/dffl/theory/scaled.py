@@ -54,7 +54,7 @@ def fit_ridge(z: np.ndarray, c: np.ndarray, units: int = RELU_UNITS) -> Ridge:
     directions = rng.normal(size=(units, z.shape[1])) / np.sqrt(z.shape[1])
     offsets = rng.uniform(-1, 1, size=units)
     design = _design(z, directions, offsets)
-    best = min(ridges(design[:, 1:], c), key=lambda one: np.mean(one.residuals**2))
+    best = min(ridges(design[:, 1:], c), key=lambda ridge: np.mean(ridge.residuals**2))
     error, spread = float(np.mean(best.residuals**2)), float(np.mean((c - c.mean(axis=0)) ** 2))
     return Ridge(directions, offsets, best.coefficients, error / spread if spread > 0 else 0.0)
 
@@ -91,13 +91,13 @@ def noise_free(client: Client) -> bool:
 def cost_functions(federation: Federation, units: Sequence[Normaliser]) -> tuple[list[CostFunction], bool]:
     """Each client's costs at any standardised features, and whether they are exact (known, noise-free) or estimated."""
     exact = all(noise_free(client) for client in federation)
-    made: list[CostFunction] = []
+    functions: list[CostFunction] = []
     for client, unit in zip(federation, units, strict=True):
         if client.cost_at is not None:
-            made.append(InUnits(client.cost_at, unit))
+            functions.append(InUnits(client.cost_at, unit))
         else:
-            made.append(fit_own_ridge(client, unit))
-    return made, exact
+            functions.append(fit_own_ridge(client, unit))
+    return functions, exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,11 +172,11 @@ def scaled(federation: Federation, settings: Settings) -> Scaled:
     width = federation.dim + any(isinstance(client.oracle, Lifted) for client in federation)
     for client, unit, costs, w_star in zip(federation, units, functions, optima(federation.clients), strict=True):
         z, c = in_units(client, unit)
-        sign, one = client.sense, client.sense / float(unit.c_scale)
+        sign, scale = client.sense, client.sense / float(unit.c_scale)
         s = client.oracle
         if isinstance(s, Lifted):  # measured so that its cost is 1 for every client
-            s = Lifted(client.set, one)  # type: ignore[arg-type]
-            w_star = np.column_stack([w_star[:, : federation.dim], one * w_star[:, federation.dim :].sum(axis=1)])
+            s = Lifted(client.set, scale)  # type: ignore[arg-type]
+            w_star = np.column_stack([w_star[:, : federation.dim], scale * w_star[:, federation.dim :].sum(axis=1)])
         elif s.dim < width:
             s, w_star = Padded(s), _completed(w_star, width, 0.0)
         signed, geometry = partial(_signed, costs, sign, width), Geometry.of(s)

@@ -68,8 +68,9 @@ def backtest(
 
     - ``federation``: its clients need ``times`` that differ from row to row.
     - ``candidates``: methods to train, by name or as (name, {option: value}). The naive rules and the forecast that clients
-      bring are always there, and so are averages (see `dffl.time.mixtures`). A method corrects the base by features of the
-      past, unless its options are ``{"features": "own"}`` or ``"both"``; ``{"once": True}``: it is not trained at each refit.
+      bring are always there, and so are averages of methods and of the base (see `dffl.time.mixtures`). A method corrects the
+      base by features of the past, or sees ``{"features": "own"}`` or ``"both"``; with ``{"once": True}`` it is trained before
+      the first row that is judged and before the first that is reported, and at no other refit.
     - ``refit``: models are trained again, and rules chosen again, after this many moments.
     - ``window``: rules are compared by their day-scaled regret in this many moments before, see `choose_rules`.
     - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
@@ -83,11 +84,7 @@ def backtest(
     """
     if not isinstance(federation, Federation):
         raise ValueError(f"federation must be a dffl.Federation, found {type(federation).__name__}")
-    past = past or Past()
-    base = base or (FORECAST if federation.has_forecast else STEADY)
-    if base not in (STEADY, FORECAST) or (base == FORECAST and not federation.has_forecast):
-        brought = " or forecast" if federation.has_forecast else ", as the clients bring no forecast"
-        raise ValueError(f"base must be {STEADY}{brought}, found {base!r:.40}")
+    past, base = past or Past(), _base_of(federation, base)
     _require_settings(settings)
     trained = candidates_of(CANDIDATES if candidates is None else candidates, federation, settings)
     timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
@@ -103,11 +100,21 @@ def backtest(
     expected = {rule: [np.concatenate(blocks) for blocks in forecasts[rule]] for rule in order}
     clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
     lost = {rule: regrets_at_each(clients, expected[rule]) for rule in order}
-    chosen = _choices(clients, lost, timeline, window, choice, base, *labels_of(trained))
+    labels, own = labels_of(trained)
+    chosen = _choices(clients, lost, timeline, window, choice, base, labels, own)
     ranges = ranges_of(federation.clients, clients, expected, base, chosen, share, past.known_after)
     if kept is not None:
         kept.remove()
-    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, *labels_of(trained))
+    return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels, own)
+
+
+def _base_of(federation: Federation, base: str | None) -> str:
+    """Where predictions start: as asked for, else at the forecast that clients bring, else at the steady average."""
+    base = base or (FORECAST if federation.has_forecast else STEADY)
+    if base not in (STEADY, FORECAST) or (base == FORECAST and not federation.has_forecast):
+        brought = " or forecast" if federation.has_forecast else ", as the clients bring no forecast"
+        raise ValueError(f"base must be {STEADY}{brought}, found {base!r:.40}")
+    return base
 
 
 def _require_settings(settings: Mapping[str, Any]) -> None:

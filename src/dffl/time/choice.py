@@ -7,6 +7,8 @@ The rule that was best lately was often lucky. So where models are trained, the 
 usual rule. Another rule replaces it if it was better by more than the noise; the base does if it was better at all. A forecast
 that clients bring is the usual rule itself: an average with it, or a naive rule, replaces it if it was clearly better in all
 rows so far.
+
+Clients whose rows stay apart (`dffl.time.fleet`) choose by the same record, of which each sends one number per rule.
 """
 
 from __future__ import annotations
@@ -113,8 +115,7 @@ def choose_rules(
     - ``brought``: whether the base is a forecast that clients bring. Then averages with it and naive rules may replace it.
     """
     _require_way(how)
-    parts = mixtures(trained, base, own)
-    names = [rule for rule in rules if not brought or base in parts.get(rule, (base,))]
+    parts, names = mixtures(trained, base, own), eligible(rules, trained, base, brought, own)
     lost = scaled[[rules.index(rule) for rule in names]]
     sees_own = np.array([bool(set(parts.get(rule, ())) & set(own)) for rule in names])
     # Models of own features lose much where these say little: they must not change how much each client counts.
@@ -128,13 +129,39 @@ def choose_rules(
         return [names[number] for number in np.where(clear.any(axis=0), np.where(clear, scores, np.inf).argmin(axis=0), start)]
     if not parts:
         return [names[number] for number in scores.argmin(axis=0)]
-    usual = names.index(usual_rule(trained, base))
+    usual = names.index(usual_rule(trained, base, brought))
     errors = np.where(sees_own, NOISE_OF_OWN, NOISE)[:, None]
     better = scores + errors * recent.noise(usual, how, STRENGTH) < scores[usual]
     always = whole.scores(how, STRENGTH)
     better[start] = always[start] < always[usual]
     picked = np.where(better.any(axis=0), np.where(better, scores, np.inf).argmin(axis=0), usual)
     return [names[number] for number in picked]
+
+
+def eligible(rules: Sequence[str], trained: Sequence[str], base: str, brought: bool, own: Sequence[str] = ()) -> list[str]:
+    """The rules that may be chosen: where clients bring a forecast, averages with it, and rules that need no training."""
+    parts = mixtures(trained, base, own)
+    return [rule for rule in rules if not brought or base in parts.get(rule, (base,))]
+
+
+def margins(names: Sequence[str], scaled: np.ndarray, usual: str, base: str, window: int, brought: bool) -> np.ndarray:
+    """How much more each rule has lost at one client than the usual one, plus the noise that it must be better by.
+
+    Below 0: the client's own record speaks for the rule, as in `choose_rules`. Losses count in means of all rules.
+
+    - ``names``: the rules that may be chosen, ``usual`` and ``base`` among them.
+    - ``scaled`` (rules, rows): day-scaled regrets of the client. The others are as for `choose_rules`.
+    """
+    lost = scaled[:, None, :]
+    whole, recent = _Record.of(lost), _Record.of(lost[:, :, max(lost.shape[2] - window, 0) :])
+    record, times, place = whole if brought else recent, NOISE_OF_FORECAST if brought else NOISE, names.index(usual)
+    scores = record.scores(FLEET, STRENGTH)
+    found = scores - scores[place] + times * record.noise(place, FLEET, STRENGTH)
+    if not brought:  # the base replaces the usual rule if it was better at all
+        always = whole.scores(FLEET, STRENGTH)
+        found[names.index(base)] = (always - always[place])[names.index(base)]
+    found[place] = 0.0
+    return np.asarray(found[:, 0])
 
 
 def _require_way(how: str) -> None:

@@ -124,9 +124,9 @@ def made_of(
         trained=found.trained,
         own=found.own,
         parts=fits,
-        kept={one.name: _last(one, when, held) for one, when in zip(clients, timeline.times, strict=True)},
-        ranges={one.name: _learned(found, place) for place, one in enumerate(clients)},
-        evidence=_evidence(found, rules, why),
+        kept={one.name: last_rows(one, when, held) for one, when in zip(clients, timeline.times, strict=True)},
+        ranges={one.name: learned_range(found, place) for place, one in enumerate(clients)},
+        evidence=evidence_of(found, rules, why),
     )
 
 
@@ -139,13 +139,13 @@ def _base(base: str, clients: Sequence[Client], average: SteadyAverage | None, w
     return average.forecasts(weight)
 
 
-def _last(client: Client, times: np.ndarray, count: int) -> Client:
+def last_rows(client: Client, times: np.ndarray, count: int) -> Client:
     """A client's last rows, with times in the clock of the timeline and without keys."""
     some = slice(max(client.n - count, 0), client.n)
     return client.with_rows(client.x[some], client.c[some], times[some])
 
 
-def _learned(found: Backtest, place: int) -> AdaptiveRange:
+def learned_range(found: Backtest, place: int) -> AdaptiveRange:
     """The state of a client's range after all rows."""
     state, spans = AdaptiveRange(found.share), found.spans[place]
     for row, cost in enumerate(spans.cost):
@@ -166,7 +166,7 @@ def final_rules(found: Backtest, window: int, choice: str) -> tuple[list[str], s
     return choose_rules(names, record, found.trained, found.base, window, choice, brought, found.own), "recent"
 
 
-def _evidence(found: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]:
+def evidence_of(found: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]:
     """What the choice rests on, as plain values."""
     base = FORECAST if FORECAST in found.lost else found.base
     return dict(

@@ -47,6 +47,12 @@ def parts_of(rule: str, trained: Sequence[str], base: str, own: Sequence[str] = 
     raise ValueError(f"unknown rule {rule!r:.60} (trained: {', '.join((*trained, *own)) or 'none'}; base: {base})")
 
 
+def part_of(fit: Fit, client: str) -> Fit:
+    """What one client needs of a fit, and nothing of the others."""
+    history = fit.history[fit.history["client"] == client].reset_index(drop=True)
+    return replace(fit, members={client: fit.members[client]}, shared=None, history=history)
+
+
 class Ahead(NamedTuple):
     """What a client decides at each row, and the range of what that will cost, or earn."""
 
@@ -213,13 +219,11 @@ class Chosen:
 
     def only(self, client: str) -> Chosen:
         """What one client needs, and nothing of the others."""
-        parts = {}
-        for name, fit in self.parts.items():
-            history = fit.history[fit.history["client"] == client].reset_index(drop=True)
-            parts[name] = replace(fit, members={client: fit.members[client]}, shared=None, history=history)
+        parts = {name: part_of(fit, client) for name, fit in self.parts.items()}
         known = {name: value for name, value in self.evidence.items() if name not in OF_ALL}
-        known["inside"] = {client: known["inside"][client]}
-        known["rules"] = {rule: {client: by[client]} for rule, by in known["rules"].items()}
+        if known:
+            known["inside"] = {client: known["inside"][client]}
+            known["rules"] = {rule: {client: by[client]} for rule, by in known["rules"].items()}
         one: dict[str, Any] = {name: {client: getattr(self, name)[client]} for name in ("rules", "kept", "ranges")}
         needed = self._parts(client)
         return replace(self, parts={name: fit for name, fit in parts.items() if name in needed}, evidence=known, **one)

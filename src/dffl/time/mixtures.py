@@ -32,9 +32,12 @@ def mixtures(trained: Sequence[str], base: str, own: Sequence[str] = ()) -> dict
     return rules
 
 
-def usual_rule(trained: Sequence[str], base: str) -> str:
-    """What all clients use unless another rule is clearly better: the widest average of the methods that correct the base."""
-    if not trained:
+def usual_rule(trained: Sequence[str], base: str, brought: bool = False) -> str:
+    """What clients use unless another rule is clearly better: the widest average of the methods that correct the base.
+
+    Where they have ``brought`` a forecast, it is this forecast.
+    """
+    if brought or not trained:
         return base
     return MIX if len(trained) > 1 else f"{trained[0]}+{base}"
 

@@ -14,6 +14,7 @@ from dffl.federation import Client
 from dffl.forecasts import gives_away
 from dffl.harm import ENOUGH_STARTS, interval
 from dffl.jsonable import jsonable
+from dffl.judging import left_out_words
 from dffl.judging import share as ratio
 from dffl.serial import sureness, too_alike
 from dffl.time.ranges import inside
@@ -131,16 +132,23 @@ class Backtest:
     def means(self) -> dict[str, float]:
         """The mean over clients of the relative regret under each rule; clients without a finite one are left out."""
         by = {rule: np.array(list(self.relative(rule).values())) for rule in (*self.lost, CHOSEN)}
-        finite = np.all([np.isfinite(values) for values in by.values()], axis=0)
+        finite = self._finite
         return {rule: float(values[finite].mean()) if finite.any() else float("nan") for rule, values in by.items()}
+
+    @cached_property
+    def _finite(self) -> np.ndarray:
+        """Which clients have a finite relative regret under every rule."""
+        return np.all([np.isfinite(list(self.relative(rule).values())) for rule in (*self.lost, CHOSEN)], axis=0)
 
     def difference(self, rule: str, other: str) -> tuple[float, float, float]:
         """How much more a rule loses than another, in the unit of `means`, and the ends of its 95 % interval over time.
 
-        Clients share their days, so each moment counts once: with the mean over clients.
+        Clients share their days, so each moment counts once: with the mean over clients. No rule can lose less than nothing,
+        so the lower end is at most the whole loss of the other rule.
         """
         series = self._more(rule, other)
-        return interval(np.tile(series, (ENOUGH_STARTS, 1)), ordered=True)  # one training: its chance is not in the interval
+        mean, low, high = interval(np.tile(series, (ENOUGH_STARTS, 1)), ordered=True)  # without the chance of one training
+        return mean, low if np.isinf(low) else max(low, -self.means[other]), high
 
     @property
     def independent(self) -> float:
@@ -149,11 +157,10 @@ class Backtest:
 
     def _more(self, rule: str, other: str) -> np.ndarray:
         """How much more a rule loses than another at each moment, in the unit of `means`: the mean over clients."""
-        places = range(len(self.clients))
-        size = self.best_by_moment(places).sum(axis=1)
-        some = size > 0
-        more = (self.by_moment(rule, places) - self.by_moment(other, places))[some] / size[some, None]
-        return np.asarray(more.sum(axis=0) * more.shape[1] / max(int(some.sum()), 1))
+        places = np.flatnonzero(self._finite).tolist()
+        size = self.best_by_moment(places).sum(axis=1, keepdims=True)  # 0 where nothing can be lost either
+        more = (self.by_moment(rule, places) - self.by_moment(other, places)) / np.where(size > 0, size, 1.0)
+        return np.asarray(more.sum(axis=0) * more.shape[1] / max(len(places), 1))
 
     def by_moment(self, rule: str, places: Sequence[int]) -> np.ndarray:
         """The regret of some clients at each moment from the start on, (clients, moments); 0 where one has no row."""
@@ -172,6 +179,11 @@ class Backtest:
 
     def verdict(self) -> str:
         """What to do, in words: the first sentence names the winner."""
+        left_out = [client.name for client, finite in zip(self.clients, self._finite, strict=True) if not finite]
+        some = 0 < len(left_out) < len(self.clients)
+        return f"{self._verdict()} {left_out_words(left_out)}" if some else self._verdict()
+
+    def _verdict(self) -> str:
         means = self.means
         best, mine = self.winner, means[self.base]
         if not np.isfinite(mine):

@@ -94,6 +94,11 @@ class Prepared:
             self._bases.append(start)
             self._units.append(predicted)
 
+    @property
+    def rows(self) -> int:
+        """The number of rows of the first client."""
+        return len(self._x[0])
+
     def federation(self, known: Sequence[int]) -> Federation:
         """The first ``known`` rows of each client, without those that have too little past for the features."""
         members = []
@@ -115,6 +120,10 @@ class Prepared:
 
     def trained(self, candidate: Candidate, known: Sequence[int], settings: Mapping[str, Any]) -> Fit:
         """The candidate, fitted on the first ``known`` rows of each client."""
+        return fit(self.federation(known), candidate.method, progress=False, **self.keywords(candidate, settings))
+
+    def keywords(self, candidate: Candidate, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Options and settings of a candidate's training: the usual ones, then the given ``settings``, then its own."""
         own = dict(candidate.keywords)
         network = own.pop("network", ITEM)
         usual = SETTINGS | OF_NETWORK.get(network, {}) if isinstance(network, str) else SETTINGS
@@ -122,9 +131,7 @@ class Prepared:
         if self._clients[0].times is not None:
             usual = usual | {"split": "time"}
         made = NETWORKS[network](self.width, self._past.own_width) if isinstance(network, str) else network
-        return fit(
-            self.federation(known), candidate.method, progress=False, **(usual | {"network": made} | dict(settings) | own)
-        )
+        return usual | {"network": made} | dict(settings) | own
 
     def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:
         """What a model expects of some rows of each client, as raw costs."""

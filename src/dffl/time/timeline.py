@@ -44,7 +44,7 @@ class Timeline:
         require_whole("refit", refit, least=1, most=10**6)
         require_whole("window", window, least=1, most=10**6)
         clock = _clock(clients, clock)
-        times = tuple(_times(client, clock) for client in clients)
+        times = tuple(times_in(client, clock) for client in clients)
         moments = np.unique(np.concatenate(times))
         dates = clock != NUMBERS
         first = _start(start, moments, dates)
@@ -104,14 +104,17 @@ def _clock(clients: Sequence[Client], clock: str | None) -> str:
     return NANOSECONDS if least > SURELY_NANOSECONDS else NUMBERS
 
 
-def _times(client: Client, clock: str) -> np.ndarray:
+def times_in(client: Client, clock: str) -> np.ndarray:
+    """A client's times in seconds, or as numbers; two rows of one moment are refused."""
     assert client.times is not None, "it was checked"
+    times = client.times / 1e9 if clock == NANOSECONDS else client.times
     same = np.flatnonzero(np.diff(client.times) <= 0)
     if len(same):
         row = int(same[0])
         fix = "a backtest needs one row for each moment; put the rows of one day into one row"
-        raise ValueError(f"client {client.name!r}: rows {row} and {row + 1} have the same moment in the order; {fix}")
-    return client.times / 1e9 if clock == NANOSECONDS else client.times
+        moment = shown_moment(float(times[row]), clock != NUMBERS)
+        raise ValueError(f"client {client.name!r}: rows {row} and {row + 1} have the same moment in the order, {moment}; {fix}")
+    return times
 
 
 def _start(start: Any, moments: np.ndarray, dates: bool) -> int:

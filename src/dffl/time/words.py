@@ -14,6 +14,8 @@ from dffl.time.outcome import CHOSEN, SAME
 
 TINY = 1e-9
 """A difference of relative regrets below this is rounding."""
+FLEET = "fleet"
+"""Why a rule was chosen: sites that are apart have compared what each lost by it (`dffl.time.fleet`)."""
 SHOWN = 3
 """Different rules of clients that a sentence names."""
 
@@ -32,13 +34,17 @@ def keep_or_use(rule: str) -> str:
     return f"Keep to {rule_in_words(rule)}" if rule in MEANS or rule == STEADY else f"Use {rule}"
 
 
-def said(evidence: Mapping[str, Any], rules: Mapping[str, str], others: Mapping[str, float] | None = None) -> str:
-    """What was chosen, why, and what it is expected to lose.
+def said(
+    evidence: Mapping[str, Any], rules: Mapping[str, str], others: Mapping[str, float] | None = None, expected: bool = True
+) -> str:
+    """What was chosen, why, and what it is ``expected`` to lose.
 
     ``others`` are the mean regrets of methods on the test rows that were fitted once and not chosen among.
     """
     means = {rule: np.nan if value is None else float(value) for rule, value in evidence["means"]}
-    parts = [_winner(evidence, rules, means), *([] if evidence["why"] == "simple" else [_expected(evidence, means)])]
+    parts = [_winner(evidence, rules, means)]
+    if expected and evidence["why"] != "simple":
+        parts.append(_expected(evidence, means))
     kept = next(iter(rules.values())) if evidence["why"] == "simple" else CHOSEN
     return " ".join([*_better(others or {}, means[kept]), *parts, _ranges(evidence)]).strip()
 
@@ -54,6 +60,8 @@ def _better(others: Mapping[str, float], chosen: float) -> list[str]:
 
 def _winner(evidence: Mapping[str, Any], rules: Mapping[str, str], means: Mapping[str, float]) -> str:
     names = list(dict.fromkeys(rules.values()))
+    if evidence["why"] == FLEET:
+        return f"{keep_or_use(names[0])}, the choice of all sites together, by the median of what each says of its own rows."
     if evidence["why"] == "simple":
         [rule] = names
         lost = f"it loses {_percent(means[rule])} on the test rows"
@@ -70,7 +78,11 @@ def _expected(evidence: Mapping[str, Any], means: Mapping[str, float]) -> str:
     reference = evidence["reference"]
     against = f"{rule_in_words(reference)} ({_percent(means[reference])})"
     rows = f"on the {evidence['rows']} test rows from {evidence['from']} on, each decided with what was known before it"
-    lost = f"Chosen like this, again at each refit, decisions lost {_percent(means[CHOSEN])} {rows}"
+    how = "Chosen like this, again at each refit, decisions"
+    how = "In hindsight, your decisions by it" if evidence["why"] == FLEET else how
+    lost = f"{how} lost {_percent(means[CHOSEN])} {rows}"
+    if not np.isfinite(means[CHOSEN]):
+        return "The best possible objective of all clients is zero on the test rows: no relative regret can be given."
     value, low, high = evidence["gain"]
     if value is None or abs(value) < SAME:
         return f"{lost}, about as much as {against}."

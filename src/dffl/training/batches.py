@@ -48,4 +48,4 @@ def _order(seed: int, purpose: Purpose, name: str, epoch: int, n: int) -> np.nda
 
 
 # Methods that share an epoch, and jobs of a study that share a seed, split in the same way: a tenth of a study's time.
-_kept_order = lru_cache(maxsize=1 << 15)(_order)
+_kept_order = lru_cache(maxsize=1 << 17)(_order)

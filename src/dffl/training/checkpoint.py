@@ -199,9 +199,11 @@ def data_fingerprint(client: Client) -> str:
 
 def _take_in(client: Client, content: hashlib.blake2b) -> None:
     content.update(f"{client.name} {client.maximize} {client.x.shape} {client.c.shape} {type(client.set)}".encode())
-    for value in (client.x, client.c, *client.set.spec().values()):
+    for name, value in [("x", client.x), ("c", client.c), *client.set.spec().items()]:
         array = np.ascontiguousarray(value)  # of an object, such as None, it holds the address, which differs by process
         content.update(repr(value).encode() if array.dtype == object else array.tobytes())
+        if client.set.on_host:  # it leaves out arguments that were not given: rows with <= and with = have the same bytes
+            content.update(f"{name} {array.shape}".encode())
     for rule, given in (("keys", client.keys), ("times", client.times)):
         if given is not None:
             content.update(rule.encode() + given.tobytes())

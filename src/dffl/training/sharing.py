@@ -177,6 +177,12 @@ def _with_moments(federation: Federation) -> str | None:
     return next((client.name for client in federation if has_moments(client)), None)
 
 
+def alike_rows(client: Client) -> np.ndarray:
+    """A number for each row of a client, the same for rows that say no more than one of them: equal ones, or of one moment."""
+    keys = [client.row_keys, *([client.cost_keys] if has_moments(client) else [])]
+    return min(keys, key=lambda own: len(np.unique(own)))
+
+
 def repeated(federation: Federation) -> str:
     """The client that repeats most of its rows, in words; nothing where rows are hardly repeated, or nearly all are equal."""
     most, said = SAME_COSTS, ""

@@ -110,7 +110,7 @@ def test_bars_whiskers_and_numbers_are_the_changes():
         assert np.ptp(ends, axis=1) / 2 == pytest.approx(by_zone.std()[expected.index].to_numpy())
         numbers = [int(text.replace("\N{MINUS SIGN}", "-")) for text in texts(axes)[:4]]
         assert numbers == [round(change) for change in expected]
-        counts = f"{(expected > 1).sum()} of 4 over 1 %\n{harmed[method]:.0f} beyond luck\nworst {expected.max():+.0f} %"
+        counts = f"{(expected > 1).sum()} of 4 over 1 %\n{harmed[method]:.0f} significant\nworst {expected.max():+.0f} %"
         assert texts(axes)[4] == counts.replace("-", "\N{MINUS SIGN}")
 
 

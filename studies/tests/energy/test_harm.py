@@ -1,4 +1,4 @@
-"""Harm and luck: which zones are harmed, by literal numbers."""
+"""Harm and noise: which zones are harmed, by literal numbers."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The leaderboard: what it searches and judges, who is told apart from whom, and what its tables say."""
+"""The leaderboard: what it searches and judges, who is distinguished from whom, and what its tables say."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from dffl_studies.paper import study as paper
 from dffl_studies.running import Study, grid
+from dffl_studies.running.workers import BLAS_THREADS
 
 
 def noisy_rows(*, scale: float, number: int, letter: str, pause: float = 0.0) -> pd.DataFrame:
@@ -46,7 +47,8 @@ def healed(*, number: int) -> pd.DataFrame:
 def where(*, number: int) -> pd.DataFrame:
     """How the worker is set up."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    return pd.DataFrame({"cores": [cores], "flags": [os.environ.get("XLA_FLAGS")]})
+    threads = {name: [os.environ.get(name)] for name in BLAS_THREADS}
+    return pd.DataFrame({"cores": [cores], "flags": [os.environ.get("XLA_FLAGS")]} | threads)
 
 
 FOLDER = "DFFL_TESTS_FOLDER"

@@ -17,6 +17,7 @@ import pytest
 import dffl
 from dffl_studies.running import Job, Store, Study, grid, run, runner, store
 from dffl_studies.running.job import ONE_THREAD
+from dffl_studies.running.workers import BLAS_THREADS
 from studies.tests.running import tasks
 
 ROOT = Path(__file__).parents[3]
@@ -137,10 +138,14 @@ def test_a_grid_whose_parameter_is_a_column_of_the_rows_ends_with_the_first_job(
         Study("x", tasks.clashing, grid(job=[1]))
 
 
-def test_a_worker_has_one_core(tmp_path):
+def test_a_worker_has_one_core(tmp_path, monkeypatch):
+    for name in BLAS_THREADS:
+        monkeypatch.delenv(name, raising=False)
     rows = values(Study("where", tasks.where, grid(number=range(2))), tmp_path / "out")
     assert rows["cores"].tolist() == [1, 1]
     assert rows["flags"].tolist() == [ONE_THREAD] * 2
+    assert all(rows[name].tolist() == ["1", "1"] for name in BLAS_THREADS)
+    assert not any(name in os.environ for name in BLAS_THREADS)
 
 
 def test_places_reach_the_task_and_are_not_compared(tmp_path):

@@ -66,15 +66,36 @@
       place.textContent = "";
       if (narrow()) {  // names leave room for the points
         const { xaxis, yaxis, meta, annotations } = figure.layout;
-        for (const axis of [xaxis, yaxis]) if (axis.ticktext) axis.ticktext = meta.short;
-        if (xaxis.title) xaxis.title.text = xaxis.title.text.split(" (")[0];
-        if (annotations) annotations[0].text = "\u2190 better";
+        for (const axis of [xaxis, yaxis]) if (axis.ticktext && meta.short.length) axis.ticktext = meta.short;
+        if (xaxis.title && xaxis.title.text) xaxis.title.text = xaxis.title.text.split(" (")[0];
+        if (name === "changes") annotations[0].text = "\u2190 better";
+        if (name === "course") xaxis.nticks = 4;
         figure.layout.font.size = 11;
       }
       if (name === "regrets") lanes(figure.data).forEach((y, at) => { figure.data[at].y = y; });
       await Plotly.newPlot(place, figure.data, figure.layout, options);
       places[name] = place;
     }
+  };
+  // One client's lines or map, and its table.
+  const panels = (group, chosen) => {
+    if (group === "decided" && places.decided) axes(chosen ? chosen.value : places.decided.data[0].meta);
+    if (!chosen) return;
+    chosen.addEventListener("change", () => {
+      document.querySelectorAll(`[data-panel=${group}]`).forEach((one) => { one.hidden = one.dataset.client !== chosen.value; });
+      show(places[group], (trace) => trace.meta === chosen.value);
+      if (group === "decided") axes(chosen.value);
+    });
+  };
+  // Every client has days and items of its own.
+  const some = (texts, most) => {
+    const every = Math.ceil(texts.length / most), at = texts.map((_, place) => place).filter((place) => place % every === 0);
+    return { tickvals: at, ticktext: at.map((place) => texts[place]) };
+  };
+  const axes = (client) => {
+    const [days, items] = places.decided.data.find((trace) => trace.meta === client).customdata;
+    const x = some(days, narrow() ? 4 : 8), y = some(items, 24);
+    Plotly.relayout(places.decided, { "xaxis.tickvals": x.tickvals, "xaxis.ticktext": x.ticktext, "yaxis.tickvals": y.tickvals, "yaxis.ticktext": y.ticktext });
   };
   const show = (place, wanted) => Plotly.restyle(place, { visible: place.data.map(wanted) });
   const connect = () => {
@@ -93,6 +114,9 @@
     }));
     find("regret-log").addEventListener("change", (event) =>
       Plotly.relayout(places.regrets, { "xaxis.type": event.target.checked ? "log" : "linear", "xaxis.autorange": true }));
+    const against = find("saved-against");
+    if (against) against.addEventListener("change", () => show(places.saved, (trace) => trace.meta === against.value));
+    for (const group of ["course", "decided"]) panels(group, find(`${group}-client`));
     const curve = find("curve-method");
     if (curve) curve.addEventListener("change", () => show(places.curves, (trace) => trace.meta === curve.value));
   };

@@ -45,11 +45,11 @@ def shape_distance(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
     s1, s2, same = _comparable("shape_distance", s1, s2)
     if same:
         return Bracket.at(0.0)
-    found = s1._shape_distance(s2) if type(s1) is type(s2) else None
-    if found is None:
-        found = _shape_distance(s1, s2)
-        found = Bracket(found.lower, min(found.upper, hausdorff(s1, s2).upper))
-    return _tidy(found)
+    bracket = s1._shape_distance(s2) if type(s1) is type(s2) else None
+    if bracket is None:
+        bracket = _shape_distance(s1, s2)
+        bracket = Bracket(bracket.lower, min(bracket.upper, hausdorff(s1, s2).upper))
+    return _tidy(bracket)
 
 
 def _comparable(what: str, *sets: Any) -> tuple[FeasibleSet, FeasibleSet, bool]:
@@ -254,10 +254,10 @@ def _outer(probe: _Probe) -> list[np.ndarray]:
     low, high, ones = probe.low - probe.slack, probe.high + probe.slack, np.ones((1, d))
     most = float(probe.answer(ones).sum()) + d * probe.slack
     least = float(probe.answer(-ones).sum()) - d * probe.slack
-    found = [np.vstack([end + (total - end.sum()) * np.eye(d) for total in (least, most)]) for end in (low, high)]
+    points = [np.vstack([end + (total - end.sum()) * np.eye(d) for total in (least, most)]) for end in (low, high)]
     if d <= 6:
-        found.append(np.array(list(product(*zip(low, high, strict=True)))))
-    return found
+        points.append(np.array(list(product(*zip(low, high, strict=True)))))
+    return points
 
 
 def _polygon(probe: _Probe) -> hulls.Hull:

@@ -16,8 +16,8 @@ def reach_out(q1: np.ndarray, q2: np.ndarray, gap: np.ndarray) -> Bracket:
     Above: | u . gap | + sqrt(u' Q1 u) <= sqrt(u' Q u) with Q = (1 + r) gap gap' + (1 + 1 / r) Q1, for every r > 0 and with
     equality for the ratio of the two terms. So each r, and best that of the direction found below, gives a proof.
     """
-    stretched, found = stretch(q1, q2, sides=(0,))
-    starts = np.vstack([*found, gap, *np.eye(len(gap)), *np.linalg.eigh(q1 - q2)[1].T, *np.linalg.eigh(q2)[1].T])
+    stretched, directions = stretch(q1, q2, sides=(0,))
+    starts = np.vstack([*directions, gap, *np.eye(len(gap)), *np.linalg.eigh(q1 - q2)[1].T, *np.linalg.eigh(q2)[1].T])
     lower, u = _ascend(q1, q2, gap, np.repeat(starts, 2, axis=0))
     upper = float(np.linalg.norm(gap)) + stretched.upper
     ratio = math.sqrt(u @ q1 @ u) / max(abs(float(u @ gap)), 1e-9 * float(np.linalg.norm(gap)))
@@ -53,9 +53,9 @@ def stretch(
         tangents[angle] = (float(values[-1]) + 1e-14, float(values[0]) - 1e-14)  # room for the eigenvalues' rounding
         for side in sides:
             u = vectors[:, side - 1]
-            found = (1 - 2 * side) * difference(float(u @ q1 @ u) / size1, float(u @ q2 @ u) / size2)
-            if found > best:
-                best, directions[side] = found, u
+            value = (1 - 2 * side) * difference(float(u @ q1 @ u) / size1, float(u @ q2 @ u) / size2)
+            if value > best:
+                best, directions[side] = value, u
 
     def corner(left: float, right: float) -> float:
         """The value where the tangents at these angles cross."""

@@ -38,8 +38,8 @@ def offset(d: int, h: float, end: float) -> float:
 
 def _lack(d: int, x: float) -> float:
     """log d - H of one weight 1 / d + x and d - 1 equal others; exact near x = 0, where H itself would cancel."""
-    one, rest = 1 / d + x, 1 - 1 / d - x
-    return _term(one, d * x, d) + _term(rest, -x * d / (d - 1), d / (d - 1))
+    first, rest = 1 / d + x, 1 - 1 / d - x
+    return _term(first, d * x, d) + _term(rest, -x * d / (d - 1), d / (d - 1))
 
 
 def _term(share: float, change: float, n: float) -> float:

@@ -68,30 +68,30 @@ def farthest(points: np.ndarray, corners: np.ndarray) -> tuple[Bracket, np.ndarr
     return Bracket(min(float(separated[worst].max(initial=0.0)), upper), upper), units[worst]
 
 
-def hausdorff(one: Hull, two: Hull) -> Bracket:
+def hausdorff(first: Hull, second: Hull) -> Bracket:
     """The distance is at least that from inside one to outside the other, and at most the opposite."""
-    lower = max(farthest(a.inner, b.outer)[0].lower for a, b in ((one, two), (two, one)))
-    upper = max(farthest(a.outer, b.inner)[0].upper for a, b in ((one, two), (two, one)))
+    lower = max(farthest(a.inner, b.outer)[0].lower for a, b in ((first, second), (second, first)))
+    upper = max(farthest(a.outer, b.inner)[0].upper for a, b in ((first, second), (second, first)))
     return Bracket(min(lower, upper), upper)
 
 
-def shape_distance(one: Hull, two: Hull, rounds: int = 40, close: float = 1e-9) -> Bracket:
+def shape_distance(first: Hull, second: Hull, rounds: int = 40, close: float = 1e-9) -> Bracket:
     """Cutting planes: the best shift for the directions seen so far, then the worst directions for that shift."""
-    d = one.inner.shape[1]
+    d = first.inner.shape[1]
     u = np.vstack([np.eye(d), -np.eye(d)])
     # The shift is sought around the one that aligns the middles; for equal sets it is the answer.
-    start = (middle(one.inner) - middle(two.inner))[None]
-    two = Hull(two.inner + start, two.outer + start)
+    start = (middle(first.inner) - middle(second.inner))[None]
+    second = Hull(second.inner + start, second.outer + start)
     shift, lower, upper = np.zeros(d), 0.0, np.inf
     for _ in range(rounds):
-        moved = Hull(two.inner + shift, two.outer + shift)
-        out, back = farthest(one.outer, moved.inner), farthest(moved.outer, one.inner)
+        moved = Hull(second.inner + shift, second.outer + shift)
+        out, back = farthest(first.outer, moved.inner), farthest(moved.outer, first.inner)
         upper = min(upper, max(out[0].upper, back[0].upper))
         if upper - lower <= close * upper:
             break
         u = np.vstack([u, out[1], back[1]])
-        least = support(one.inner, u) - support(two.outer, u)
-        most = support(one.outer, u) - support(two.inner, u)
+        least = support(first.inner, u) - support(second.outer, u)
+        most = support(first.outer, u) - support(second.inner, u)
         value, shift = best_shift(u, least, most)
         lower = max(lower, value)
     return Bracket(min(lower, upper), upper)

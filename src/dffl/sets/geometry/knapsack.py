@@ -48,19 +48,19 @@ class Sack(NamedTuple):
         return Bracket(min(_two_bin_distance(a, budget), upper), upper)
 
 
-def hausdorff(one: Sack, two: Sack) -> Bracket:
+def hausdorff(first: Sack, second: Sack) -> Bracket:
     """How far a point of either set is at most from the other set."""
-    upper = max(_overhang(one, two), _overhang(two, one))
-    return Bracket(min(max(_ascend(one, two), _ascend(two, one)), upper), upper)
+    upper = max(_overhang(first, second), _overhang(second, first))
+    return Bracket(min(max(_ascend(first, second), _ascend(second, first)), upper), upper)
 
 
-def shape_distance(one: Sack, two: Sack) -> Bracket:
+def shape_distance(first: Sack, second: Sack) -> Bracket:
     """The same after the best shift."""
-    distance = hausdorff(one, two)
-    upper = min(distance.upper, _centred(one, two), _centred(two, one))
+    distance = hausdorff(first, second)
+    upper = min(distance.upper, _centred(first, second), _centred(second, first))
     # Both sets have 0 as a corner, so along the non-negative direction of their distance both begin at the same place:
     # their widths differ by the distance, and a shift halves it at best.
-    return Bracket(min(max(distance.lower / 2, _rotating(one, two)), upper), upper)
+    return Bracket(min(max(distance.lower / 2, _rotating(first, second)), upper), upper)
 
 
 def _fit(inside: Sack, outside: Sack) -> float:
@@ -69,7 +69,7 @@ def _fit(inside: Sack, outside: Sack) -> float:
     return 1.0 if heaviest <= outside.budget else outside.budget / heaviest
 
 
-def _overhang(one: Sack, two: Sack) -> float:
+def _overhang(first: Sack, second: Sack) -> float:
     """A proven upper end of how far points of the first set are from the second: the smallest of three.
 
     t w is in the second set for every w of the first, and |w|^2 <= sum w <= G. The distance to a set that holds every
@@ -80,36 +80,36 @@ def _overhang(one: Sack, two: Sack) -> float:
     smallest q(s). Both q(s) - (s - B) max a, which must not be negative, and the square root's quotient are worst at the
     largest s. Where the lightest items fill the budget evenly, this is the distance itself.
     """
-    heaviest = float(two.weights @ one.best(two.weights))
-    over = heaviest - two.budget
+    heaviest = float(second.weights @ first.best(second.weights))
+    over = heaviest - second.budget
     if over <= 0:
         return 0.0
-    ones, a = np.ones(one.weights.size), np.sort(two.weights)
-    bounds = [over / heaviest * math.sqrt(one.most()), float(np.linalg.norm(ones - two.nearest(ones)))]
+    ones, a = np.ones(first.weights.size), np.sort(second.weights)
+    bounds = [over / heaviest * math.sqrt(first.most()), float(np.linalg.norm(ones - second.nearest(ones)))]
     q = float(np.sum(a * a * _lightest(a, heaviest)))
     if over * float(a[-1]) <= q:
         bounds.append(over / math.sqrt(q))
     return min(bounds)
 
 
-def _ascend(one: Sack, two: Sack, steps: int = 8) -> float:
+def _ascend(first: Sack, second: Sack, steps: int = 8) -> float:
     """A difference of supports, first less second: from a point of the first to the second's nearest, and on along that way."""
-    found = 0.0
-    if _fit(one, two) == 1:
-        return found
-    for start in (np.ones(one.weights.size), two.weights / one.weights, two.weights):
-        w = one.best(start)
+    best = 0.0
+    if _fit(first, second) == 1:
+        return best
+    for start in (np.ones(first.weights.size), second.weights / first.weights, second.weights):
+        w = first.best(start)
         for _ in range(steps):
-            u = w - two.nearest(w)
+            u = w - second.nearest(w)
             length = float(np.linalg.norm(u))
             if length <= 0:
                 break
-            w = one.best(u)
-            gap = float(u @ w - u @ two.best(u)) / length
-            if gap <= found * (1 + 1e-12):
+            w = first.best(u)
+            gap = float(u @ w - u @ second.best(u)) / length
+            if gap <= best * (1 + 1e-12):
                 break
-            found = gap
-    return found
+            best = gap
+    return best
 
 
 def _centred(inside: Sack, outside: Sack) -> float:
@@ -126,7 +126,7 @@ def _centred(inside: Sack, outside: Sack) -> float:
     return (1 - _fit(outside, inside)) * math.sqrt(k * (1 - k / d))
 
 
-def _rotating(one: Sack, two: Sack) -> float:
+def _rotating(first: Sack, second: Sack) -> float:
     """A proven lower end of the shape distance, from directions that cancel.
 
     If y_1, ..., y_m sum to zero, no shift changes the sum of the supports' differences along them, so the distance is at
@@ -134,13 +134,13 @@ def _rotating(one: Sack, two: Sack) -> float:
     that mixes light and heavy ones, and the support of y_j is (1 - n / d) times how many items of T fit. Equal weights and
     a whole budget up to d / 2 make this meet the upper end.
     """
-    d = one.weights.size
+    d = first.weights.size
     if d == 1:
         return 0.0
     place = np.empty(d, int)
-    place[np.argsort(one.weights + two.weights)] = np.argsort(np.argsort(np.arange(d) * 0.6180339887498949 % 1))
-    sizes = {round(min(max(f * s.most(), 1), d - 1)) for s in (one, two) for f in (1.0, 1.25)} | {d // 2}
-    return max(abs(_fitting(one, place, n) - _fitting(two, place, n)) * math.sqrt((1 - n / d) / n) for n in sizes)
+    place[np.argsort(first.weights + second.weights)] = np.argsort(np.argsort(np.arange(d) * 0.6180339887498949 % 1))
+    sizes = {round(min(max(f * s.most(), 1), d - 1)) for s in (first, second) for f in (1.0, 1.25)} | {d // 2}
+    return max(abs(_fitting(first, place, n) - _fitting(second, place, n)) * math.sqrt((1 - n / d) / n) for n in sizes)
 
 
 def _fitting(s: Sack, place: np.ndarray, n: int) -> float:

@@ -152,7 +152,7 @@ def rules(judged: pd.DataFrame) -> Table:
         cells += plain_cells((name,), columns)
     note = (
         "Mean relative test regret in %, over clients. 1 % and 10 % above local-tuned: the share of clients left with over so "
-        "much more regret than with local-tuned, in one run from one start; some of it is luck. The recommendation: fedavg, "
+        "much more regret than with local-tuned, in one run from one start; some of it is noise. The recommendation: fedavg, "
         "crossfit or local-tuned; crossfit for those who cannot tell. The last two rows know the test samples."
     )
     return Table("rules", "What following each rule loses", ("rule",), cells, note)

@@ -1,8 +1,8 @@
-"""How far a method is from another, zone by zone and in total, and whether luck explains it.
+"""How far a method is from another, zone by zone and in total, and whether noise explains it.
 
-A zone is harmed if it loses over 1 % more than with its own model, and more than luck explains. Over 1 % alone says little:
-training an own model again from another start makes many zones so much worse. Luck has two sources, the starts of training (the
-seeds) and the weeks of the test half.
+A zone is harmed if it loses over 1 % more than with its own model, and more than noise explains. Over 1 % alone says little:
+training an own model again from another start makes many zones so much worse. Noise has two sources, the starts of training
+(the seeds) and the weeks of the test half.
 """
 
 from __future__ import annotations

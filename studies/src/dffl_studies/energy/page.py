@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE, interval
-from dffl.report.comparison import plain
 from dffl.report.data import Change, Client, Method, ReportData, Result
+from dffl.report.numbers import plain
 from dffl.report.repeat import versions
 from dffl.report.styles import known
 from dffl.terminal import typed

@@ -26,7 +26,7 @@ FAST: Candidate = {name: plain(value) for name, value in FAST_SETTINGS.items()}
 COSINE: Candidate = {**PLAIN, "learning_rate": 2e-3, "schedule": "cosine"}
 MOMENTUM: Candidate = {**PLAIN, "aggregate": FAST["aggregate"]}
 STARTS = 3
-"""Harm beyond luck needs the spread of at least three starts."""
+"""Significant harm needs the spread of at least three starts."""
 RATES = [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}]
 RECIPES = [PLAIN, FAST]
 JUDGES = [{"judge": "spo+"}, {"judge": "regret"}]

@@ -14,7 +14,7 @@ LEVEL = 0.05
 class Standing(NamedTuple):
     """An entry among the others: its difference to the reference with half the width of its interval, and its ranks.
 
-    It may have any rank from ``best`` to ``worst``: entries whose ranges overlap cannot be told apart.
+    It may have any rank from ``best`` to ``worst``: entries whose ranges overlap cannot be distinguished.
     """
 
     difference: float
@@ -40,7 +40,7 @@ def standings(units: pd.DataFrame, reference: str) -> dict[str, Standing]:
 
 
 def different(units: pd.DataFrame) -> list[tuple[str, str]]:
-    """The pairs of entries that can be told apart."""
+    """The pairs of entries that can be distinguished."""
     from scipy.stats import wilcoxon  # slow to import, and needed here alone
 
     pairs, p_values = list(itertools.combinations(units.columns, 2)), []

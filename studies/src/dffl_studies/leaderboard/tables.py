@@ -18,7 +18,7 @@ DEFAULT = "crossfit"
 UNIT = ["seed", "eta_obj", "eta_constr", "degree", "imbalanced"]
 """What tells the federations of a problem apart."""
 REFERENCES = {"local-tuned": "harmed", "local": "harmed (local)"}
-"""The own models that a client could have instead, and the columns that count whom an entry harms beyond luck against them."""
+"""The own models that a client could have instead, and the columns that count whom an entry harms significant against them."""
 
 
 COLUMNS = (
@@ -82,10 +82,10 @@ def standing_table(rows: pd.DataFrame, name: str, title: str) -> Table:
     note = (
         f"Relative regret in %, over the clients of {units}. Entries with three starts: means over them. Against {DEFAULT}: "
         f"the mean paired difference and half the width of its 95 % interval over {units}. "
-        "Rank from, to: entries whose ranges overlap cannot be told apart (Wilcoxon, Holm, 5 %). "
-        "Harmed: % of clients with over 1 % more regret than their own tuned (or the paper's local) model, beyond luck, of "
-        "those with three starts; in one run: % over 1 % above the tuned own model in the first start, luck included. "
-        "Passes over all samples, median core-seconds of a fit, kB sent and received by a client."
+        "Rank from, to: entries whose ranges overlap cannot be distinguished (Wilcoxon, Holm, 5 %). "
+        "Harmed: % of clients with over 1 % more regret than their own tuned (or the paper's local) model, distinguished "
+        "from noise, of those with three starts; in one run: % over 1 % above the tuned own model in the first start, noise "
+        "included. Passes over all samples, median core-seconds of a fit, kB sent and received by a client."
     )
     return Table(name, title, ("entry",), cells, note)
 

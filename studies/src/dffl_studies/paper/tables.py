@@ -50,12 +50,12 @@ AUTHORS_READING = "relative_regret"
 ABOVE = "1 % above local"
 ABOVE_NOTE = (
     f"{ABOVE}: the share of clients and configurations whose regret is over 1 % above that of their local model, in one run. "
-    "Each configuration has one start, so this is not harm told apart from luck."
+    "Each configuration has one start, so harm is not distinguished from noise."
 )
 
 
 def percent(rows: pd.DataFrame, column: str = READING) -> pd.DataFrame:
-    """The rows with ``regret`` in percent, and ``above``: over 1 % above local in one run, which may be luck."""
+    """The rows with ``regret`` in percent, and ``above``: over 1 % above local in one run, which may be noise."""
     keys = ["job", "client"]
     out = rows.assign(regret=100.0 * rows[column].astype(float))
     local = out.loc[out["method"] == "local"].set_index(keys)["regret"]

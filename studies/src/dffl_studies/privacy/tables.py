@@ -58,8 +58,8 @@ def epsilon_table(rows: pd.DataFrame, data: str) -> Table:
     note = (
         f"Relative regret in %, means over {STARTS} starts, of {rows['client'].nunique()} clients. Epsilon is that of the "
         f"whole fit at delta = {DELTA:g}, without any amplification. Noise: its standard deviation, in clips. Harmed: clients "
-        "with over 1 % more regret than their own tuned model (local-tuned), beyond luck. Clip and rounds were searched for "
-        "each row, on other data."
+        "with over 1 % more regret than their own tuned model (local-tuned), distinguished from noise. Clip and rounds "
+        "were searched for each row, on other data."
     )
     return Table(f"epsilon-{_slug(data)}", f"Regret against epsilon: {data}", ("hidden", "method", "epsilon"), cells, note)
 

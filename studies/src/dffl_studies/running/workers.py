@@ -19,6 +19,9 @@ from typing import Any
 from dffl_studies.running.job import Failed, Finished, one_line, run_job
 from dffl_studies.running.study import Job, Study
 
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""What BLAS libraries read once, when NumPy is first imported."""
+
 
 def core_ids() -> list[int]:
     """The cores that this process may use."""
@@ -39,7 +42,7 @@ class LocalWorkers:
         busy = {place for place, _ in self._running.values()}
         place = next(place for place in range(self.slots) if place not in busy)
         arguments = self.study.arguments(job)
-        with _interrupts_wait():
+        with _interrupts_wait(), _one_thread_each():
             try:
                 future = self._pool(place).submit(run_job, self.study.task, arguments)
             except BrokenProcessPool:  # it died while it was idle
@@ -93,6 +96,18 @@ def _interrupts_wait() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Start processes with one BLAS thread each: several would wait for each other in busy loops on a worker's one core."""
+    added = [name for name in BLAS_THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
 
 
 def _start_worker(core: int) -> None:

@@ -88,8 +88,8 @@ def limits(axes: Axes, means: pd.DataFrame, spreads: pd.DataFrame) -> bool:
 def _harm(means: pd.Series, harmed: float) -> str:
     known = means.dropna()
     over = int((known > HARM_PERCENT).sum())
-    luck = f"{harmed:,.0f} beyond luck" if np.isfinite(harmed) else "perhaps luck"
-    return f"{over:,} of {len(known):,} over {HARM_PERCENT:g} %\n{luck}\nworst {signed(known.max())} %"
+    told = f"{harmed:,.0f} significant" if np.isfinite(harmed) else "perhaps noise"
+    return f"{over:,} of {len(known):,} over {HARM_PERCENT:g} %\n{told}\nworst {signed(known.max())} %"
 
 
 def signed(change: float) -> str:
@@ -103,7 +103,7 @@ def _explanation(rows: pd.DataFrame, known: int, shown: int, cut: bool) -> str:
     return note_text(
         f"Bars: mean over {seeds} seeds; whiskers: one standard deviation between them." if seeds > 1 else "One seed.",
         f"On the shaded background a zone is worse off than with its own model; it is harmed (bold) if that is above "
-        f"{HARM_PERCENT:g} % and more than luck explains."
+        f"{HARM_PERCENT:g} % and more than noise explains."
         + ("" if seeds >= ENOUGH_STARTS else f" Fewer than {ENOUGH_STARTS} seeds do not tell."),
         "The last panel is the steady average of past prices.",
         "Numbers: the change of each bar, and the hours that each zone buys per day.",

@@ -1,0 +1,113 @@
+"""What a report holds of money and of the days that were decided, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What the main method saves against another one: the mean of a sample, with the ends of its interval."""
+
+    client: str
+    """Empty: all clients together."""
+    against: str
+    value: float
+    low: float | None
+    """None: not judged."""
+    high: float | None
+    lost: float
+    """What a sample loses under the main method."""
+    other: float
+    """What it loses under the other one."""
+    unit: str = ""
+    """The unit of the costs; empty: shares of the best possible result."""
+    a_year: float | None = None
+    """Samples in a year; None where that is not known."""
+
+    @property
+    def judged(self) -> bool:
+        return self.low is not None and self.high is not None
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval lies on one side of zero."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
+class Course:
+    """What one client's decisions lost, stretch by stretch of the test rows."""
+
+    client: str
+    """Empty: all clients together."""
+    main: tuple[float | None, ...]
+    """The sum of regrets in each stretch; None where the client has no row."""
+    now: tuple[float | None, ...]
+    """The same under what the user does now."""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class RefitTime:
+    """When models were trained and rules chosen again, and each client's rule from then on."""
+
+    time: str
+    rules: dict[str, str]
+
+
+@dataclass(frozen=True)
+class DecidedRows:
+    """The last test rows of a client: what was decided, and what would have been best."""
+
+    client: str
+    items: tuple[str, ...]
+    times: tuple[str, ...]
+    chosen: tuple[tuple[float, ...], ...]
+    best: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """The test rows in their order."""
+
+    first: str
+    last: str
+    rows: int
+    """Moments from the first to the last."""
+    days: float | None = None
+    """Days from the first to the last moment; None where the order is of numbers."""
+    ends: tuple[str, ...] = ()
+    """The last moment of each stretch of the courses."""
+    courses: tuple[Course, ...] = ()
+    refits: tuple[RefitTime, ...] = ()
+    decided: tuple[DecidedRows, ...] = ()
+    rules: dict[str, str] = field(default_factory=dict)
+    """Each client's rule from now on."""
+    held: dict[str, float] = field(default_factory=dict)
+    """For each client the share of its costs that were inside their range."""
+    share: float | None = None
+    """The share that ranges state."""
+
+    def course(self, client: str) -> Course | None:
+        """The course of a client, or of all together."""
+        return next((one for one in self.courses if one.client == client), None)
+
+
+def over_time_of(plain: dict[str, Any] | None) -> OverTime | None:
+    """What JSON has of it."""
+    if plain is None:
+        return None
+    read: dict[str, Any] = {
+        "ends": tuple,
+        "courses": lambda many: tuple(Course(**one | {name: tuple(one[name]) for name in ("main", "now")}) for one in many),
+        "refits": lambda many: tuple(RefitTime(**one) for one in many),
+        "decided": lambda many: tuple(map(_decided, many)),
+    }
+    return OverTime(**{name: read[name](value) if name in read else value for name, value in plain.items()})
+
+
+def _decided(plain: dict[str, Any]) -> DecidedRows:
+    rows = {name: tuple(map(tuple, plain[name])) for name in ("chosen", "best")}
+    return DecidedRows(**plain | {"items": tuple(plain["items"]), "times": tuple(plain["times"])} | rows)

@@ -1,0 +1,78 @@
+"""A table as a page shows it: sortable columns on a screen, one block for each row on a phone, and all of it on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PageColumn:
+    """A heading, with a note below it."""
+
+    label: str
+    note: str = ""
+    numeric: bool = True
+    kind: str = ""
+    """A class of the style sheet."""
+
+
+@dataclass(frozen=True)
+class PageCell:
+    """What a cell shows, and what it is sorted by where that is not its text."""
+
+    text: str
+    value: float | str | None = None
+    small: str = ""
+    """Below the text."""
+    mark: str = ""
+    """The word of a verdict, shown with its sign instead of the text."""
+    sign: str = ""
+    """The word of a verdict, whose sign precedes the text."""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class PageRow:
+    """The cells of a row; the first one is its heading."""
+
+    cells: tuple[PageCell, ...]
+    main: bool = False
+    standing: str = ""
+    """The word by which rows are filtered."""
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of a page, by its place there."""
+
+    name: str
+    caption: str
+    columns: tuple[PageColumn, ...]
+    rows: tuple[PageRow, ...]
+    even: bool = False
+    """Whether its columns are equally wide, as their headings are names of any length."""
+
+    @property
+    def long(self) -> bool:
+        """Whether it is left out on paper where a chart has the same numbers."""
+        return len(self.rows) > MOST_ON_PAPER
+
+
+MOST_ON_PAPER = 30
+MOST_COLUMNS = 8
+"""Columns of numbers next to each other that fit a page; more are shown in further tables."""
+
+
+def number(value: float | None, text: str, small: str = "") -> PageCell:
+    """A cell that is sorted by its value; one without a value is sorted last."""
+    return PageCell(text, "" if value is None else value, small)
+
+
+def parts(names: Sequence[str], most: int = MOST_COLUMNS) -> list[list[str]]:
+    """Columns in parts of nearly equal length, so that none is cut."""
+    if not names:
+        return []
+    count = -(-len(names) // most)
+    length = -(-len(names) // count)
+    return [list(names[place : place + length]) for place in range(0, len(names), length)]
