@@ -242,7 +242,7 @@ def test_a_model_of_own_features_is_kept_where_it_beat_the_choice_but_never_inst
 
 def test_baselines_that_were_chosen_among_are_not_named_before_the_choice() -> None:
     known = {"why": "simple", "means": [["steady", 0.03], [CHOSEN, 0.02]], "inside": {}, "share": 0.8}
-    table = pd.DataFrame({"method": ["ridge", "local-tuned", CHOSEN], "relative_regret": [0.01, 0.015, 0.02]})
+    table = pd.DataFrame({"client": "a", "method": ["ridge", "local-tuned", CHOSEN], "relative_regret": [0.01, 0.015, 0.02]})
     words = [
         words_of(SimpleNamespace(evidence=known, rules={"a": "steady"}, own=own), table)  # type: ignore[arg-type]
         for own in ((), ("ridge-own",), ("ridge-own", "local-tuned"))
