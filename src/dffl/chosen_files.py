@@ -29,10 +29,9 @@ from dffl.storage import load as load_fit
 from dffl.time.bases import FORECAST, STEADY
 from dffl.time.chosen import Chosen, parts_of
 from dffl.time.network import FACTORIES
-from dffl.time.own import seen_by
+from dffl.time.own import features_of_past
 from dffl.time.past import Past
 from dffl.time.ranges import AdaptiveRange
-from dffl.time.refits import OWN
 from dffl.training import Settings
 
 FORMAT, VERSION = "dffl-chosen", 2
@@ -171,7 +170,7 @@ def _check(model: Chosen, bounds: Limits) -> None:
         raise ValueError("about must be a dictionary, and evidence must be of all its clients")
     longest = max((client.n for client in model.kept.values()), default=0)
     for name, part in model.parts.items():
-        asked = 0 if seen_by(part) == OWN else model.dim * model.past.own_width
+        asked = features_of_past(part, model.past, model.dim)
         if asked > part.features:  # they are made before a part is asked
             raise ValueError(f"its past asks for {asked} features, and {name!r:.60} was trained on {part.features}")
         bounds.check("cells", longest * part.features, f"features of {longest} rows")

@@ -161,7 +161,7 @@ def test_a_choice_names_the_clients_that_are_in_no_mean() -> None:
     inf = float("inf")
     both = table(local=(0.13, inf), mean_28=(0.18, inf), chosen=(0.18, inf)).assign(n_test=3)
     evidence = {**EVIDENCE, "why": "simple", "means": [["mean-28", 0.18], ["chosen", 0.18]], "gain": [0, 0, 0]}
-    model = SimpleNamespace(evidence=evidence, rules={"north": "mean-28", "south": "mean-28"})
+    model = SimpleNamespace(evidence=evidence, rules={"north": "mean-28", "south": "mean-28"}, own=())
     words = chosen_words(model, both)  # type: ignore[arg-type]
     assert words.startswith("local loses least on the test rows (13.00 %)")
     assert words.endswith(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dffl
 from dffl.archive import read
 from dffl.limits import Limits
+from dffl.tables.chosen import words_of
 from dffl.time import backtest as module
 from dffl.time import choosing
 from dffl.time.choice import choose_rules
@@ -221,3 +224,27 @@ def test_rows_with_many_costs_have_no_lags_and_short_settings_cap_the_epochs() -
     assert sum(part.shape[1] for part in described(costs[:, :5], costs[:, :5], Past(), None)) == 3 * 5 + 6 + 5
     assert at_most_as_long({}) == (10, 25, 50, 100, 250)
     assert at_most_as_long({"rounds": 4, "local_epochs": 5}) == (10, 20)
+
+
+@pytest.mark.parametrize(("base", "kept"), [("steady", ["x"]), ("forecast", ["other"])])
+def test_a_model_of_own_features_is_kept_where_it_beat_the_choice_but_never_instead_of_a_forecast(
+    monkeypatch: pytest.MonkeyPatch, base: str, kept: list[str]
+) -> None:
+    """What is known afterwards tells nobody to leave a forecast."""
+    monkeypatch.setattr(choosing, "record_of", lambda *_: (None, None))
+    monkeypatch.setattr(choosing, "choose_rules", lambda *_: ["other"])
+    means = {base: 0.02, "x": 0.01, "other": 0.02, CHOSEN: 0.015}
+    found = SimpleNamespace(
+        lost=dict.fromkeys((base, "x", "other")), means=means, base=base, own=("x",), trained=(), clients=[None], timeline=None
+    )
+    assert choosing.final_rules(found, 90, "fleet")[0] == kept  # type: ignore[arg-type]
+
+
+def test_baselines_that_were_chosen_among_are_not_named_before_the_choice() -> None:
+    known = {"why": "simple", "means": [["steady", 0.03], [CHOSEN, 0.02]], "inside": {}, "share": 0.8}
+    table = pd.DataFrame({"method": ["ridge", "local-tuned", CHOSEN], "relative_regret": [0.01, 0.015, 0.02]})
+    words = [
+        words_of(SimpleNamespace(evidence=known, rules={"a": "steady"}, own=own), table)  # type: ignore[arg-type]
+        for own in ((), ("ridge-own",), ("ridge-own", "local-tuned"))
+    ]
+    assert [one.split()[0] for one in words] == ["ridge", "local-tuned", "Keep"]

@@ -119,6 +119,15 @@ def seen_by(model: Fit) -> str:
     return str(features)
 
 
+def features_of_past(model: Fit, past: Past, dim: int) -> int:
+    """How many features of the past are made for a fit before it is asked, at least."""
+    seen = seen_by(model)
+    if seen == PAST:
+        return dim * past.own_width
+    lags = len(past.known_lags)
+    return lags * (1 + (dim if dim <= WIDEST else 0)) + len(past.means) if seen == BOTH else 0
+
+
 def described(costs: np.ndarray, base: np.ndarray | None, past: Past, days: np.ndarray | None) -> list[np.ndarray]:
     """Columns that describe each row by its past: lags of the costs, lags and means of their level, the base, the weekday."""
     level, wait = middles(costs), past.known_after
