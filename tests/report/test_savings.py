@@ -52,6 +52,15 @@ def test_a_known_gain_is_inside_its_interval_and_a_year_has_its_days() -> None:
         assert not found[client, "local-tuned"].clear
 
 
+def test_nobody_saves_more_than_the_other_rule_lost() -> None:
+    few = judged(2.0, rows=20)
+    losing = [np.where(np.arange(20) % 7 == 3, 200.0, 7.0) for _ in few.test]
+    few.found[0].lost["forecast"] = losing
+    for one in savings(few, "forecast", None):
+        if one.against == "forecast" and one.judged:
+            assert one.high == one.other
+
+
 def test_one_training_of_an_ordinary_method_is_not_judged() -> None:
     assert not any(one.judged for one in savings(judged(2.0, main="crossfit"), "forecast", None))
 

@@ -129,6 +129,7 @@ def _saving(judged: Judged, client: str, unit: str, rows: _Rows, other: str, pla
     value, low, high = _interval(gains, judged)
     lost, against = (float(sum(table.mean() for table in each)) for each in (series[1], series[0]))
     a_year = _a_year(rows.times, judged.dates)
+    high = min(high, against)  # nothing loses less than nothing, so nobody saves more than what the other rule lost
     return Saving(client, other, value, plain(low), plain(high), lost, against, unit, a_year)
 
 
