@@ -16,14 +16,13 @@ from dffl.fitting import Fit, SharedRun, perform, require_federation, running, s
 from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE, interval, judge_harm
 from dffl.progress import Progress
 from dffl.randomness import start_seeds
+from dffl.time.outcome import CHOSEN
 from dffl.training import Settings
 from dffl.training.keywords import MethodChoice, SettingsKeywords
 from dffl.training.methods import Request, requests
 from dffl.training.sharing import alike_rows, warn_of_seen
 
 DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
-CHOICE = "chosen"
-"""What `dffl.fit` calls the choice among methods."""
 FACTS = ("client", "method", "n", "n_test", "took_part")
 """The columns of `Fit.evaluate` that are the same for every start. The others are averaged."""
 
@@ -110,9 +109,9 @@ def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[
     """The methods by their titles, `local` among them."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
-    if any(one == CHOICE or (isinstance(one, tuple) and one[:1] == (CHOICE,)) for one in methods):
+    if any(one == CHOSEN or (isinstance(one, tuple) and one[:1] == (CHOSEN,)) for one in methods):
         ways = "dffl compare FILE --method chosen compares it; in Python, dffl.backtest(...) has its regret by row"
-        raise ValueError(f"methods: {CHOICE!r} is a choice among methods and is not trained as they are: {ways}")
+        raise ValueError(f"methods: {CHOSEN!r} is a choice among methods and is not trained as they are: {ways}")
     given, _ = requests(methods, {})
     # Of several local ones, the usual one is what others are compared with.
     alone = sum(one.method.name == "local" for one in given) == 1

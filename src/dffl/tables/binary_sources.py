@@ -118,7 +118,7 @@ MOST_CELLS = 20_000_000
 MOST_TEXT = 10_000_000
 """Bytes of one cell of SQLite."""
 TEXT = 64
-"""So many characters of a text count as another cell."""
+"""A text counts as one more cell for each such number of characters."""
 QUERY_TOO_LONG = f"takes more than {QUERY_SECONDS:g} seconds; simplify it, or write its answer to a Parquet file"
 
 
@@ -195,7 +195,7 @@ def _sqlite_answer(path: Path, query: str) -> pd.DataFrame:
             base.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY)
             base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_TEXT)
             last = time.monotonic() + QUERY_SECONDS
-            base.set_progress_handler(lambda: time.monotonic() > last, 100_000)  # after each so many steps
+            base.set_progress_handler(lambda: time.monotonic() > last, 100_000)  # after this number of steps
             cursor = base.execute(query)
             if cursor.description is None:
                 raise ValueError(f"{path}: query must be a SELECT, found {query!r:.80}")

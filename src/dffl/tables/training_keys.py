@@ -8,11 +8,10 @@ from typing import Any
 from dffl.fitting import DEFAULT_METHOD
 from dffl.named import find, nearest
 from dffl.tables.keys import Keys
+from dffl.time.outcome import CHOSEN
 from dffl.training.methods import METHODS, Method
 from dffl.training.settings import BY_NAME, FLAGS, FORECAST, MOVED, NAMED_SETTINGS, Settings
 
-CHOSEN = "chosen"
-"""The choice among methods; no method of its own."""
 NOT_IN_FILES = ("network",)
 """Settings that only Python can give."""
 OF_THE_FEDERATION = {"split": "split", "period": "train_from and test_from"}
