@@ -25,7 +25,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
             real.until(lambda process=process: process.poll() is not None)
             assert process.returncode == 1
             last = real.said(key).strip().splitlines()[-1]
-            assert "File too large; make room and type the command again, the state is kept" in last
+            assert "File too large; free some space and type the command again; the state is kept" in last
             assert "Traceback" not in real.said(key)
         assert 2 <= len(real.records) < ROUNDS
         real.serve()
