@@ -39,7 +39,7 @@ NAIVE = ("ridge", "nearest")
 COUNTED = {
     "harmed": "harmed",
     "above_tolerance": "over 1 %\nabove local,\nsingle run",
-    "harmed_against_local_tuned": "harmed,\ncompared with\nlocal-tuned",
+    "harmed_against_local_tuned": "harmed,\nagainst\nlocal-tuned",
     "above_tolerance_against_local_tuned": "over 1 %\nabove it,\nsingle run",
 }
 """The numbers of clients in the summary, with their headings."""
