@@ -24,7 +24,7 @@ from dffl.time.units import day_scaled as day_scaled
 FLEET, SHRUNK = WAYS = ("fleet", "shrunk")
 STRENGTH = 60.0
 """How many rows of a client's own weigh as much as the record of all clients."""
-NOISE = 1.0
+NOISE = 2.0
 """A rule replaces the usual one if it is better by more than this many standard errors."""
 NOISE_OF_OWN = 2.0
 """The same for a rule that uses a model of own features: where features explain the costs, it is better by much more."""

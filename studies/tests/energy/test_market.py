@@ -319,6 +319,10 @@ def test_until_when_sharing_pays_is_said_and_one_zone_is_refused(tmp_path: Path)
     found = Newcomers(pd.DataFrame(rows, columns=["zone", "days", "rule", "regret"]), "EUR")
     assert found.in_words() == "From 30 days of its own on a newcomer does as well by itself."
     assert found.as_json()["zones"]["A"][0] == {"days": 3, "rule": "steady", "regret": 9.0}
+    found.write(tmp_path / "out")
+    made = {"newcomers.csv", "newcomers.md", "newcomers.png", "newcomers.tex", "regrets.csv", "remark.md"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == made
+    assert (tmp_path / "out" / "regrets.csv").read_text().splitlines()[1] == "A,3,steady,9.0"
     better = Newcomers(found.rows.assign(regret=[9.0, 6.0, 5.0, 4.0]), "EUR")
     assert better.in_words() == "The others' model is better up to 30 days, the most that were tried."
     preset = Preset()

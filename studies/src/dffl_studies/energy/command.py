@@ -237,6 +237,7 @@ def newcomer(
     rounds: Rounds = None,
     set_: Other = None,
     seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder for the regrets, the table and its figure.")] = None,
     json_: Json = False,
 ) -> None:
     """Leave a zone out of training, give it its last 3 to 60 days, and say until when the others' model is better.
@@ -251,7 +252,10 @@ def newcomer(
         shared = {"split": split, "without": tuple(without or ()), "demand_seed": demand_seed, "currency": currency}
         preset = Preset(**shared, settings=settings)  # type: ignore[arg-type]
         made = preset.market(panel)
-        answer(newcomers(made, preset, zone or list(made.panel.names), seed), json_)
+        found = newcomers(made, preset, zone or list(made.panel.names), seed)
+        if out is not None:
+            found.write(out)
+        answer(found, json_)
 
 
 @energy.command()
