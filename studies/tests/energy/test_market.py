@@ -21,7 +21,7 @@ from dffl_studies.energy.backtests import decoded, encoded, judge, study
 from dffl_studies.energy.checks import side_by_side
 from dffl_studies.energy.data import open_panel
 from dffl_studies.energy.data.clients import in_time
-from dffl_studies.energy.expected import expected_mean, weekly
+from dffl_studies.energy.expected import ENDS, USUAL, drift, expected_mean, weekly
 from dffl_studies.energy.figures.manager import days_of
 from dffl_studies.energy.market_result import MarketResult
 from dffl_studies.energy.newcomers import Newcomers, newcomers
@@ -154,7 +154,9 @@ def test_what_is_expected_is_of_the_weeks_before_and_widens_with_the_drift_of_th
     rng = np.random.default_rng(0)
     calm = expected_mean(np.full(13, 10.0), np.full(24, 20.0))
     assert calm[0] < 10 < calm[1]
-    assert calm[0] * calm[1] == pytest.approx(100)  # the mean of the last weeks is continued, up and down alike
+    low, high = np.log(np.array(calm) / 10) / drift(np.full(24, 20.0))
+    assert (low, high) == pytest.approx(ENDS)  # the mean of the last weeks is continued
+    assert drift(np.full(24, 20.0)) == pytest.approx(USUAL / np.sqrt(6))  # five months without a change, and a usual one
     naive = np.repeat([5.0, 20.0, 4.0, 30.0, 8.0, 2.0], 4)
     wild = expected_mean(np.full(13, 10.0), naive)
     assert wild[1] / wild[0] > calm[1] / calm[0]

@@ -12,7 +12,7 @@ import pytest
 
 from dffl_studies.energy.data import Panel, build_panel
 from dffl_studies.energy.data.columns import DATE, ZONE
-from dffl_studies.energy.data.daily_prices import daily_prices
+from dffl_studies.energy.data.hourly import daily_prices
 from dffl_studies.energy.input_table import InputTable
 from studies.tests.energy.data.made import hourly_table, refused, weather_table, write
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dffl_studies.energy.data import Panel, read_panel
-from dffl_studies.energy.data.clocks import weekday
+from dffl_studies.energy.data.panel import weekday
 from studies.tests.energy.data.made import PRICES, authors_table, panel_table, refused, write, zone_days
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]

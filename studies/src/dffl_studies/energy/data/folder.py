@@ -8,14 +8,12 @@ from pathlib import Path
 
 from dffl.tables.sources import open_source
 from dffl_studies.energy.data.columns import DATE, DEMAND, ZONE
-from dffl_studies.energy.data.daily_prices import HOUR, PERIOD
-from dffl_studies.energy.data.days import EVERY_DAY, Days
-from dffl_studies.energy.data.hourly import build_panel
+from dffl_studies.energy.data.hourly import HOUR, PERIOD, build_panel
 from dffl_studies.energy.data.layouts import published_prices
 from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import Panel
 from dffl_studies.energy.data.reading import read_panel
-from dffl_studies.energy.input_table import InputTable
+from dffl_studies.energy.input_table import EVERY_DAY, Days, InputTable
 
 PRICES, WEATHER, ZONES = "prices.csv.gz", "weather.csv.gz", "zones.csv"
 
