@@ -24,7 +24,7 @@ from dffl.time.units import day_scaled as day_scaled
 FLEET, SHRUNK = WAYS = ("fleet", "shrunk")
 STRENGTH = 60.0
 """How many rows of a client's own weigh as much as the record of all clients."""
-NOISE = 2.0
+NOISE = 1.0
 """A rule replaces the usual one if it is better by more than this many standard errors."""
 NOISE_OF_OWN = 2.0
 """The same for a rule that uses a model of own features: where features explain the costs, it is better by much more."""
@@ -139,9 +139,14 @@ def choose_rules(
 
 
 def eligible(rules: Sequence[str], trained: Sequence[str], base: str, brought: bool, own: Sequence[str] = ()) -> list[str]:
-    """The rules that may be chosen: where clients bring a forecast, averages with it, and rules that need no training."""
-    parts = mixtures(trained, base, own)
-    return [rule for rule in rules if not brought or base in parts.get(rule, (base,))]
+    """The rules that may be chosen: where clients bring a forecast, averages with it, and rules that need no training.
+
+    Of several methods that correct the base, none alone: averages are nearly as good, and one that was best lately was lucky.
+    """
+    parts, several = mixtures(trained, base, own), len(trained) > 1
+    return [
+        rule for rule in rules if not (brought and base not in parts.get(rule, (base,))) and not (several and rule in trained)
+    ]
 
 
 def margins(names: Sequence[str], scaled: np.ndarray, usual: str, base: str, window: int, brought: bool) -> np.ndarray:

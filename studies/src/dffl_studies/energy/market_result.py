@@ -21,7 +21,6 @@ from dffl.terminal import command_name, printable
 from dffl_studies.energy.answers import DAYS, Answer, named
 from dffl_studies.energy.backtests import CHOSEN, METHOD, NAIVE, study
 from dffl_studies.energy.data.folder import panel_files
-from dffl_studies.energy.page import report_data
 from dffl_studies.energy.preset import Market, Preset
 from dffl_studies.running.render import write_tables
 from dffl_studies.running.result import RunOptions, StudyRows, finished_rows
@@ -163,6 +162,8 @@ def run(
     path: Path, preset: Preset, options: RunOptions, seeds: list[int], model: bool = True, report: Path | None = None
 ) -> MarketResult:
     """Run the backtests of a market, or only show them, and write everything into their folder."""
+    from dffl_studies.energy.page import report_data  # it draws, and Matplotlib is slow to import
+
     if report is not None:
         require_page(report, inputs=panel_files(path))
     market = preset.market(path)  # refuses what is wrong before any training
