@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -248,40 +249,61 @@ def _ends(change: Change | None) -> dict[str, float]:
 def expected(markets: Sequence[Judged]) -> Table:
     """How often the expected mean regret holds: with the ends in use, and with ends that the other markets give."""
     groups = {name: parts for market in markets if "with" not in market.name for name, parts in market.parts().items()}
+    if not groups:
+        return Table("expected", "", ("market",), [], "")
+    parts = list(groups.values())
+    found = measured(parts)
+    columns = {"held %": [_inside(_cases(own, USUAL), ENDS) for own in parts], UNSEEN: found.unseen}
     cells: list[Cell] = []
-    for name, parts in groups.items():
-        others = [table for other, table in groups.items() if other != name]
-        cases = _cases(parts, USUAL)
-        held = {"zones and parts": float(len(parts)), "cases": float(len(cases)), "held %": 100 * _inside(cases, ENDS)}
-        if others:
-            usual = usual_change(others)
-            ends = _quantiles([_cases(other, usual) for other in others])
-            held["held %, ends of the other markets"] = 100 * _inside(_cases(parts, usual), ends)
-        cells += plain_cells((name,), held)
-    if groups:
-        usual, ends = measured(list(groups.values()))
-        means = {column: [cell.ours.mean for cell in cells if cell.column == column] for column in HELD}
-        row = {"usual change": usual, "low end": ends[0], "high end": ends[1]}
-        cells += plain_cells(("all",), row | {column: float(np.mean(values)) for column, values in means.items() if values})
+    for place, (name, own) in enumerate(groups.items()):
+        counts = {"zones and parts": float(len(own)), "cases": float(len(_cases(own, USUAL)))}
+        cells += plain_cells((name,), counts | {column: 100 * held[place] for column, held in columns.items() if held})
+    ends = dict(zip(("low end", "high end"), found.ends, strict=True))
+    means = {column: 100 * float(np.mean(held)) for column, held in columns.items() if held}
+    cells += plain_cells(("all",), means | {"usual change": found.usual, "wider by": found.factor} | ends)
     note = (
         "Cases: the chosen rules in the 13, 26 and 52 weeks after each week, in the mean of all zones and of each zone alone. "
-        "The ends are the 10 % and 90 % quantiles of log(regret / mean of the last "
-        f"{RECORD} weeks) over the market's own monthly changes; markets count alike. In use: {USUAL:g} and {ENDS[0]:g} to "
-        f"{ENDS[1]:g}."
+        "Ends: the 10 % and 90 % quantiles of log(regret / mean of the last "
+        f"{RECORD} weeks) over the market's own monthly changes, markets counting alike; wider by the factor with which those "
+        f"of the other markets hold 80 %. In use: {USUAL:g} and {ENDS[0]:g} to {ENDS[1]:g}."
     )
     return Table("expected", "Does the expected mean regret hold?", ("market",), cells, note)
 
 
-HELD = ("held %", "held %, ends of the other markets")
+UNSEEN = "held %, ends of the other markets"
 HORIZONS = (13, 26, 52)
+HELD = 0.8
 Parts = list[tuple[np.ndarray, np.ndarray]]
 """What the chosen and a naive rule lose in each week, for all zones together and for each alone."""
 
 
-def measured(groups: Sequence[Parts]) -> tuple[float, tuple[float, float]]:
-    """The usual monthly change, and the ends of the range of 80 %."""
-    usual = usual_change(groups)
-    return usual, _quantiles([_cases(parts, usual) for parts in groups])
+class Measured(NamedTuple):
+    """What the range of 80 % is made of."""
+
+    usual: float
+    """The usual monthly change."""
+    factor: float
+    """By what the ends are wider than the quantiles, so that they hold 80 % on markets that they were not made of."""
+    ends: tuple[float, float]
+    unseen: list[float]
+    """How often the range holds in each market with the ends of the others."""
+
+
+def measured(groups: Sequence[Parts]) -> Measured:
+    """The numbers that `dffl_studies.energy.expected` needs."""
+    usual, apart = usual_change(groups), []
+    for place, own in enumerate(groups):
+        others = [parts for number, parts in enumerate(groups) if number != place]
+        if others:
+            change = usual_change(others)
+            apart.append((_cases(own, change), _quantiles([_cases(parts, change) for parts in others])))
+    held = {
+        float(factor): [_inside(cases, (factor * low, factor * high)) for cases, (low, high) in apart]
+        for factor in np.arange(1, 5, 0.01)
+    }
+    factor = next((one for one, shares in held.items() if not shares or np.mean(shares) >= HELD), 5.0)
+    low, high = _quantiles([_cases(parts, usual) for parts in groups])
+    return Measured(usual, factor, (factor * low, factor * high), held.get(factor, []))
 
 
 def usual_change(groups: Sequence[Parts]) -> float:
@@ -295,9 +317,9 @@ def _cases(parts: Parts, usual: float) -> np.ndarray:
     made = []
     for lost, naive in parts:
         for start in range(RECORD, len(lost)):
-            known = np.log(lost[start - RECORD : start].mean())
+            known = lost[start - RECORD : start].mean()
             later = [lost[start : start + weeks].mean() for weeks in HORIZONS if start + weeks <= len(lost)]
-            made += list((np.log(later) - known) / drift(naive[:start], usual))
+            made += [np.log(mean / known) / drift(naive[:start], usual) for mean in later if min(mean, known) > 0]
     return np.array(made)
 
 
