@@ -22,7 +22,7 @@ from dffl.federation import Client
 from dffl.files import require_target, write_whole
 from dffl.fitting import Fit
 from dffl.items import of_items
-from dffl.limits import Limits
+from dffl.limits import Asked, Limits
 from dffl.predictor import NetworkFactory
 from dffl.storage import Reader, Writer, fit_from, members_of
 from dffl.storage import load as load_fit
@@ -117,10 +117,12 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
     if not archive.sealed:
         raise ValueError("cut short: it has no digest")
     bounds.check("clients", len(manifest["kept"]), "clients")
-    own = {name: content for name, content in archive.members.items() if not PART.fullmatch(name)}
-    reader = Reader(own, Settings(), 1, 1, solvers, bounds, len(manifest["kept"]))
-    kept = {row["name"]: _client(row, reader) for row in manifest["kept"]}
-    parts = {row["name"]: _part(archive, number, row, bounds, solvers) for number, row in enumerate(manifest["parts"])}
+    bounds.check("models", len(manifest["parts"]), "trained parts")
+    own, contents = _by_part(archive)
+    asked = Asked(bounds)  # by the last rows and all parts together: each part alone may be within the limits
+    reader = Reader(own, Settings(), 1, 1, solvers, asked, len(manifest["kept"]))
+    kept = {row["name"]: _client(row, reader, asked) for row in manifest["kept"]}
+    parts = {row["name"]: _part(contents[number], row, asked, solvers) for number, row in enumerate(manifest["parts"])}
     past: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in manifest["past"].items()}
     model = Chosen(
         rules=manifest["rules"],
@@ -141,9 +143,10 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
     return model
 
 
-def _client(row: Mapping[str, Any], reader: Reader) -> Client:
+def _client(row: Mapping[str, Any], reader: Reader, asked: Asked) -> Client:
     """A client with its last rows."""
     decoded = {name: reader.decode(row[name]) for name in (*ROWS, "set")}
+    asked.add("bytes", sum(np.asarray(decoded[name]).nbytes for name in ROWS), "bytes of the last rows of all clients")
     x, dim, width, brings = decoded["x"], decoded["c"].shape[1], row.get("item_features", 0), bool(row["brings"])
     require_whole("item_features", width, least=0)
     if dim * (width + brings) > x.shape[1]:
@@ -153,13 +156,22 @@ def _client(row: Mapping[str, Any], reader: Reader) -> Client:
     return Client(row["name"], decoded.pop("x"), decoded.pop("c"), decoded.pop("set"), **decoded)
 
 
-def _part(archive: Archive, number: int, row: Mapping[str, Any], bounds: Limits, solvers: Mapping[str, Any]) -> Fit:
+def _by_part(archive: Archive) -> tuple[dict[str, bytes], dict[int, dict[str, bytes]]]:
+    """The members of a file that are its own, and those of each of its parts."""
+    own: dict[str, bytes] = {}
+    contents: dict[int, dict[str, bytes]] = {}
+    for name, content in archive.members.items():
+        match = PART.fullmatch(name)
+        members = own if match is None else contents.setdefault(int(match[1]), {})
+        members[name if match is None else match[2]] = content
+    return own, contents
+
+
+def _part(members: dict[str, bytes], row: Mapping[str, Any], asked: Asked, solvers: Mapping[str, Any]) -> Fit:
     """One of the fits that the rules use."""
-    found = {name: PART.fullmatch(name) for name in archive.members}
-    members = {match[2]: archive.members[name] for name, match in found.items() if match and int(match[1]) == number}
-    bounds.check("values", sum(members["manifest.json"].count(mark) for mark in (b",", b"[", b"{")), "values")
+    asked.add("values", sum(members["manifest.json"].count(mark) for mark in (b",", b"[", b"{")), "values of all parts")
     network = row["network"] and FACTORIES[row["network"]["kind"]](**row["network"]["fields"])
-    return fit_from(Archive(members, archive.sealed), bounds, network, solvers)
+    return fit_from(Archive(members, sealed=True), asked, network, solvers)
 
 
 def _check(model: Chosen, bounds: Limits) -> None:

@@ -68,5 +68,22 @@ class Limits:
         raise ValueError(f"it asks for {_short(number)} {what}, and at most {getattr(self, name):,} are allowed; {fix}")
 
 
+class Asked:
+    """What the parts of one file have asked for so far: each sum has the limit of its name."""
+
+    def __init__(self, limits: Limits):
+        self.limits = limits
+        self.sets: dict[Any, Any] = {}
+        """The sets that are built, by their content: equal ones of several parts are one."""
+        self.texts = set[str]()
+        """The model files that are counted, as the file describes them."""
+        self._sums: dict[str, float] = {}
+
+    def add(self, name: str, amount: float, what: str) -> None:
+        """Count an amount, and refuse a sum above the limit of this name."""
+        self._sums[what] = self._sums.get(what, 0.0) + amount
+        self.limits.check(name, self._sums[what], what)
+
+
 def _short(number: float) -> str:
     return str(int(number)) if number < 1e15 and number == int(number) else f"{number:g}"

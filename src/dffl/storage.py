@@ -32,7 +32,7 @@ from dffl.checks import require_whole
 from dffl.feature_range import normalisers
 from dffl.files import require_target, special, write_whole
 from dffl.fitting import Fit, Member
-from dffl.limits import Limits
+from dffl.limits import Asked, Limits
 from dffl.named import plain, rebuilt
 from dffl.parquet_pages import extent, text_bytes
 from dffl.predictor import NetworkFactory, NetworkPredictor, Normaliser, Predictor, Template
@@ -115,7 +115,7 @@ def load(
         what = "a folder" if source.is_dir() else special(source)
         raise ValueError(f"{source}: {f'{what}, not a saved fit' if what else 'no such file'}")
     try:
-        fit = fit_from(read(source, "manifest.json", "a dffl fit", bounds), bounds, network, solvers)
+        fit = fit_from(read(source, "manifest.json", "a dffl fit", bounds), Asked(bounds), network, solvers)
     except ValueError as error:
         raise ValueError(f"{source}: {in_one_line(error)}") from None
     except Exception as error:  # a manifest that was edited can break anything that is built from it
@@ -124,14 +124,14 @@ def load(
 
 
 def fit_from(
-    archive: Archive, bounds: Limits, network: NetworkFactory | None = None, solvers: Mapping[str, Any] | None = None
+    archive: Archive, asked: Asked, network: NetworkFactory | None = None, solvers: Mapping[str, Any] | None = None
 ) -> Fit:
     """The fit whose members these are, checked."""
     for name in archive.members:
         if not PARTS.fullmatch(name):
             raise ValueError(f"it holds a part {name!r:.80}, which no dffl fit has")
-    fit = _rebuild(_manifest(archive), archive.members, network, solvers or {}, bounds)
-    _check(fit, bounds)
+    fit = _rebuild(_manifest(archive), archive.members, network, solvers or {}, asked)
+    _check(fit, asked)
     return fit
 
 
@@ -156,8 +156,9 @@ def _rebuild(
     contents: dict[str, bytes],
     network: NetworkFactory | str | None,
     solvers: Mapping[str, Any],
-    limits: Limits,
+    asked: Asked,
 ) -> Fit:
+    limits = asked.limits
     method, features, dim = manifest["method"], manifest["features"], manifest["dim"]
     about, options = manifest.get("about", {}), manifest.get("options", {})
     if not isinstance(method, str) or not isinstance(about, dict):
@@ -167,7 +168,7 @@ def _rebuild(
     limits.check("dim", features, "features")
     limits.check("dim", dim, "decisions")
     limits.check("clients", len(manifest["members"]), "clients")
-    limits.check("texts", _text_size(manifest["members"]), "characters of all model files")  # before the first is parsed
+    _count_texts(manifest["members"], asked)  # before the first is parsed
     values, options = dict(manifest["settings"]), {name: rebuilt(value) for name, value in options.items()}
     for old, (option, _) in MOVED.items():  # version 0.1.0 had these options among the settings
         if old in values:
@@ -182,7 +183,7 @@ def _rebuild(
     settings = Settings.read(values, network if wanted is not None else None)
     if dim * (settings.item_features + bool(settings.forecast)) > features:
         raise ValueError(f"{settings.item_features} features of each of {dim} items must be among its {features} features")
-    reader = Reader(contents, settings, features, dim, solvers, limits, len(manifest["members"]))
+    reader = Reader(contents, settings, features, dim, solvers, asked, len(manifest["members"]))
     members = [reader.member(row) for row in manifest["members"]]
     shared = reader.shared(manifest["shared"])
     if reader.has_networks:
@@ -201,7 +202,7 @@ def _rebuild(
         dim=dim,
         members=by_name,
         shared=shared,
-        history=_history(contents["history.parquet"], limits),
+        history=_history(contents["history.parquet"], asked),
         about=about,
         options=options,
     )
@@ -232,14 +233,15 @@ def _names(field: str, value: Any, count: int) -> tuple[str, ...] | None:
     return tuple(value)
 
 
-def _history(content: bytes, limits: Limits) -> pd.DataFrame:
+def _history(content: bytes, asked: Asked) -> pd.DataFrame:
     try:
         about = extent(content)
     except IndexError:
         raise ValueError("its history is cut short") from None
-    limits.check("cells", about.rows * about.columns, f"cells of a history of {about.rows:,} rows")
-    limits.check("cells", about.unpacked // 8, "cells of a history, unpacked")
-    limits.check("cells", text_bytes(content, about.texts) // 8, "cells of a history with long texts")
+    asked.limits.check("cells", about.rows * about.columns, f"cells of a history of {about.rows:,} rows")
+    asked.add("cells", about.rows * about.columns, "cells of all histories")
+    asked.add("cells", about.unpacked // 8, "cells of a history, unpacked")
+    asked.add("cells", text_bytes(content, about.texts) // 8, "cells of a history with long texts")
     return pd.read_parquet(io.BytesIO(content))
 
 
@@ -249,7 +251,7 @@ def _parts(predictor: Predictor) -> int:
     return 1 + sum(_parts(one) for one in inner if isinstance(one, Predictor))
 
 
-def _check(fit: Fit, limits: Limits) -> None:
+def _check(fit: Fit, asked: Asked) -> None:
     """Refuse members that could not predict and decide: a manifest may say anything."""
     for member in fit.members.values():
         who = f"client {member.name!r:.80}"
@@ -275,13 +277,13 @@ def _check(fit: Fit, limits: Limits) -> None:
                 raise ValueError(f"the units of a predictor must be of {fit.features} features, found {unit!r:.80}")
     forms = places_by(Flat(one).form for one in predictors)
     inside = sum(_parts(predictors[alike[0]]) - 1 for alike in forms)
-    limits.check("models", inside, "parts of all different predictors")
+    asked.add("models", inside, "parts of all different predictors")
     for alike in forms:  # one of each form is tried, on shapes alone
         arrays, rest = eqx.partition(predictors[alike[0]], is_array)
         with jax.enable_x64(True):
             rows = jax.ShapeDtypeStruct((2, fit.features), np.float64)
             steps, found = jax.make_jaxpr(lambda own, x, rest=rest: eqx.combine(own, rest)(x), return_shape=True)(arrays, rows)
-        limits.check("cells", _largest(steps.jaxpr), "numbers in one step of a prediction")
+        asked.limits.check("cells", _largest(steps.jaxpr), "numbers in one step of a prediction")
         if found.shape != (2, fit.dim) or not jnp.isdtype(found.dtype, ("integral", "real floating")):
             raise ValueError(f"a predictor must give {fit.dim} costs for a row of features, found {found}")
 
@@ -350,18 +352,18 @@ class Reader:
         features: int,
         dim: int,
         solvers: Mapping[str, Any],
-        limits: Limits,
+        asked: Asked,
         clients: int,
     ):
-        self._contents, self._solvers, self._limits = contents, dict(solvers), limits
+        self._contents, self._solvers, self._limits, self._asked = contents, dict(solvers), asked.limits, asked
         self._settings, self._features, self._dim = settings, features, dim
         self._sets_left, self._models, self._deep = clients, 0, 0
         self._sizes = set[int]()
         """Numbers of parts of the predictors: those of different sizes are of different forms."""
         self._template: Template | None = None
         self._networks: dict[int, Any] = {}
-        self._sets: dict[tuple[type, bytes], FeasibleSet] = {}
-        self._numbers, self._texts = 0.0, 0.0
+        self._arrays: dict[int, np.ndarray] = {}
+        self._digests: dict[int, str] = {}
         self._who = ""
 
     @property
@@ -400,21 +402,35 @@ class Reader:
             raise ValueError("it holds more sets than clients")
         if family.internal or any(name in fields for name in family.local):
             raise ValueError(f"it holds a set {family.__name__} of {', '.join(fields):.80}, which no fit does")
-        key = family, hashlib.blake2b(json.dumps(fields).encode(), digest_size=32).digest()
-        if key not in self._sets:  # equal sets of many clients are one; arrays are numbers by which equal ones are told
-            self._sets[key] = self._new_set(family, self._fields(fields))
-        return self._sets[key]
+        if family is Solver:
+            return self._solver(**self._fields(fields))
+        key = family, hashlib.blake2b(json.dumps(self._content(fields)).encode(), digest_size=32).digest()
+        if key not in self._asked.sets:  # equal sets of many clients are one
+            self._asked.sets[key] = self._new_set(family, self._fields(fields))
+        made: FeasibleSet = self._asked.sets[key]
+        return made
+
+    def _content(self, value: Any) -> Any:
+        """A description with a digest of each array in place of its number, by which equal ones of several parts are told."""
+        if isinstance(value, list):
+            return [self._content(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        if "array" in value:
+            return {"array": self._digest(value["array"])}
+        return {name: self._content(one) for name, one in value.items()}
+
+    def _digest(self, number: int) -> str:
+        if number not in self._digests:
+            self._digests[number] = hashlib.blake2b(self._contents[f"arrays/{number}.npy"], digest_size=32).hexdigest()
+        return self._digests[number]
 
     def _new_set(self, family: type[FeasibleSet], spec: dict[str, Any]) -> FeasibleSet:
-        if family is Solver:
-            return self._solver(**spec)
         asked = family.asked(spec)
         for name, value in asked.items():
             self._limits.check(name, value, f"{ASKED[name]} of a set {family.__name__}")
-        self._numbers += _count(asked.get("cells")) + _count(asked.get("dim"))
-        self._texts += _count(asked.get("texts"))
-        self._limits.check("numbers", self._numbers, "numbers or more of all sets")
-        self._limits.check("texts", self._texts, "characters or more of all model files")
+        self._asked.add("numbers", _count(asked.get("cells")) + _count(asked.get("dim")), "numbers or more of all sets")
+        self._asked.add("texts", _count(asked.get("texts")), "characters or more of all model files")
         with built_later(self._limits.seconds):
             return family(**spec)
 
@@ -445,7 +461,11 @@ class Reader:
         return self._solvers[name]
 
     def _array(self, number: int) -> np.ndarray:
-        return unpacked(self._contents[f"arrays/{number}.npy"])
+        """An array of the file: the same object wherever it stands, since a few bytes can name it any number of times."""
+        if number not in self._arrays:
+            self._arrays[number] = unpacked(self._contents[f"arrays/{number}.npy"])
+            self._arrays[number].flags.writeable = False
+        return self._arrays[number]
 
     def _network(self, number: int) -> Any:
         if number not in self._networks:
@@ -474,15 +494,15 @@ class Reader:
         return Template(make[0](*make[1:]))
 
 
-def _text_size(members: Any) -> int:
-    """The characters of the different model files of all clients."""
-    sizes = {}
+def _count_texts(members: Any, asked: Asked) -> None:
+    """Count the characters of the different model files of all clients."""
     for row in members:
         described = row.get("set") if isinstance(row, dict) else None
         spec = described.get("spec") if isinstance(described, dict) else None
-        if isinstance(spec, dict) and isinstance(spec.get("text"), str):
-            sizes[json.dumps(spec)] = len(spec["text"])
-    return sum(sizes.values())
+        if not isinstance(spec, dict) or not isinstance(spec.get("text"), str) or (key := json.dumps(spec)) in asked.texts:
+            continue
+        asked.texts.add(key)
+        asked.add("texts", len(spec["text"]), "characters of all model files")
 
 
 def _count(value: Any) -> float:
