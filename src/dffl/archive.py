@@ -82,11 +82,11 @@ def read(path: Path, index: str, what: str, limits: Limits | None = None) -> Arc
             sealed = _checked_seal(path, size)
             if len(set(names)) < len(names):
                 raise ValueError("damaged, since it holds a member twice")
-            if any(one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for one in listed):
+            if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in listed):
                 raise ValueError("it is compressed in another way than files of dffl")
-            if sum(one.file_size for one in listed) > (size if sealed else SPARE + RATIO * size):
+            if sum(entry.file_size for entry in listed) > (size if sealed else SPARE + RATIO * size):
                 raise ValueError("it unpacks to far more than its size, as no file of dffl does")
-            members = {one.filename: _member(archive, one) for one in listed}
+            members = {entry.filename: _member(archive, entry) for entry in listed}
             if limits is not None:
                 # Each value of JSON takes up to some hundred bytes when it is read, and follows one of these characters.
                 limits.check("values", sum(members[index].count(mark) for mark in (b",", b"[", b"{")), "values")
@@ -99,12 +99,12 @@ def read(path: Path, index: str, what: str, limits: Limits | None = None) -> Arc
 
 def in_one_line(error: Exception) -> str:
     """What an error says, in one line of bounded length."""
-    said = " ".join(str(error).split())
+    text = " ".join(str(error).split())
     if isinstance(error, KeyError):
-        said = f"incomplete, {said} is missing"
+        text = f"incomplete, {text} is missing"
     elif not isinstance(error, ValueError | OSError | zipfile.BadZipFile):
-        said = f"{type(error).__name__}: {said}"
-    return said if len(said) <= 500 else f"{said[:500]} ..."
+        text = f"{type(error).__name__}: {text}"
+    return text if len(text) <= 500 else f"{text[:500]} ..."
 
 
 def _listed(path: Path, size: int) -> int:
@@ -123,22 +123,22 @@ def _listed(path: Path, size: int) -> int:
 
 def _checked_seal(path: Path, size: int) -> bool:
     """Whether a file has a seal; one that is not that of its content is refused."""
-    found, left = hashlib.blake2b(digest_size=32), size - WIDTH
+    digest, left = hashlib.blake2b(digest_size=32), size - WIDTH
     with path.open("rb") as file:
         while left > 0 and (part := file.read(min(left, 1 << 20))):
-            found.update(part)
+            digest.update(part)
             left -= len(part)
         seal = file.read()
     if not seal.startswith(SEAL):
         return False
-    if seal != SEAL + found.hexdigest().encode():
+    if seal != SEAL + digest.hexdigest().encode():
         raise ValueError("damaged, since its digest is not that of its content; write or copy it again")
     return True
 
 
-def _member(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> bytes:
-    with archive.open(one) as file:
-        return file.read(one.file_size + 1)  # read() would unpack all there is, whatever size was promised
+def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    with archive.open(entry) as file:
+        return file.read(entry.file_size + 1)  # read() would unpack all there is, whatever size was promised
 
 
 def _seal(content: bytes) -> bytes:

@@ -107,19 +107,19 @@ def _plain(cells: pd.Series) -> bool:
 
 def _each(cells: pd.Series, change: Callable[[Any], Any], kind: Any, empty: Any) -> np.ndarray:
     """Every cell changed; cells repeat, so each different one is looked at once."""
-    found: Sequence[Any] | pd.Index
+    values: Sequence[Any] | pd.Index
     if cells.dtype == object:  # 1, 1.0 and True are equal, and no three texts
         seen: dict[Any, int] = {}
         filled = (None if _is_empty(value) else value for value in cells)
         codes = np.array([-1 if value is None else seen.setdefault(_key(value), len(seen)) for value in filled], int)
-        found = [value for _, value in seen]
+        values = [value for _, value in seen]
     else:
-        codes, found = pd.factorize(cells)
-    made = np.empty(len(found) + 1, dtype=kind)
-    for place, value in enumerate(found):
-        made[place] = change(value)
-    made[-1] = empty  # a cell without a value has the code -1
-    return made[codes]
+        codes, values = pd.factorize(cells)
+    results = np.empty(len(values) + 1, dtype=kind)
+    for place, value in enumerate(values):
+        results[place] = change(value)
+    results[-1] = empty  # a cell without a value has the code -1
+    return results[codes]
 
 
 def _key(value: Any) -> tuple[type, Any]:
@@ -191,7 +191,7 @@ def composed_content(content: Any) -> Any:
     if isinstance(content, str):
         return composed(content)
     if isinstance(content, list):
-        return [composed_content(one) for one in content]
+        return [composed_content(inner) for inner in content]
     if not isinstance(content, Mapping) or content.get("type") == "file":  # a model file has names of its own
         return content
     return {
@@ -233,12 +233,12 @@ FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 def safe_csv(table: pd.DataFrame) -> pd.DataFrame:
     """The same table with harmless texts, in its cells and in its headings."""
-    made = table.set_axis([safe_cell(name) for name in table.columns], axis=1)
+    renamed = table.set_axis([safe_cell(name) for name in table.columns], axis=1)
     for place, kind in enumerate(table.dtypes):
         if not pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_datetime64_any_dtype(kind):
             cells = [safe_cell(cell) for cell in table.iloc[:, place]]
-            made.isetitem(place, pd.Series(cells, dtype=object).to_numpy())
-    return made
+            renamed.isetitem(place, pd.Series(cells, dtype=object).to_numpy())
+    return renamed
 
 
 def safe_cell(cell: Any) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 
 def require_whole(name: str, value: Any, least: int, most: int | None = None) -> None:
     """Refuse what is not a whole number of at least ``least`` and, if it is given, at most ``most``."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least:
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, found {value!r}")
     if most is not None and value > most:
         raise ValueError(f"{name} must be a whole number from {least} to {most:,}, found {value!r:.40}")
@@ -28,5 +28,5 @@ def require_number(name: str, value: Any, low: float, high: float, allowed: str,
 
 def first_true(mask: Any) -> int | None:
     """The position of the first that is true, if any is."""
-    found = np.flatnonzero(np.asarray(mask, bool))
-    return int(found[0]) if len(found) else None
+    places = np.flatnonzero(np.asarray(mask, bool))
+    return int(places[0]) if len(places) else None

@@ -45,11 +45,11 @@ def save(model: Chosen, path: str | PathLike[str]) -> None:
     """Write a model to ``path``: first beside it, then moved into place, so that no half-written file is left."""
     target, writer = Path(path), Writer()
     require_target(target, "the path of a model")
-    kept = [
-        {"name": one.name, "set": writer.encode(one.set), "brings": one.forecast is not None}
-        | ({"item_features": one.item_features} if one.item_features else {})
-        | {name: writer.encode(getattr(one, name)) for name in ROWS}
-        for one in model.kept.values()
+    clients = [
+        {"name": value.name, "set": writer.encode(value.set), "brings": value.forecast is not None}
+        | ({"item_features": value.item_features} if value.item_features else {})
+        | {name: writer.encode(getattr(value, name)) for name in ROWS}
+        for value in model.kept.values()
     ]
     manifest = {
         "format": FORMAT,
@@ -59,8 +59,8 @@ def save(model: Chosen, path: str | PathLike[str]) -> None:
         **({"own": list(model.own)} if model.own else {}),
         "rules": dict(model.rules),
         "past": dataclasses.asdict(model.past),
-        "ranges": {name: dataclasses.asdict(one) for name, one in model.ranges.items()},
-        "kept": kept,
+        "ranges": {name: dataclasses.asdict(value) for name, value in model.ranges.items()},
+        "kept": clients,
         "parts": [{"name": name, "network": _described(fit)} for name, fit in model.parts.items()],
     }
     members = {"manifest.json": json.dumps(manifest).encode()}
@@ -117,11 +117,13 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
     if not archive.sealed:
         raise ValueError("cut short: it has no digest")
     bounds.check("clients", len(manifest["kept"]), "clients")
-    own = {name: content for name, content in archive.members.items() if not PART.fullmatch(name)}
-    reader = Reader(own, Settings(), 1, 1, solvers, bounds, len(manifest["kept"]))
-    kept = {row["name"]: _client(row, reader) for row in manifest["kept"]}
+    members = {name: content for name, content in archive.members.items() if not PART.fullmatch(name)}
+    reader = Reader(members, Settings(), 1, 1, solvers, bounds, len(manifest["kept"]))
+    clients = {row["name"]: _client(row, reader) for row in manifest["kept"]}
     parts = {row["name"]: _part(archive, number, row, bounds, solvers) for number, row in enumerate(manifest["parts"])}
-    past: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in manifest["past"].items()}
+    past: dict[str, Any] = {
+        name: tuple(entry) if isinstance(entry, list) else entry for name, entry in manifest["past"].items()
+    }
     model = Chosen(
         rules=manifest["rules"],
         base=manifest["base"],
@@ -132,8 +134,8 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
         trained=tuple(manifest["trained"]),
         own=tuple(manifest.get("own", ())),
         parts=parts,
-        kept=kept,
-        ranges={name: AdaptiveRange(**one) for name, one in manifest["ranges"].items()},
+        kept=clients,
+        ranges={name: AdaptiveRange(**fields) for name, fields in manifest["ranges"].items()},
         evidence=manifest["evidence"],
         about=manifest["about"],
     )
@@ -155,8 +157,8 @@ def _client(row: Mapping[str, Any], reader: Reader) -> Client:
 
 def _part(archive: Archive, number: int, row: Mapping[str, Any], bounds: Limits, solvers: Mapping[str, Any]) -> Fit:
     """One of the fits that the rules use."""
-    found = {name: PART.fullmatch(name) for name in archive.members}
-    members = {match[2]: archive.members[name] for name, match in found.items() if match and int(match[1]) == number}
+    matches = {name: PART.fullmatch(name) for name in archive.members}
+    members = {match[2]: archive.members[name] for name, match in matches.items() if match and int(match[1]) == number}
     bounds.check("values", sum(members["manifest.json"].count(mark) for mark in (b",", b"[", b"{")), "values")
     network = row["network"] and FACTORIES[row["network"]["kind"]](**row["network"]["fields"])
     return fit_from(Archive(members, archive.sealed), bounds, network, solvers)
@@ -166,7 +168,7 @@ def _check(model: Chosen, bounds: Limits) -> None:
     """Refuse a model that could not decide, or that needs too much for it: a manifest may say anything."""
     names, told = set(model.kept), model.evidence
     of_clients = [told["inside"], *told["rules"].values()] if told else []
-    if not isinstance(model.about, dict) or any(names - set(one) for one in of_clients):
+    if not isinstance(model.about, dict) or any(names - set(entry) for entry in of_clients):
         raise ValueError("about must be a dictionary, and evidence must be of all its clients")
     longest = max((client.n for client in model.kept.values()), default=0)
     for name, part in model.parts.items():

@@ -63,8 +63,8 @@ def compare(
     the 80 % split), ``epochs`` the number that `finetune`, `crossfit` or `local-tuned` chose.
     """
     _check(harm_tolerance, confidence)
-    found = judge_starts(federation, methods, test=test, validation=validation, starts=starts, progress=progress, **settings)
-    return against(found, test, "local", harm_tolerance, confidence)
+    runs = judge_starts(federation, methods, test=test, validation=validation, starts=starts, progress=progress, **settings)
+    return against(runs, test, "local", harm_tolerance, confidence)
 
 
 def judged(federation: Federation, test: Federation) -> None:
@@ -109,20 +109,20 @@ def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[
     """The methods by their titles, `local` among them."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
-    if any(one == CHOSEN or (isinstance(one, tuple) and one[:1] == (CHOSEN,)) for one in methods):
+    if any(method == CHOSEN or (isinstance(method, tuple) and method[:1] == (CHOSEN,)) for method in methods):
         ways = "dffl compare FILE --method chosen compares it; in Python, dffl.backtest(...) has its regret by row"
         raise ValueError(f"methods: {CHOSEN!r} is a choice among methods and is not trained as they are: {ways}")
-    given, _ = requests(methods, {})
+    parsed, _ = requests(methods, {})
     # Of several local ones, the usual one is what others are compared with.
-    alone = sum(one.method.name == "local" for one in given) == 1
-    asked, rest = requests(given if alone else [*given, "local"], settings)
-    names = [one.method.name for one in asked]
-    titles = [one.method.name if names.count(one.method.name) == 1 else one.title for one in asked]
-    return {title: Asked(one, _settings_of(one, rest)) for title, one in zip(titles, asked, strict=True)}
+    alone = sum(request.method.name == "local" for request in parsed) == 1
+    asked, rest = requests(parsed if alone else [*parsed, "local"], settings)
+    names = [request.method.name for request in asked]
+    titles = [request.method.name if names.count(request.method.name) == 1 else request.title for request in asked]
+    return {title: Asked(request, _settings_of(request, rest)) for title, request in zip(titles, asked, strict=True)}
 
 
-def _settings_of(one: Request, given: dict[str, Any]) -> Settings:
-    return Settings.of(**{**one.method.settings, **given})
+def _settings_of(asked: Request, rest: dict[str, Any]) -> Settings:
+    return Settings.of(**{**asked.method.settings, **rest})
 
 
 def _fit_all(
@@ -135,21 +135,21 @@ def _fit_all(
     plans = _plans(list(asked.values()))
     with running(federation, plans, validation, progress, checkpoint) as runs:
         of = {plan.settings: run for plan, run in zip(plans, runs, strict=True)}
-        return {title: perform(of[one.settings], one.request) for title, one in asked.items()}
+        return {title: perform(of[request.settings], request.request) for title, request in asked.items()}
 
 
 def _plans(asked: Sequence[Asked]) -> list[SharedRun]:
     """Methods with the same settings train in one run, and share what they have in common."""
-    made: dict[Settings, SharedRun] = {}
+    runs: dict[Settings, SharedRun] = {}
     for request, settings in asked:
-        made.setdefault(settings, SharedRun(settings, [])).asked.append(request)
-    return list(made.values())
+        runs.setdefault(settings, SharedRun(settings, [])).asked.append(request)
+    return list(runs.values())
 
 
 def refuse_early(federation: Federation, methods: Sequence[MethodChoice], **settings: Unpack[SettingsKeywords]) -> None:
     """Refuse everything that `fit_all` would refuse, and train nothing."""
     asked, rest = requests(methods, settings)
-    with running(federation, _plans([Asked(one, _settings_of(one, rest)) for one in asked]), progress=False):
+    with running(federation, _plans([Asked(request, _settings_of(request, rest)) for request in asked]), progress=False):
         pass
 
 
@@ -164,13 +164,14 @@ class Start(NamedTuple):
     @classmethod
     def of(cls, fits: dict[str, Fit], test: Federation) -> Start:
         """Judge the fits of one start."""
-        for one in fits.values():
-            one.check(test)
-        found = {name: one.judge(test.clients) for name, one in fits.items()}
+        for fit in fits.values():
+            fit.check(test)
+        lost_by = {name: fit.judge(test.clients) for name, fit in fits.items()}
         rows = {
-            name: [one.row(client, *lost) for client, lost in zip(test, found[name], strict=True)] for name, one in fits.items()
+            name: [fit.row(client, *lost) for client, lost in zip(test, lost_by[name], strict=True)]
+            for name, fit in fits.items()
         }
-        return cls(rows, {name: [lost for lost, _ in clients] for name, clients in found.items()})
+        return cls(rows, {name: [lost for lost, _ in clients] for name, clients in lost_by.items()})
 
 
 def judge_starts(
@@ -193,15 +194,15 @@ def judge_starts(
     require_whole("starts", starts, least=1)
     asked = _asked(methods, settings)
     first = next(iter(asked.values())).settings.seed
-    found: list[Start] = []
+    runs: list[Start] = []
     with Progress(progress, runs=starts) as bar:
         for seed in start_seeds(first, starts):
-            there = {name: one._replace(settings=replace(one.settings, seed=seed)) for name, one in asked.items()}
+            there = {name: request._replace(settings=replace(request.settings, seed=seed)) for name, request in asked.items()}
             fits = _fit_all(federation, there, validation, bar)
-            if keep is not None and not found:
+            if keep is not None and not runs:
                 keep.update(fits)
-            found.append(Start.of(fits, test))
-    return found
+            runs.append(Start.of(fits, test))
+    return runs
 
 
 def tabulate(
@@ -215,44 +216,40 @@ def tabulate(
     One start cannot distinguish harm from noise: ``harmed`` is then missing.
     """
     _check(harm_tolerance, confidence)
-    found = [Start.of(one, test) for one in ([fits] if isinstance(fits, dict) else fits)]
-    return against(found, test, "local", harm_tolerance, confidence)
+    runs = [Start.of(fit, test) for fit in ([fits] if isinstance(fits, dict) else fits)]
+    return against(runs, test, "local", harm_tolerance, confidence)
 
 
 def against(
-    found: Sequence[Start],
+    runs: Sequence[Start],
     test: Federation,
     reference: str = "local",
     harm_tolerance: float = HARM_TOLERANCE,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
     """The table of `compare`, with another method as the reference if one is named."""
-    methods = list(found[0].rows) if found else []
-    if reference not in methods or any(list(one.rows) != methods for one in found):
+    methods = list(runs[0].rows) if runs else []
+    if reference not in methods or any(list(run.rows) != methods for run in runs):
         raise ValueError(f"fits must have {reference!r}, and the same methods in every start, found {methods}")
     table = pd.DataFrame(
-        [
-            _row(found, test, name, place, reference, harm_tolerance, confidence)
-            for name in methods
-            for place in range(len(test))
-        ]
+        [_row(runs, test, name, place, reference, harm_tolerance, confidence) for name in methods for place in range(len(test))]
     )
     return table.astype({"harmed": "boolean"})  # a missing one is not false
 
 
 def _row(
-    found: Sequence[Start], test: Federation, name: str, place: int, reference: str, tolerance: float, confidence: float
+    runs: Sequence[Start], test: Federation, name: str, place: int, reference: str, tolerance: float, confidence: float
 ) -> dict[str, Any]:
     """One client under one method: means over the starts, and how they compare with the reference."""
-    rows = [one.rows[name][place] for one in found]
-    row = rows[0] | {key: float(np.mean([one[key] for one in rows])) for key in rows[0] if key not in FACTS}
+    rows = [run.rows[name][place] for run in runs]
+    row = rows[0] | {key: float(np.mean([values[key] for values in rows])) for key in rows[0] if key not in FACTS}
     with np.errstate(invalid="ignore"):  # something lost where the best is nothing is infinite
-        spread = float(np.std([one["relative_regret"] for one in rows], ddof=1)) if len(rows) > 1 else np.nan
-    lost, own = (np.stack([one.lost[title][place] for one in found]) for title in (name, reference))
+        spread = float(np.std([values["relative_regret"] for values in rows], ddof=1)) if len(rows) > 1 else np.nan
+    lost, reference_lost = (np.stack([run.lost[title][place] for run in runs]) for title in (name, reference))
     size = float(test[place].z_star_size.mean())
     ordered, margin = test[place].times is not None, 1e-12 * size  # where the own model loses nothing
     groups = None if ordered else alike_rows(test[place])
-    judgement = judge_harm(lost, own, tolerance, confidence, margin, ordered, groups)
+    judgement = judge_harm(lost, reference_lost, tolerance, confidence, margin, ordered, groups)
     if name == reference:
         judgement = judgement._replace(low=0.0, high=0.0, verdict="reference", harmed=False)
     unit = size if size > 0 else 1.0

@@ -48,17 +48,17 @@ def side_by_side(
     try:
         yield function(items[0])
         for item in items[1:]:
-            one = begun[0]
-            if one.cancel():  # no helper has come to it yet
+            process = begun[0]
+            if process.cancel():  # no helper has come to it yet
                 begun.popleft()
                 yield function(item)
                 continue
-            while not one.done():
-                wait([one], timeout=TICK)
+            while not process.done():
+                wait([process], timeout=TICK)
                 meanwhile()
             yield begun.popleft().result()  # an answer that was passed on is not kept
     finally:
         stop()
-        for one in begun:
-            one.cancel()
+        for process in begun:
+            process.cancel()
         wait(begun)

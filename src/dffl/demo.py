@@ -76,20 +76,20 @@ class DemoResult:
             by_method = rows.set_index("method")
             regrets = (100 * by_method["relative_regret"]).to_dict()
             weight = float(by_method["lambda"]["interp-spo"])
-            one: dict[str, Any] = {"name": name, "n": int(rows["n"].iloc[0]), "relative_regret": regrets, "lambda": weight}
+            entry: dict[str, Any] = {"name": name, "n": int(rows["n"].iloc[0]), "relative_regret": regrets, "lambda": weight}
             for column in ("harmed", "above_tolerance"):
-                one[f"{column}_by"] = by_method.index[by_method[column]].tolist()
-            clients.append(one)
+                entry[f"{column}_by"] = by_method.index[by_method[column]].tolist()
+            clients.append(entry)
         summary = (100 * summarise(self.table)[["mean", "median", "p75", "p90", "max"]]).join(self._counts())
         return {"clients": clients, "summary": summary.to_dict(orient="index"), "seconds": round(self.seconds, 3)}
 
     def _counts(self) -> pd.DataFrame:
         """For each method, the clients that it leaves worse off than each of the two references."""
-        found: dict[str, pd.Series] = {}
+        columns: dict[str, pd.Series] = {}
         for table, suffix in ((self.table, ""), (self.against_tuned, "_against_local_tuned")):
             counts = summarise(table)
-            found |= {f"{name}{suffix}": counts[name] for name in ("harmed", "above_tolerance")}
-        return pd.DataFrame(found).astype(int)
+            columns |= {f"{name}{suffix}": counts[name] for name in ("harmed", "above_tolerance")}
+        return pd.DataFrame(columns).astype(int)
 
     def _summary_table(self) -> Table:
         out = Table(
@@ -121,23 +121,23 @@ def run(
     methods = DEFAULT_METHODS if report is None else (*DEFAULT_METHODS, *NAIVE)
     fits: dict[str, Fit] = {}
     keep = None if report is None else fits
-    found = judge_starts(federation, methods, test=test, seed=seed, progress=progress, keep=keep, **settings)
+    runs = judge_starts(federation, methods, test=test, seed=seed, progress=progress, keep=keep, **settings)
     if report is not None:
-        write(page_data(found, federation, test, fits), report)
+        write(page_data(runs, federation, test, fits), report)
     # The demo's own tables have its eight methods, whatever else the page shows.
-    kept = [Start({m: one.rows[m] for m in DEFAULT_METHODS}, {m: one.lost[m] for m in DEFAULT_METHODS}) for one in found]
-    table, against_tuned = against(kept, test), against(kept, test, "local-tuned")
+    shown = [Start({m: run.rows[m] for m in DEFAULT_METHODS}, {m: run.lost[m] for m in DEFAULT_METHODS}) for run in runs]
+    table, against_tuned = against(shown, test), against(shown, test, "local-tuned")
     seconds = time.perf_counter() - started
     if figure is not None:
         draw(table, figure)
     return DemoResult(federation, table, against_tuned, seconds, figure, report)
 
 
-def page_data(found: list[Start], federation: Federation, test: Federation, fits: dict[str, Fit]) -> ReportData:
+def page_data(runs: list[Start], federation: Federation, test: Federation, fits: dict[str, Fit]) -> ReportData:
     """The report of the demo, with advice and bounds: both follow from what is already trained."""
     settings = fits["crossfit"].settings
     return from_starts(
-        found,
+        runs,
         test,
         fits=fits,
         advice=advise(federation, fits={name: fits[name] for name in ("crossfit", "local-tuned")}, seed=settings.seed),
@@ -238,4 +238,4 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     plt.close(figure)
-    write_whole(path, lambda whole: figure.savefig(whole, dpi=130, format=path.suffix[1:]))
+    write_whole(path, lambda temporary: figure.savefig(temporary, dpi=130, format=path.suffix[1:]))

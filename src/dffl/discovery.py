@@ -19,12 +19,12 @@ def submodules(package: str) -> Callable[[str], Any]:
     """A ``__getattr__`` for a package: its modules are attributes, imported when they are first named."""
 
     def found(name: str) -> Any:
-        whole = f"{package}.{name}"
+        full_name = f"{package}.{name}"
         if not name.startswith("_"):
             try:
-                return import_module(whole)
+                return import_module(full_name)
             except ModuleNotFoundError as error:
-                if error.name != whole:  # a package that is needed is not installed
+                if error.name != full_name:  # a package that is needed is not installed
                     raise
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 

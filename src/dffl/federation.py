@@ -117,9 +117,9 @@ class Client:
         if columns is not None:
             x, names = placed_last(owner, x, names, columns, costs, shape[1])
         else:
-            table, own = checked_table(who, "forecast", self.forecast), column_names(self.forecast)
-            table, own = table_in_order(owner, table, own, costs, shape)
-            x, names = appended(owner, x, names, table, own, costs)
+            table, forecast_names = checked_table(who, "forecast", self.forecast), column_names(self.forecast)
+            table, forecast_names = table_in_order(owner, table, forecast_names, costs, shape)
+            x, names = appended(owner, x, names, table, forecast_names, costs)
         x.flags.writeable = False
         object.__setattr__(self, "feature_names", names)
         object.__setattr__(self, "forecast", x[:, -shape[1] :])
@@ -154,8 +154,8 @@ class Client:
     @property
     def row_features(self) -> Features:
         """The features that are neither a forecast's nor those of items."""
-        own = self.item_features + (self.forecast is not None)
-        return self.x[:, : self.x.shape[1] - own * self.c.shape[1]]
+        added = self.item_features + (self.forecast is not None)
+        return self.x[:, : self.x.shape[1] - added * self.c.shape[1]]
 
     @property
     def sense(self) -> int:
@@ -165,8 +165,8 @@ class Client:
     @property
     def w_star(self) -> Decisions:
         """w*(c), the best decision of each sample, solved for once and kept."""
-        found = optima([self])[0]
-        return found if found.shape[1] == self.set.dim else found[:, : self.set.dim]
+        optimum = optima([self])[0]
+        return optimum if optimum.shape[1] == self.set.dim else optimum[:, : self.set.dim]
 
     @cached_property
     def oracle(self) -> FeasibleSet:
@@ -230,15 +230,15 @@ class Client:
         for name in DERIVED:
             part.__dict__.pop(name, None)
         for name in ("x", "c", "keys", "times"):
-            if (whole := getattr(self, name)) is not None:
-                object.__setattr__(part, name, _frozen(whole[index]))
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(part, name, _frozen(array[index]))
         if self.c_mean is not None:
             object.__setattr__(part, "c_mean", part.c if self.c_mean is self.c else _frozen(self.c_mean[index]))
         if self.forecast is not None:
             object.__setattr__(part, "forecast", part.x[:, -self.c.shape[1] :])
         if self.items is not None:
-            own = of_items(part.x, self.c.shape[1], self.item_features, self.forecast is not None)
-            object.__setattr__(part, "items", own)
+            item_values = of_items(part.x, self.c.shape[1], self.item_features, self.forecast is not None)
+            object.__setattr__(part, "items", item_values)
         if self in _OPTIMA:
             _OPTIMA[part] = _OPTIMA[self][index]
         return part
@@ -270,17 +270,14 @@ class Federation(Sequence[Client]):
                 raise ValueError(f"{who}: keys must be given for all clients of a federation or for none")
             _require_kinds(client, first)
             if (client.forecast is None) != (first.forecast is None):
-                one, other = ("no forecast", "one") if client.forecast is None else ("a forecast", "none")
+                has, others_have = ("no forecast", "one") if client.forecast is None else ("a forecast", "none")
                 fix = "all clients of a federation bring a forecast, or none"
-                raise ValueError(f"{who}: brings {one}, client {first.name!r} {other}; {fix}")
+                raise ValueError(f"{who}: brings {has}, client {first.name!r} {others_have}; {fix}")
             if client.item_features != first.item_features:
                 like = f"as those of client {first.name!r} have"
                 what = f"each item must have {first.item_features} features, {like}, found {client.item_features}"
                 raise ValueError(f"{who}: items: {what}; known ones count too")
-            for table, mine, theirs in (
-                ("c", client.c.shape[1], first.c.shape[1]),
-                ("x", client.x.shape[1], first.x.shape[1]),
-            ):
+            for table, mine, theirs in (("c", client.c.shape[1], first.c.shape[1]), ("x", client.x.shape[1], first.x.shape[1])):
                 if mine != theirs:
                     like = f"as client {first.name!r} has"
                     raise ValueError(f"{who}: {table} must have {theirs} columns, {like}, found {mine}")
@@ -373,10 +370,10 @@ class Federation(Sequence[Client]):
                 )
         return self._parted([rule.folds(client, count)[number] for client in self.clients])
 
-    def _parted(self, held: Sequence[np.ndarray]) -> tuple[Federation, Federation]:
+    def _parted(self, places: Sequence[np.ndarray]) -> tuple[Federation, Federation]:
         """The clients without these samples, and with these samples alone."""
-        kept = [client.rows(np.setdiff1d(np.arange(client.n), out)) for client, out in zip(self, held, strict=True)]
-        return Federation(kept), Federation([client.rows(out) for client, out in zip(self, held, strict=True)])
+        remaining = [client.rows(np.setdiff1d(np.arange(client.n), out)) for client, out in zip(self, places, strict=True)]
+        return Federation(remaining), Federation([client.rows(out) for client, out in zip(self, places, strict=True)])
 
 
 def _require_kinds(client: Client, first: Client) -> None:
@@ -384,12 +381,10 @@ def _require_kinds(client: Client, first: Client) -> None:
     mine, theirs = client.key_kinds, first.key_kinds
     if not mine or not theirs or mine.keys() & theirs.keys():
         return
-    (found, example), (wanted, other) = next(iter(mine.items())), next(iter(theirs.items()))
+    (kind, example), (wanted, other) = next(iter(mine.items())), next(iter(theirs.items()))
     like = f"as client {first.name!r} has ({other!r:.40})"
-    fix = (
-        "give all moments with their time zone, or none" if {found, wanted} == {DATES, ZONED} else "write them in the same way"
-    )
-    raise ValueError(f"client {client.name!r}: keys must be {wanted}, {like}, found {found} ({example!r:.40}); {fix}")
+    fix = "give all moments with their time zone, or none" if {kind, wanted} == {DATES, ZONED} else "write them in the same way"
+    raise ValueError(f"client {client.name!r}: keys must be {wanted}, {like}, found {kind} ({example!r:.40}); {fix}")
 
 
 _OPTIMA: WeakKeyDictionary[Client, np.ndarray] = WeakKeyDictionary()
@@ -402,7 +397,7 @@ def optima(clients: Sequence[Client]) -> list[np.ndarray]:
     for part in in_parts([client.c.size for client in lacking]):
         some = lacking[part]
         costs = [client.sense * client.completed(client.c) for client in some]
-        with host_errors((client.name, client.oracle, own) for client, own in zip(some, costs, strict=True)):
+        with host_errors((client.name, client.oracle, costs_of) for client, costs_of in zip(some, costs, strict=True)):
             solved = solve_each([client.oracle for client in some], costs)
         _OPTIMA.update(zip(some, solved, strict=True))
     return [_OPTIMA[client] for client in clients]
@@ -420,11 +415,11 @@ def column_names(table: Any) -> tuple[str, ...] | None:
     return columns if columns and all(isinstance(name, str) for name in columns) else None
 
 
-def _named(who: str, field: str, given: Any, table_field: str, table: Any) -> tuple[str, ...] | None:
+def _named(who: str, field: str, field_names: Any, table_field: str, table: Any) -> tuple[str, ...] | None:
     """The names of a table's columns: those that were given, or its own."""
-    if given is None:
+    if field_names is None:
         return column_names(table)
-    names, columns = tuple(given), np.shape(table)[1]
+    names, columns = tuple(field_names), np.shape(table)[1]
     if len(names) != columns:
         raise ValueError(f"{who}: {field} must have a name for each column of {table_field}, found {len(names)} of {columns}")
     return names
@@ -436,9 +431,9 @@ def _agreed(
     """The names known by now; other names than those of the first that has any, or another order, are refused."""
     if mine is None or known is None:
         return mine if known is None else known
-    for place, (found, wanted) in enumerate(zip(mine, known, strict=True)):
-        if found != wanted:
-            what = f"{wanted!r} in column {place}, {like}, found {found!r}"
+    for place, (name, wanted) in enumerate(zip(mine, known, strict=True)):
+        if name != wanted:
+            what = f"{wanted!r} in column {place}, {like}, found {name!r}"
             raise ValueError(f"{who}: {field} must have {what}; reorder or rename its columns")
     return known
 

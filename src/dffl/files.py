@@ -33,7 +33,7 @@ def require_target(path: Path, name: str, inputs: Iterable[Path] = ()) -> None:
     """
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{name} must name a file in a folder that exists, found {str(path)!r}")
-    if any(_same(path, one) for one in inputs):
+    if any(_same(path, source) for source in inputs):
         raise ValueError(f"{name} must not be a file that this command reads, found {str(path)!r}; name another file")
     require_regular(path, name)
 
@@ -75,7 +75,7 @@ def read_regular(path: Path) -> bytes:
 
 def require_makeable(folder: Path) -> None:
     """Refuse a folder that is not there and cannot be made: it, or one above it, is a file or a link to nothing."""
-    there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
+    there = next(parent for parent in (folder, *folder.absolute().parents) if os.path.lexists(parent))
     if not there.is_dir():
         kind = "a symbolic link to nothing" if there.is_symlink() and not there.exists() else "a file"
         raise ValueError(f"{there}: is {kind}; choose an empty folder, or a new one")
@@ -134,10 +134,10 @@ def _usual_mode(path: Path, temporary: Path) -> int:
         return stat.S_IMODE(path.stat().st_mode) & 0o777
     temporary.unlink()
     handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    made = stat.S_IMODE(os.fstat(handle).st_mode)
+    mode = stat.S_IMODE(os.fstat(handle).st_mode)
     os.close(handle)
     temporary.chmod(0o600)  # until it is complete
-    return made
+    return mode
 
 
 def _sync_folder(folder: Path) -> None:

@@ -168,8 +168,8 @@ class Fit:
         """Each client's regrets, and those at its conditional-mean costs where it knows them."""
         means = [mean for client in clients if (mean := client.expected) is not None and mean is not client]
         asked = [*clients, *means]
-        found = dict(zip(map(id, asked), self.regrets_of(asked), strict=True))  # without noise a client is its own mean
-        return [(found[id(client)], found.get(id(client.expected))) for client in clients]
+        regrets = dict(zip(map(id, asked), self.regrets_of(asked), strict=True))  # without noise a client is its own mean
+        return [(regrets[id(client)], regrets.get(id(client.expected))) for client in clients]
 
     def out_of_fold(self, client: str) -> dict[str, np.ndarray]:
         """What the models of folds say of a client's own training samples, each sample by the model that has not seen it.
@@ -177,10 +177,10 @@ class Fit:
         ``predicted`` (n, d) are the costs, ``objective`` (n,) is what the decisions by them cost (or earn), and ``regret`` (n,)
         what they lose against the best decisions. An honest estimate, on samples that the client already has.
         """
-        found = self._member(client).out_of_fold
-        if found is None:
+        table = self._member(client).out_of_fold
+        if table is None:
             raise ValueError(f"method {self.method!r} keeps no out-of-fold predictions; crossfit and local-tuned do")
-        return found
+        return table
 
     def evaluate(self, test: Federation) -> pd.DataFrame:
         """One row per client: what its decisions lose on a test federation.
@@ -289,10 +289,7 @@ class Fit:
     def _require_columns(self, client: Client) -> None:
         """Refuse a client whose costs are other ones than in training, as far as names tell."""
         who = f"client {client.name!r}"
-        for table, mine, theirs in (
-            ("x", client.feature_names, self.feature_names),
-            ("c", client.cost_names, self.cost_names),
-        ):
+        for table, mine, theirs in (("x", client.feature_names, self.feature_names), ("c", client.cost_names, self.cost_names)):
             if None not in (mine, theirs) and mine != theirs:
                 raise ValueError(f"{who}: {table} must have the columns of training, {theirs}, found {mine}")
         _same_forecast(who, client.forecast is not None, self.has_forecast)
@@ -435,8 +432,8 @@ def running(
     owned = nullcontext(progress) if isinstance(progress, Progress) else Progress(progress)
     with limits_met(federation.clients, "solves of training"), owned as bar, ExitStack() as stack:
         runs, work, unused, saved = [], 0.0, validation is not None, []
-        for number, (given, asked) in enumerate(plans):
-            settings = given.for_clients(federation)
+        for number, (plan_settings, asked) in enumerate(plans):
+            settings = plan_settings.for_clients(federation)
             if checkpoint is not None:
                 path = Path(checkpoint) if number == 0 else Path(f"{checkpoint}-{number + 1}")
                 saved.append(Checkpoint(path, run_fingerprint(federation, validation, settings.at(federation.dim))))
@@ -446,12 +443,12 @@ def running(
             unused = unused and bool(asked) and rehearsal.complete and ALL not in run.judged
             runs.append(run)
         if unused:
-            names = ", ".join(one.method.name for plan in plans for one in plan.asked)
+            names = ", ".join(request.method.name for plan in plans for request in plan.asked)
             raise ValueError(f"validation is not used by {names}; oracle-interp-spo and oracle-interp-mse take it")
         bar.begin_run(work)
         yield runs
-        for one in saved:
-            one.remove()
+        for file in saved:
+            file.remove()
 
 
 def perform(run: Run, asked: Request) -> Fit:
@@ -468,10 +465,10 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
     if len(outcome.predictors) != len(run.federation):
         wanted = f"a predictor for each of {len(run.federation)} clients"
         raise ValueError(f"method {name!r} must return {wanted}, found {len(outcome.predictors)}")
-    for one in outcome.predictors:
-        if not isinstance(one, Predictor):
+    for trained in outcome.predictors:
+        if not isinstance(trained, Predictor):
             fix = "run.personal(vectors) makes predictors of vectors"
-            raise TypeError(f"method {name!r} must return dffl predictors, found {type(one).__name__}; {fix}")
+            raise TypeError(f"method {name!r} must return dffl predictors, found {type(trained).__name__}; {fix}")
     for label, values in outcome.choices.items():
         if np.ndim(values) != 1 or len(values) != len(run.federation):
             raise ValueError(f"method {name!r}: choices[{label!r}] must have one number for each client, found {values!r:.60}")
@@ -479,10 +476,10 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
     unseen = _out_of_fold(run, outcome)
     for position, (client, predictor) in enumerate(zip(run.federation, outcome.predictors, strict=True)):
         choices = {label: values[position] for label, values in outcome.choices.items()}
-        held = unseen[position] if unseen else None
-        if held is not None:
-            choices["out_of_fold_regret"] = float(held["regret"].mean())
-        members[client.name] = Member(client.name, client.n, client.set, client.maximize, predictor, choices, held)
+        out_of_fold = unseen[position] if unseen else None
+        if out_of_fold is not None:
+            choices["out_of_fold_regret"] = float(out_of_fold["regret"].mean())
+        members[client.name] = Member(client.name, client.n, client.set, client.maximize, predictor, choices, out_of_fold)
     federation, history = run.federation, run.history.frame(only=jobs)
     if (history["clipped"] > 0).any():  # else no output was ever clipped, and nothing has to be computed
         _warn_of_clip(federation, outcome.predictors, run.settings.tau)
@@ -540,16 +537,16 @@ def _out_of_fold(run: Run, outcome: Outcome) -> list[dict[str, np.ndarray]]:
     if not outcome.unseen:
         return []
     clients, settings = run.federation.clients, run.settings
-    found = [np.empty(client.c.shape) for client in clients]
+    predictions = [np.empty(client.c.shape) for client in clients]
     for part, models in outcome.unseen:
         rows = [settings.splitting.folds(client, part.count)[part.number] for client in clients]
         some = [place for place, mine in enumerate(rows) if len(mine)]
         features = [clients[place].x[rows[place]] for place in some]
-        held = predict_each([models[place] for place in some], features, run.federation.dim)
-        for place, values in zip(some, held, strict=True):
-            found[place][rows[place]] = values
-    lost = regrets_at_each(clients, found)
+        outputs = predict_each([models[place] for place in some], features, run.federation.dim)
+        for place, values in zip(some, outputs, strict=True):
+            predictions[place][rows[place]] = values
+    lost = regrets_at_each(clients, predictions)
     return [
         {"predicted": costs.astype(np.float32), "objective": client.best_objective + client.sense * mine, "regret": mine}
-        for client, costs, mine in zip(clients, found, lost, strict=True)
+        for client, costs, mine in zip(clients, predictions, lost, strict=True)
     ]

@@ -92,8 +92,8 @@ def placed_last(
     if names is None:
         fix = f"hand in x as a data frame, or the forecast as a table of {dim} columns"
         raise ValueError(f"{owner}: {columns[0]!r:.80} is the name of columns of x, which have no names; {fix}")
-    found = chosen(owner, columns, names)
-    last = paired(owner, found, cost_names, dim, columns[0] if is_pattern(columns, names) else None)
+    forecast_places = chosen(owner, columns, names)
+    last = paired(owner, forecast_places, cost_names, dim, columns[0] if is_pattern(columns, names) else None)
     place, moved = {name: number for number, name in enumerate(names)}, set(last)
     order = [*(name for name in names if name not in moved), *last]
     places = [place[name] for name in order]
@@ -126,7 +126,7 @@ def _differing_texts(names: Sequence[str]) -> dict[str, str]:
 def _alike(texts: Sequence[str]) -> int:
     """How many first letters all texts share, without digits at the end."""
     low, high = min(texts), max(texts)
-    count = next((place for place, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+    count = next((place for place, (first, other) in enumerate(zip(low, high, strict=False)) if first != other), len(low))
     return len(low[:count].rstrip("0123456789"))
 
 
@@ -143,11 +143,11 @@ def appended(
     if columns is None or set(columns) & set(cost_names or ()):  # the name of a cost must not find a realised cost later
         columns = tuple(f"forecast of {name}" for name in cost_names or map(str, range(dim)))
     places = {name: place for place, name in enumerate(columns)}
-    kept = [place for place, name in enumerate(names) if name not in places]  # a column is a feature, or a forecast
+    features = [place for place, name in enumerate(names) if name not in places]  # a column is a feature, or a forecast
     for place, name in enumerate(names):
         if name in places and not np.array_equal(x[:, place], forecast[:, places[name]]):
             raise ValueError(f"{owner}: x has a column {name!r} too, with other numbers; rename one")
-    return np.hstack([x[:, kept], forecast]), (*(names[place] for place in kept), *columns)
+    return np.hstack([x[:, features], forecast]), (*(names[place] for place in features), *columns)
 
 
 def gives_away(x: np.ndarray, c: np.ndarray) -> tuple[int, int] | None:

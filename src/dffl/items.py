@@ -76,12 +76,12 @@ def inserted(
     place = block(x.shape[-1], dim, width, forecast)
     if place.start >= 0 and np.array_equal(x[:, place], items.reshape(count, -1)):
         return x, names
-    whole = np.hstack([x[:, : place.stop], items.reshape(count, -1), x[:, place.stop :]])
+    table = np.hstack([x[:, : place.stop], items.reshape(count, -1), x[:, place.stop :]])
     if names is None:
-        return whole, None
+        return table, None
     costs = cost_names or [str(number) for number in range(dim)]
-    own = [f"item feature {number} of {cost}" for cost in costs for number in range(width)]
-    return whole, (*names[: place.stop], *own, *names[place.stop :])
+    item_names = [f"item feature {number} of {cost}" for cost in costs for number in range(width)]
+    return table, (*names[: place.stop], *item_names, *names[place.stop :])
 
 
 def over_items(function: Any, x: np.ndarray, dim: int, width: int, forecast: bool) -> np.ndarray:
@@ -114,16 +114,16 @@ class ItemNetwork(eqx.Module):
         keys = jax.random.split(key, 3)
         glorot = jax.nn.initializers.glorot_uniform()
         size = width + rows + items, hidden
-        whole = glorot(keys[0], size) if hidden else jnp.zeros(size)
-        self.item, self.row, self.identity = whole[:width], whole[width : width + rows], whole[width + rows :]
+        weights = glorot(keys[0], size) if hidden else jnp.zeros(size)
+        self.item, self.row, self.identity = weights[:width], weights[width : width + rows], weights[width + rows :]
         self.last, self.linear, self.offset = jnp.zeros(hidden), jnp.zeros(width), jnp.zeros(items)
         self.level = None if hidden else jnp.zeros(rows)
         self.items, self.width, self.behind = items, width, behind
 
     def __call__(self, x: Array) -> Array:
         size = self.items * self.width
-        own, row = (x[x.size - size :], x[: x.size - size]) if self.behind else (x[:size], x[size:])
-        table = own.reshape(self.items, self.width)
+        item_values, row = (x[x.size - size :], x[: x.size - size]) if self.behind else (x[:size], x[size:])
+        table = item_values.reshape(self.items, self.width)
         if self.level is not None:
             return table @ self.linear + self.offset + row @ self.level
         inner = jnp.tanh(table @ self.item + row @ self.row + self.identity)

@@ -95,10 +95,10 @@ class Named:
             article = "an" if cls.what[0] in "aeiou" else "a"
             raise ValueError(f"{cls.what} must be a name or {article} {cls.what} object, found {value!r:.80}")
         try:
-            made: Self = find(cls.known, value, cls.what)()
+            instance: Self = find(cls.known, value, cls.what)()
         except TypeError as error:
             raise ValueError(f"{cls.what} {value!r} cannot be made from its name alone ({error}); pass the object") from None
-        return made
+        return instance
 
     @classmethod
     def _of_table(cls, table: Mapping[str, Any]) -> Self:
@@ -106,15 +106,15 @@ class Named:
             raise ValueError(f"{cls.what}: a table must say its {cls.key}, found {dict(table)!r:.80}")
         kind: type[Self] = find(cls.known, table[cls.key], cls.what)
         known = list(inspect.signature(kind).parameters)
-        own = {name: value for name, value in table.items() if name != cls.key}
-        for name in own:
+        arguments = {name: value for name, value in table.items() if name != cls.key}
+        for name in arguments:
             if name not in known:
                 who, allowed = f"{cls.what} {table[cls.key]!r}", ", ".join(known) or "none"
                 raise ValueError(f"{who} has no argument {name!r}{nearest(name, known)} (allowed: {allowed})")
         try:
-            return kind(**own)
+            return kind(**arguments)
         except TypeError as error:
-            raise ValueError(f"{cls.what} {table[cls.key]!r} cannot be made from {own!r:.80} ({error})") from None
+            raise ValueError(f"{cls.what} {table[cls.key]!r} cannot be made from {arguments!r:.80} ({error})") from None
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -123,8 +123,8 @@ class Named:
         try:
             return hash((type(self), tuple(sorted(vars(self).items()))))
         except TypeError:
-            own = f"{self.what} {self.name!r}"
-            raise TypeError(f"{own}: its attributes must be numbers, texts or tuples, found {vars(self)!r:.80}") from None
+            shown = f"{self.what} {self.name!r}"
+            raise TypeError(f"{shown}: its attributes must be numbers, texts or tuples, found {vars(self)!r:.80}") from None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
@@ -141,22 +141,22 @@ def plain(value: Any) -> Any:
         if not hasattr(value, name):
             who = f"{value.what} {value.name!r}"
             raise ValueError(f"{who} cannot be saved: its argument {name!r} must be kept as an attribute of the same name")
-    own = {name: getattr(value, name) for name, argument in arguments.items() if getattr(value, name) != argument.default}
-    return {"kind": value.what, "name": value.name} | {name: plain(inner) for name, inner in own.items()}
+    changed = {name: getattr(value, name) for name, argument in arguments.items() if getattr(value, name) != argument.default}
+    return {"kind": value.what, "name": value.name} | {name: plain(inner) for name, inner in changed.items()}
 
 
 def rebuilt(value: Any) -> Any:
     """The value that `plain` described."""
     if not (isinstance(value, Mapping) and "kind" in value):
         return value
-    kind = find({one.what: one for one in Named.__subclasses__()}, value["kind"], "kind of value")
-    own = {name: rebuilt(inner) for name, inner in value.items() if name not in ("kind", "name")}
+    kind = find({base.what: base for base in Named.__subclasses__()}, value["kind"], "kind of value")
+    arguments = {name: rebuilt(inner) for name, inner in value.items() if name not in ("kind", "name")}
     if isinstance(value["name"], str):
         kind.known.bring(value["name"])
     if value["name"] not in kind.known:
         fix = "install the package that brings it, or import the module that defines it first"
         raise ValueError(f"{kind.what} {value['name']!r} is not known here; {fix}")
-    return kind.known[value["name"]](**own)
+    return kind.known[value["name"]](**arguments)
 
 
 def register(known: dict[str, T], name: str, value: T, what: str, origin: Callable[[T], Any] = lambda value: value) -> None:
@@ -165,7 +165,7 @@ def register(known: dict[str, T], name: str, value: T, what: str, origin: Callab
         raise ValueError(f"a {what} needs a name, found {name!r}")
     before = known.get(name)
     if before is not None and _place(origin(before)) != _place(origin(value)):
-        there, new = (".".join(_place(origin(one))) for one in (before, value))
+        there, new = (".".join(_place(origin(entry))) for entry in (before, value))
         raise ValueError(f"{what} {name!r} is there already ({there}); choose another name for {new}")
     known[name] = value
 

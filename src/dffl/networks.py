@@ -49,7 +49,7 @@ def outputs(network: Any, rows: Array, key: Array | None = None) -> Array:
     """The network's answers (n, d) at rows of features: with a random key of its own for each row, or as it predicts."""
     if key is None:
         return jax.vmap(quiet(network))(rows)
-    return jax.vmap(lambda x, own: network(x, key=own))(rows, jax.random.split(key, len(rows)))
+    return jax.vmap(lambda x, row_key: network(x, key=row_key))(rows, jax.random.split(key, len(rows)))
 
 
 def precise_outputs(network: Any, rows: Array) -> Array:
@@ -61,6 +61,6 @@ def precise_outputs(network: Any, rows: Array) -> Array:
     try:
         jax.eval_shape(called, rows)
     except TypeError:
-        own = jnp.result_type(*jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
-        return called(rows.astype(own)).astype(rows.dtype)
+        dtype = jnp.result_type(*jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
+        return called(rows.astype(dtype)).astype(rows.dtype)
     return called(rows)

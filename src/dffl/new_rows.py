@@ -33,30 +33,30 @@ class NewRows:
         )
         if apart and not self.item_features:
             raise ValueError("items: those of training had no features, so this fit does not use them")
-        given = np.ones(self.count, bool)
-        given[place] = not apart
-        given[self.count - self.dim :] &= forecast is None
-        if x is None and not given.any():
+        is_given = np.ones(self.count, bool)
+        is_given[place] = not apart
+        is_given[self.count - self.dim :] &= forecast is None
+        if x is None and not is_given.any():
             x = np.zeros((*np.shape(items)[:-2], 0))
-        array = self._table(x, given)
+        array = self._table(x, is_given)
         if forecast is None and not apart:
             return array
-        whole = np.empty((*array.shape[:-1], self.count))
-        whole[..., given] = array
+        table = np.empty((*array.shape[:-1], self.count))
+        table[..., is_given] = array
         if forecast is not None:
-            whole[..., -self.dim :] = self._forecast(forecast, array.shape[:-1])
+            table[..., -self.dim :] = self._forecast(forecast, array.shape[:-1])
         if apart:
-            found = combined("", items, known, array.shape[:-1], self.dim)
-            if found.shape[-1] != self.item_features:
-                raise ValueError(different_items("items", found.shape[-1], self.item_features))
-            whole[..., place] = found.reshape(*array.shape[:-1], -1)
-        return whole
+            features = combined("", items, known, array.shape[:-1], self.dim)
+            if features.shape[-1] != self.item_features:
+                raise ValueError(different_items("items", features.shape[-1], self.item_features))
+            table[..., place] = features.reshape(*array.shape[:-1], -1)
+        return table
 
-    def _table(self, x: Any, given: np.ndarray) -> np.ndarray:
+    def _table(self, x: Any, is_given: np.ndarray) -> np.ndarray:
         """The columns of x (..., p) that are ``given`` in it, those of a data frame by their names."""
-        wanted, last = int(given.sum()), self.has_forecast and given[-1]
+        wanted, last = int(is_given.sum()), self.has_forecast and is_given[-1]
         if hasattr(x, "columns") and self.names is not None:
-            names = [name for name, one in zip(self.names, given, strict=True) if one]
+            names = [name for name, present in zip(self.names, is_given, strict=True) if present]
             if missing := [name for name in names if name not in x.columns]:
                 brought = self.has_forecast and missing[0] in self.names[-self.dim :]
                 more = ", a column of the forecast; hand in that column, or the forecast as forecast=" if brought else ""
@@ -66,7 +66,7 @@ class NewRows:
         if array.ndim < 1 or array.shape[-1] != wanted:
             rest = f"; the last {self.dim} are the forecast: hand it in as forecast=" if last else ""
             place = block(self.count, self.dim, self.item_features, self.has_forecast)
-            if self.item_features and given[place].all():
+            if self.item_features and is_given[place].all():
                 rest += f"; columns {place.start} to {place.stop - 1} are features of items: hand them in as items="
             raise ValueError(f"x must have {wanted} columns, as in training, found shape {array.shape}{rest}")
         return array

@@ -79,12 +79,12 @@ def _pages(content: bytes, chunk: Any) -> Iterator[int]:
     while place < end and values < chunk.num_values:
         header, place = _structure(content, place)
         kind, unpacked, packed = header.get(1), header.get(2, -1), header.get(3, -1)
-        own = header.get(OWN_FIELD.get(kind, 0), {})
-        encoding = own.get(4 if kind == DATA_2 else 2, -1)
-        if unpacked < 0 or not 0 <= packed <= end - place or own.get(1, -1) < 0 or encoding not in SIMPLE:
+        page_header = header.get(OWN_FIELD.get(kind, 0), {})
+        encoding = page_header.get(4 if kind == DATA_2 else 2, -1)
+        if unpacked < 0 or not 0 <= packed <= end - place or page_header.get(1, -1) < 0 or encoding not in SIMPLE:
             raise ValueError("a page of it is of another kind than dffl writes")
         if kind != DICTIONARY:
-            values += own[1]
+            values += page_header[1]
         yield unpacked
         place += packed
     if values != chunk.num_values or values < 0:

@@ -63,15 +63,15 @@ class Plugins(NamedTuple):
 
 def plugins(group: str, taken: Collection[str] = ()) -> Plugins:
     """The extensions of a group. A name that dffl has itself (``taken``), or that two packages bring, is not usable."""
-    found = Plugins({}, {})
-    for entry in sorted(entry_points(group=group), key=lambda one: (one.name, one.value)):
-        plugin, before = Plugin(entry.name, entry), found.usable.get(entry.name)
+    result = Plugins({}, {})
+    for entry in sorted(entry_points(group=group), key=lambda candidate: (candidate.name, candidate.value)):
+        plugin, before = Plugin(entry.name, entry), result.usable.get(entry.name)
         if entry.name in taken:
-            found.problems[entry.name] = f"{plugin.place}: dffl has this name itself; rename the entry, or remove the package"
+            result.problems[entry.name] = f"{plugin.place}: dffl has this name itself; rename the entry, or remove the package"
         elif before is not None and before.entry.value != entry.value:
-            found.problems[entry.name] = f"{before.place} and {plugin.place} have one name; remove one of the packages"
+            result.problems[entry.name] = f"{before.place} and {plugin.place} have one name; remove one of the packages"
         else:
-            found.usable[entry.name] = plugin
-    for name in found.problems:
-        found.usable.pop(name, None)
-    return found
+            result.usable[entry.name] = plugin
+    for name in result.problems:
+        result.usable.pop(name, None)
+    return result

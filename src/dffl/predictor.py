@@ -253,10 +253,10 @@ class Template:
         if not patterns or not all(named.values()):  # also one of several: it may be mistyped
             unknown = next((pattern for pattern, names in named.items() if not names), wanted)
             raise ValueError(f"{unknown!r} names no layer of the network (it has {', '.join(self.names)})")
-        found = [name for name in self.names if any(name in names for names in named.values())]
+        selected = [name for name in self.names if any(name in names for names in named.values())]
         sizes = np.diff([0, *self._ends])
-        mask = np.repeat([name in found for name in self.names], sizes)
-        return Layers(tuple(found), np.packbits(mask).tobytes(), self.size)
+        mask = np.repeat([name in selected for name in self.names], sizes)
+        return Layers(tuple(selected), np.packbits(mask).tobytes(), self.size)
 
     def __hash__(self) -> int:
         return hash(self._key)

@@ -66,8 +66,8 @@ def sureness(rows: np.ndarray, confidence: float = 0.95) -> Sureness:
     if len(rows) < 2:
         return Sureness(math.inf, float(len(rows)))
     seasons = [season for season, fewest in SEASONS if len(rows) >= fewest]
-    found = [_sureness(table, confidence) for table in (rows, *(_without(rows, season) for season in seasons))]
-    return Sureness(max(one.half for one in found), min(one.independent for one in found))
+    measured = [_sureness(table, confidence) for table in (rows, *(_without(rows, season) for season in seasons))]
+    return Sureness(max(part.half for part in measured), min(part.independent for part in measured))
 
 
 def _without(rows: np.ndarray, season: int) -> np.ndarray:
@@ -124,15 +124,15 @@ def _memories(count: int, length: int) -> _Memories:
     for time in TIMES:
         if time <= 2 * count * length:
             kinds += [(time, 1.0, LEVEL_ONLY), (time, 0.5, WITH_NOISE)]
-    found = []
+    memories = []
     for time, share, plausible in kinds:
         alike, variance = _covariance(count, length, time, share)
         whiten = np.linalg.inv(np.linalg.cholesky(alike))
         ones = whiten.sum(axis=1)
         information = float(ones @ ones)
         weight = math.log(plausible) + float(np.log(np.diag(whiten)).sum()) - math.log(information) / 2
-        found.append((whiten, ones, weight, information, variance))
-    return _Memories(*(np.array(values) for values in zip(*found, strict=True)))
+        memories.append((whiten, ones, weight, information, variance))
+    return _Memories(*(np.array(values) for values in zip(*memories, strict=True)))
 
 
 def _covariance(count: int, length: int, time: float, share: float) -> tuple[np.ndarray, float]:

@@ -80,10 +80,10 @@ class Splitting:
             return np.sort(stream(self.seed, Purpose.SPLIT, client.name).permutation(client.n)[:out])
         places = self._places(client, Purpose.SPLIT)
         begin = self._begin() * (1 - fraction) if self.rule == TIME else 0.0
-        held = np.flatnonzero((begin <= places) & (places < begin + fraction))
-        if len(held) == client.n:
+        places_held = np.flatnonzero((begin <= places) & (places < begin + fraction))
+        if len(places_held) == client.n:
             raise ValueError(f"client {client.name!r}: {self._crowded(client, 'the part that is held out')}")
-        return held
+        return places_held
 
     def _begin(self) -> float:
         """Where the stretch that is held out begins, as a share of what can be: the same at all clients."""
@@ -176,8 +176,8 @@ def _number_keys(numbers: np.ndarray) -> np.ndarray:
     """Whole numbers as they are, others by a digest of their bits."""
     keys = row_digests(numbers[:, None])
     with np.errstate(invalid="ignore"):
-        whole = np.isfinite(numbers) & (numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)
-    keys[whole] = numbers[whole].astype(np.int64).view(np.uint64)
+        is_integer = np.isfinite(numbers) & (numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)
+    keys[is_integer] = numbers[is_integer].astype(np.int64).view(np.uint64)
     return keys
 
 
@@ -187,7 +187,7 @@ def _keyed_texts(texts: np.ndarray) -> Keyed:
     keys = text_digests(unique).copy()
     kinds: dict[str, str] = {}
     dated = np.array([DAY.match(text) is not None for text in unique], bool)
-    iso = [DAY.sub(lambda found: f"{found[1]}-{int(found[3]):02}-{int(found[4]):02}", text, count=1) for text in unique[dated]]
+    iso = [DAY.sub(lambda match: f"{match[1]}-{int(match[3]):02}-{int(match[4]):02}", text, count=1) for text in unique[dated]]
     moments = pd.to_datetime(pd.Series(iso, dtype=object), utc=True, format="ISO8601", errors="coerce")
     clock = moments.dt.tz_localize(None).to_numpy().astype("M8[ns]")
     valid = ~np.isnat(clock)
@@ -200,17 +200,17 @@ def _keyed_texts(texts: np.ndarray) -> Keyed:
             if some.any():
                 kinds[kind] = str(unique[dated][some][0])
     digits = [number for number, text in enumerate(unique) if not dated[number] and WHOLE.fullmatch(text)]
-    whole = {number: int(unique[number]) for number in digits if len(unique[number]) <= 20}
-    whole = {number: value for number, value in whole.items() if -(2**63) <= value < 2**63}
-    keys[list(whole)] = np.array(list(whole.values()), np.int64).view(np.uint64)
-    rest = np.array([number for number in range(len(unique)) if not dated[number] and number not in whole], int)
+    integers = {number: int(unique[number]) for number in digits if len(unique[number]) <= 20}
+    integers = {number: value for number, value in integers.items() if -(2**63) <= value < 2**63}
+    keys[list(integers)] = np.array(list(integers.values()), np.int64).view(np.uint64)
+    rest = np.array([number for number in range(len(unique)) if not dated[number] and number not in integers], int)
     numbers = pd.to_numeric(pd.Series(unique[rest].astype(object)), errors="coerce").to_numpy(np.float64)
     known = ~np.isnan(numbers)
     short = known & ~np.isin(rest, digits)  # as a float, a longer whole number would lose its last digits: it stays a text
     keys[rest[short]] = _number_keys(numbers[short])
-    for kind, found in ((NUMBERS, [*whole, *rest[known]]), (TEXTS, [*rest[~known]])):
-        if found:
-            kinds[kind] = str(unique[found[0]])
+    for kind, entries in ((NUMBERS, [*integers, *rest[known]]), (TEXTS, [*rest[~known]])):
+        if entries:
+            kinds[kind] = str(unique[entries[0]])
     return Keyed(keys[place], kinds)
 
 

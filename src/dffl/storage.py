@@ -246,7 +246,7 @@ def _history(content: bytes, limits: Limits) -> pd.DataFrame:
 def _parts(predictor: Predictor) -> int:
     """The predictors that one consists of, itself included."""
     inner = jax.tree.leaves(predictor, is_leaf=lambda node: isinstance(node, Predictor) and node is not predictor)
-    return 1 + sum(_parts(one) for one in inner if isinstance(one, Predictor))
+    return 1 + sum(_parts(part) for part in inner if isinstance(part, Predictor))
 
 
 def _check(fit: Fit, limits: Limits) -> None:
@@ -267,35 +267,37 @@ def _check(fit: Fit, limits: Limits) -> None:
         if member.out_of_fold is not None and not _is_out_of_fold(member.out_of_fold, member.n, fit.dim):
             raise ValueError(f"{who}: out_of_fold must be tables of {member.n} samples, found {member.out_of_fold!r:.80}")
     predictors = [member.predictor for member in fit.members.values()] + ([] if fit.shared is None else [fit.shared])
-    for one in predictors:
-        if not isinstance(one, Predictor):
-            raise ValueError(f"a predictor must be one of dffl, found {one!r:.80}")
-        for unit in normalisers(one):
+    for predictor in predictors:
+        if not isinstance(predictor, Predictor):
+            raise ValueError(f"a predictor must be one of dffl, found {predictor!r:.80}")
+        for unit in normalisers(predictor):
             if not np.shape(unit.x_mean) == np.shape(unit.x_scale) == (fit.features,):
                 raise ValueError(f"the units of a predictor must be of {fit.features} features, found {unit!r:.80}")
-    forms = places_by(Flat(one).form for one in predictors)
+    forms = places_by(Flat(predictor).form for predictor in predictors)
     inside = sum(_parts(predictors[alike[0]]) - 1 for alike in forms)
     limits.check("models", inside, "parts of all different predictors")
     for alike in forms:  # one of each form is tried, on shapes alone
         arrays, rest = eqx.partition(predictors[alike[0]], is_array)
         with jax.enable_x64(True):
             rows = jax.ShapeDtypeStruct((2, fit.features), np.float64)
-            steps, found = jax.make_jaxpr(lambda own, x, rest=rest: eqx.combine(own, rest)(x), return_shape=True)(arrays, rows)
+            steps, outputs = jax.make_jaxpr(lambda traced, x, rest=rest: eqx.combine(traced, rest)(x), return_shape=True)(
+                arrays, rows
+            )
         limits.check("cells", _largest(steps.jaxpr), "numbers in one step of a prediction")
-        if found.shape != (2, fit.dim) or not jnp.isdtype(found.dtype, ("integral", "real floating")):
-            raise ValueError(f"a predictor must give {fit.dim} costs for a row of features, found {found}")
+        if outputs.shape != (2, fit.dim) or not jnp.isdtype(outputs.dtype, ("integral", "real floating")):
+            raise ValueError(f"a predictor must give {fit.dim} costs for a row of features, found {outputs}")
 
 
 def _largest(steps: Any) -> int:
     """The most numbers that one step of a computation gives, also inside its loops."""
     sizes = [math.prod(out.aval.shape) for step in steps.eqns for out in step.outvars]
-    inner = [_largest(own) for step in steps.eqns for own in jaxprs_in_params(step.params)]
+    inner = [_largest(equations) for step in steps.eqns for equations in jaxprs_in_params(step.params)]
     return max(sizes + inner, default=0)
 
 
 def _is_out_of_fold(value: Any, n: int, dim: int) -> bool:
     shapes = {"predicted": (n, dim), "objective": (n,), "regret": (n,)}
-    return isinstance(value, dict) and {name: np.shape(one) for name, one in value.items()} == shapes
+    return isinstance(value, dict) and {name: np.shape(array) for name, array in value.items()} == shapes
 
 
 class Writer:
@@ -319,8 +321,8 @@ class Writer:
                 raise ValueError(f"cannot save: two different solvers are named {value.name!r}; {fix}")
             return {"set": type(value).__name__, "spec": self._fields(value.spec())}
         if isinstance(value, Predictor | Normaliser):
-            own = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-            return {"kind": type(value).__name__, "fields": self._fields(own)}
+            values = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+            return {"kind": type(value).__name__, "fields": self._fields(values)}
         if isinstance(value, eqx.Module):
             if id(value) not in self._networks:
                 with jax.enable_x64(True):
@@ -329,7 +331,7 @@ class Writer:
         if isinstance(value, dict):
             return {"dict": self._fields(value)}
         if isinstance(value, tuple):
-            return {"tuple": [self.encode(one) for one in value]}
+            return {"tuple": [self.encode(item) for item in value]}
         raise ValueError(f"cannot save a {type(value).__name__}; predictors hold arrays, numbers, predictors and networks")
 
     def _fields(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -389,7 +391,7 @@ class Reader:
         if "dict" in value:
             return self._fields(value["dict"])
         if "tuple" in value:
-            return tuple(self.decode(one) for one in value["tuple"])
+            return tuple(self.decode(item) for item in value["tuple"])
         if "set" in value:
             return self._set(_family(value["set"]), value["spec"])
         return self._predictor(_predictor_kind(value["kind"]), value["fields"])
@@ -422,14 +424,14 @@ class Reader:
         self._models, self._deep = (self._models if self._deep else 0) + 1, self._deep + 1
         self._limits.check("models", self._models, "parts of one predictor")
         try:
-            made = self._fields(fields)
-            for name, value in made.items():
+            predictor = self._fields(fields)
+            for name, value in predictor.items():
                 if isinstance(value, np.ndarray | int | float):
                     _require_usable(f"{self._who}: {name} of a {kind.__name__}", value, name in POSITIVE.get(kind, ()))
             if self._deep == 1:
                 self._sizes.add(self._models)
                 self._limits.check("models", sum(size - 1 for size in self._sizes), "parts of all different predictors")
-            return kind(**made)
+            return kind(**predictor)
         finally:
             self._deep -= 1
 
@@ -464,13 +466,13 @@ class Reader:
         make = (self._settings.factory, jax.random.key(0), self._features, self._dim)
         try:  # on shapes alone first: a manifest may ask for a network that fills the memory
             leaves = jax.tree.leaves(eqx.filter_eval_shape(*make))
-            found = sum(math.prod(a.shape) for a in leaves if hasattr(a, "dtype") and jnp.issubdtype(a.dtype, jnp.inexact))
+            built_size = sum(math.prod(a.shape) for a in leaves if hasattr(a, "dtype") and jnp.issubdtype(a.dtype, jnp.inexact))
         except Exception:
             if not callable(self._settings.network):
                 raise
-            found = size  # a custom factory need not work on shapes
-        if found != size:
-            raise ValueError(_other_size(size, found))
+            built_size = size  # a custom factory need not work on shapes
+        if built_size != size:
+            raise ValueError(_other_size(size, built_size))
         return Template(make[0](*make[1:]))
 
 

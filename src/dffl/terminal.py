@@ -59,16 +59,16 @@ class Answer(Protocol):
 
 def settings_of(texts: list[str] | None) -> dict[str, Any]:
     """Settings of training from texts such as ``local_epochs=3``; `dffl.Settings` checks what they say."""
-    made: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for text in texts or []:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
             raise ValueError(f"--set must be NAME=VALUE, such as local_epochs=3, found {text!r}")
         try:
-            made[name] = ast.literal_eval({"true": "True", "false": "False"}.get(value, value))
+            settings[name] = ast.literal_eval({"true": "True", "false": "False"}.get(value, value))
         except (ValueError, SyntaxError):
-            made[name] = value  # a text, such as float64
-    return made
+            settings[name] = value  # a text, such as float64
+    return settings
 
 
 def answer(result: Answer, json_: bool) -> None:

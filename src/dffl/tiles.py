@@ -41,16 +41,16 @@ def over_tiles(
     are NaN, so that no solver is asked for them.
     """
     free_programs_in_time()
-    found: dict[int, np.ndarray] = {}
+    results: dict[int, np.ndarray] = {}
     flat = [Flat(owner) for owner in owners]
     widths = [width] * len(tables) if isinstance(width, int) else width
     rooms = [room(len(table[0]), wide) for table, wide in zip(tables, widths, strict=True)]
-    for places in places_by((one.form, space) for one, space in zip(flat, rooms, strict=True)):
+    for places in places_by((part.form, space) for part, space in zip(flat, rooms, strict=True)):
         mine, first = [tables[place] for place in places], places[0]
         tiles = Tiles([len(table[0]) for table in mine], rooms[first], blank=getattr(owners[first], "on_host", False))
         parts = _alike(program, [flat[place] for place in places], mine, tiles)
-        found |= dict(zip(places, parts, strict=True))
-    return [found[place] for place in range(len(owners))]
+        results |= dict(zip(places, parts, strict=True))
+    return [results[place] for place in range(len(owners))]
 
 
 def room(n: int, width: int) -> tuple[int, int]:
