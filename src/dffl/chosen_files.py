@@ -1,6 +1,6 @@
-"""Models of `chosen` over time on disk: one sealed file with each client's last rows, and an ordinary fit for each part.
+"""Models of `chosen` over time on disk: one sealed file with each client's last rows, and a fit for each part of the rules.
 
-The file of a stranger is bounded as that of a fit is. Networks are those of `dffl.time.network`, named in the manifest.
+The file of a stranger is bounded like that of a fit. Networks are those of `dffl.time.network`, named in the manifest.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from dffl.time.ranges import AdaptiveRange
 from dffl.training import Settings
 
 FORMAT, VERSION = "dffl-chosen", 2
-"""Version 2 may hold models of a client's own features; those without any are of version 1."""
+"""Version 2 may contain models of a client's own features. Files without them have version 1."""
 PART = re.compile(r"parts/([0-9]{1,3})/(.+)")
 ROWS = ("x", "c", "times", "feature_names", "cost_names", "maximize")
-"""What is kept of a client besides its name and its set."""
+"""The saved arrays of a client, in addition to its name and its set."""
 
 
 def save(model: Chosen, path: str | PathLike[str]) -> None:
-    """Write a model to ``path``: first beside it, then moved into place, so that no half-written file is left."""
+    """Write a model to ``path``: first next to it, then moved into place, so that no incomplete file is left."""
     target, writer = Path(path), Writer()
     require_target(target, "the path of a model")
     clients = [
@@ -67,7 +67,7 @@ def save(model: Chosen, path: str | PathLike[str]) -> None:
     members |= {f"arrays/{number}.npy": content for number, content in enumerate(writer.arrays)}
     for number, fit in enumerate(model.parts.values()):
         members |= {f"parts/{number}/{name}": content for name, content in members_of(fit).items()}
-    write_whole(target, lambda where: write(where, members), mode=0o600)  # it holds rows
+    write_whole(target, lambda where: write(where, members), mode=0o600)  # it contains rows
 
 
 def load(
@@ -85,12 +85,12 @@ def load(
         return _rebuilt(archive, bounds, solvers or {})
     except ValueError as error:
         raise ValueError(f"{source}: {in_one_line(error)}") from None
-    except Exception as error:  # a manifest that was edited can break anything that is built from it
+    except Exception as error:  # an edited manifest can cause any error
         raise ValueError(f"{source}: cannot be read ({in_one_line(error)})") from error
 
 
 def _is_chosen(path: Path, bounds: Limits) -> bool:
-    """Whether a file says that it is a model over time; what cannot be read is left to `dffl.storage`."""
+    """Whether a file contains a model over time. Unreadable files are left to `dffl.storage`."""
     try:
         return bool(json.loads(read(path, "manifest.json", "a dffl fit", bounds).members["manifest.json"])["format"] == FORMAT)
     except Exception:
@@ -98,7 +98,7 @@ def _is_chosen(path: Path, bounds: Limits) -> bool:
 
 
 def _described(fit: Fit) -> dict[str, Any] | None:
-    """The factory of a fit's networks, by name and fields."""
+    """The network factory of a fit, by name and fields."""
     factory = fit.settings.network
     if factory is None:
         return None
@@ -165,7 +165,7 @@ def _part(archive: Archive, number: int, row: Mapping[str, Any], bounds: Limits,
 
 
 def _check(model: Chosen, bounds: Limits) -> None:
-    """Refuse a model that could not decide, or that needs too much for it: a manifest may say anything."""
+    """Refuse a model that could not decide, or would need too many resources: a manifest may contain anything."""
     names, told = set(model.kept), model.evidence
     of_clients = [told["inside"], *told["rules"].values()] if told else []
     if not isinstance(model.about, dict) or any(names - set(entry) for entry in of_clients):

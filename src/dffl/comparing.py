@@ -24,7 +24,7 @@ from dffl.training.sharing import alike_rows, warn_of_seen
 
 DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
 FACTS = ("client", "method", "n", "n_test", "took_part")
-"""The columns of `Fit.evaluate` that are the same for every start. The others are averaged."""
+"""The columns of `Fit.evaluate` that are equal for all seeds. The others are averaged."""
 
 
 def compare(
@@ -43,24 +43,27 @@ def compare(
 
     By default: mean-cost, local, local-tuned, fedavg, interp-mse, interp-spo, finetune and crossfit.
 
-    Every method is trained from ``starts`` starts. The first has the given ``seed`` and the numbers of `dffl.fit` with it;
-    the others draw everything that is random in training anew. The columns of `Fit.evaluate`, and what methods chose
-    (``lambda``, ``epochs``), are means over the starts; ``spread`` is the standard deviation of ``relative_regret`` over
-    them. ``relative_regret_low`` and ``relative_regret_high`` are the ends of its ``confidence`` interval, over other test
-    samples and other starts. Test samples with `times` resemble their neighbours: they count as fewer, ``independent``, samples
-    (see `dffl.serial`). Without times, equal samples and samples of one key count once.
+    Every method is trained with ``starts`` random seeds. The first is the given ``seed`` and gives the numbers of
+    `dffl.fit`; with the others, everything random in training is drawn again. The columns of the table:
 
-    ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
-    ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
-    what the interval says: better, worse or unclear. A client is ``harmed`` by a method if its regret exceeds the local one
-    by more than ``harm_tolerance`` of it, and the verdict is worse: it is significantly harmed. ``above_tolerance`` is the
-    first condition alone, in the first start alone: training `local` again from another start meets it often.
+    - the columns of `Fit.evaluate` and ``lambda``, ``epochs``: means over the seeds
+    - ``spread``: the standard deviation of ``relative_regret`` over the seeds
+    - ``relative_regret_low``, ``relative_regret_high``: the ends of its ``confidence`` interval, over other test samples
+      and other seeds
+    - ``independent``: the number of independent test samples. Test samples with `times` resemble their neighbours and count
+      as fewer (see `dffl.serial`). Without times, equal samples and samples of one key count once.
+    - ``change``: the relative regret minus that of `local`, which is always fitted on all the data; ``change_low`` and
+      ``change_high`` are the ends of its interval
+    - ``verdict``: better, worse or unclear, by this interval
+    - ``harmed``: the regret exceeds that of `local` by more than ``harm_tolerance`` of it, and the verdict is worse
+    - ``above_tolerance``: the first of these two conditions, for the first seed. A second training of `local` often meets
+      it, too.
+    - ``lambda``: the weight of the shared model that an interpolation chose (0: the client's own model, 1: the shared one,
+      both trained on the 80 % split)
+    - ``epochs``: the number of epochs that `finetune`, `crossfit` or `local-tuned` chose
 
-    With fewer than three starts, one test sample, or samples that are too alike in time, the interval is unbounded, the verdict
-    is "not judged", and ``harmed`` is missing (NA). The rows of `local` have the verdict "reference".
-
-    ``lambda`` is the weight of the shared model that an interpolation chose (0: the own model, 1: the shared one, both of
-    the 80 % split), ``epochs`` the number that `finetune`, `crossfit` or `local-tuned` chose.
+    The verdict is "not judged" and ``harmed`` is missing (NA) with fewer than three seeds, with one test sample, or if
+    samples are too similar in time. The rows of `local` have the verdict "reference".
     """
     _check(harm_tolerance, confidence)
     runs = judge_starts(federation, methods, test=test, validation=validation, starts=starts, progress=progress, **settings)
@@ -68,7 +71,7 @@ def compare(
 
 
 def judged(federation: Federation, test: Federation) -> None:
-    """Refuse, before anything trains, a test federation that `compare` could not judge by."""
+    """Refuse, before training, a test federation that `compare` could not use."""
     require_federation("federation", federation)
     same_shape(test, federation)
     names = set(federation.names)
@@ -89,17 +92,17 @@ def fit_all(
     checkpoint: str | PathLike[str] | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> dict[str, Fit]:
-    """Fits of several methods from one start, `local` among them, that share whatever training they have in common.
+    """Fit several methods with one seed, `local` among them. Trainings that methods have in common are done once.
 
-    A method is a name, or a name with options: ``("ditto", {"pull": 0.1})``. The keys are the methods' names; a method that
-    is asked for more than once has its options in the key: ``ditto(pull=0.1)``. A `local` with options takes the place of the
-    usual one that others are compared with.
+    A method is a name, or a name with options: ``("ditto", {"pull": 0.1})``. The keys of the result are the names. A method
+    that is asked for several times has its options in the key: ``ditto(pull=0.1)``. A `local` with options replaces the
+    usual one as the reference.
     """
     return _fit_all(federation, _asked(methods, settings), validation, progress, checkpoint)
 
 
 class Asked(NamedTuple):
-    """A method with its options, and the settings that it trains with: a method may have defaults of its own."""
+    """A method with its options, and its settings: a method may have its own defaults."""
 
     request: Request
     settings: Settings
@@ -113,7 +116,7 @@ def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[
         ways = "dffl compare FILE --method chosen compares it; in Python, dffl.backtest(...) has its regret by row"
         raise ValueError(f"methods: {CHOSEN!r} is a choice among methods and is not trained as they are: {ways}")
     parsed, _ = requests(methods, {})
-    # Of several local ones, the usual one is what others are compared with.
+    # If there are several local ones, the reference is the usual one.
     alone = sum(request.method.name == "local" for request in parsed) == 1
     asked, rest = requests(parsed if alone else [*parsed, "local"], settings)
     names = [request.method.name for request in asked]
@@ -139,7 +142,7 @@ def _fit_all(
 
 
 def _plans(asked: Sequence[Asked]) -> list[SharedRun]:
-    """Methods with the same settings train in one run, and share what they have in common."""
+    """Group methods with the same settings: each group trains in one run."""
     runs: dict[Settings, SharedRun] = {}
     for request, settings in asked:
         runs.setdefault(settings, SharedRun(settings, [])).asked.append(request)
@@ -147,14 +150,14 @@ def _plans(asked: Sequence[Asked]) -> list[SharedRun]:
 
 
 def refuse_early(federation: Federation, methods: Sequence[MethodChoice], **settings: Unpack[SettingsKeywords]) -> None:
-    """Refuse everything that `fit_all` would refuse, and train nothing."""
+    """Refuse everything that `fit_all` would refuse, without training."""
     asked, rest = requests(methods, settings)
     with running(federation, _plans([Asked(request, _settings_of(request, rest)) for request in asked]), progress=False):
         pass
 
 
 class Start(NamedTuple):
-    """What the methods of one start lose on the test samples: all that is kept of it. The keys are the methods' titles."""
+    """The losses of the methods with one seed on the test samples. The keys are the methods' titles."""
 
     rows: dict[str, list[dict[str, Any]]]
     """For each client, its row of `Fit.evaluate`."""
@@ -163,7 +166,7 @@ class Start(NamedTuple):
 
     @classmethod
     def of(cls, fits: dict[str, Fit], test: Federation) -> Start:
-        """Judge the fits of one start."""
+        """Judge the fits of one seed."""
         for fit in fits.values():
             fit.check(test)
         lost_by = {name: fit.judge(test.clients) for name, fit in fits.items()}
@@ -187,7 +190,7 @@ def judge_starts(
 ) -> list[Start]:
     """Train several methods with several random seeds, one seed after the other, and judge each.
 
-    ``keep`` is filled with the fits of the first start, which are otherwise forgotten, for a report or to be saved.
+    ``keep`` is filled with the fits of the first seed, for a report or to be saved. Otherwise they are not kept.
     """
     judged(federation, test)
     warn_of_seen(test, federation)
@@ -211,9 +214,9 @@ def tabulate(
     harm_tolerance: float = HARM_TOLERANCE,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """The table of `compare` for fits that are already there: those of one start, or a list with those of each start.
+    """The table of `compare` for existing fits: those of one seed, or a list with those of each seed.
 
-    One start cannot distinguish harm from noise: ``harmed`` is then missing.
+    One seed cannot distinguish harm from noise: ``harmed`` is then missing.
     """
     _check(harm_tolerance, confidence)
     runs = [Start.of(fit, test) for fit in ([fits] if isinstance(fits, dict) else fits)]
@@ -227,27 +230,27 @@ def against(
     harm_tolerance: float = HARM_TOLERANCE,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """The table of `compare`, with another method as the reference if one is named."""
+    """The table of `compare`, with another reference method if one is named."""
     methods = list(runs[0].rows) if runs else []
     if reference not in methods or any(list(run.rows) != methods for run in runs):
         raise ValueError(f"fits must have {reference!r}, and the same methods in every start, found {methods}")
     table = pd.DataFrame(
         [_row(runs, test, name, place, reference, harm_tolerance, confidence) for name in methods for place in range(len(test))]
     )
-    return table.astype({"harmed": "boolean"})  # a missing one is not false
+    return table.astype({"harmed": "boolean"})  # missing is not false
 
 
 def _row(
     runs: Sequence[Start], test: Federation, name: str, place: int, reference: str, tolerance: float, confidence: float
 ) -> dict[str, Any]:
-    """One client under one method: means over the starts, and how they compare with the reference."""
+    """One client under one method: means over the seeds, and the comparison with the reference."""
     rows = [run.rows[name][place] for run in runs]
     row = rows[0] | {key: float(np.mean([values[key] for values in rows])) for key in rows[0] if key not in FACTS}
-    with np.errstate(invalid="ignore"):  # something lost where the best is nothing is infinite
+    with np.errstate(invalid="ignore"):  # a loss relative to a best value of 0 is infinite
         spread = float(np.std([values["relative_regret"] for values in rows], ddof=1)) if len(rows) > 1 else np.nan
     lost, reference_lost = (np.stack([run.lost[title][place] for run in runs]) for title in (name, reference))
     size = float(test[place].z_star_size.mean())
-    ordered, margin = test[place].times is not None, 1e-12 * size  # where the own model loses nothing
+    ordered, margin = test[place].times is not None, 1e-12 * size  # the reference loses nothing
     groups = None if ordered else alike_rows(test[place])
     judgement = judge_harm(lost, reference_lost, tolerance, confidence, margin, ordered, groups)
     if name == reference:
@@ -257,7 +260,7 @@ def _row(
     return row | {
         "method": name,
         "spread": spread,
-        "relative_regret_low": max(low, 0.0) / unit if np.isfinite(low) else np.nan,  # nobody loses less than nothing
+        "relative_regret_low": max(low, 0.0) / unit if np.isfinite(low) else np.nan,  # a regret is never below 0
         "relative_regret_high": high / unit if np.isfinite(high) else np.nan,
         "change": judgement.mean / unit,
         "change_low": judgement.low / unit,
@@ -279,9 +282,9 @@ def _check(harm_tolerance: float, confidence: float) -> None:
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """One row per method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
 
-    ``harmed`` counts the clients that are significantly harmed, and is missing where that was not judged; ``above_tolerance``
-    those above the tolerance in the first start, noise or not. ``better`` and ``worse`` count the clients whose interval
-    of change lies wholly below or above zero.
+    - ``harmed``: the number of clients that are significantly harmed; missing if that was not judged
+    - ``above_tolerance``: the number of clients above the tolerance with the first seed, noise or not
+    - ``better``, ``worse``: the number of clients whose interval of change is completely below or above zero
     """
     grouped = table.groupby("method", sort=False)
     regrets = grouped["relative_regret"]

@@ -28,14 +28,14 @@ NEXT = (
     ("advise demo", "should each of these clients federate, and why?"),
     ("init sites && {dffl} fit sites/federation.toml -o model.dffl", "from your own tables to a model that decides"),
 )
-"""What to try after the demo."""
+"""Commands to try after the demo."""
 NEXT_STUDIES = {
     "energy": ("energy example && {dffl} energy run example.csv", "from a table of prices to hours to buy tomorrow"),
     "paper": ("paper --quick", "the paper's study, next to its own numbers (six minutes)"),
 }
-"""The same, where a package brings these commands."""
+"""Commands to try if dffl is installed as a package."""
 NAIVE = ("ridge", "nearest")
-"""What a page shows next to the demo's methods: plain models without a network."""
+"""Methods that the page shows in addition: simple models without a network."""
 COUNTED = {
     "harmed": "harmed",
     "above_tolerance": "over 1 %\nabove local,\nsingle run",
@@ -47,7 +47,7 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The demo's federation, one row per client and method, and what it took."""
+    """The demo's federation, one row per client and method, and the running time."""
 
     federation: Federation
     table: pd.DataFrame
@@ -58,7 +58,7 @@ class DemoResult:
     report: Path | None = None
 
     def show(self, console: Console) -> None:
-        """Print each client, the summary and what to try next, for people."""
+        """Print each client, the summary and what to try next."""
         styled = console.color_system is not None
         console.print(Group(_client_table(self.federation, self.table), "", self._summary_table(), ""))
         console.print(_reading(self.table, styled))
@@ -70,7 +70,7 @@ class DemoResult:
             console.print(f"  {dffl} {command.format(dffl=dffl)}\n      {what}", soft_wrap=True)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: relative regrets in percent, lambda of interp-spo, who is harmed, and the counts for each method."""
+        """Plain values: relative regrets in percent, lambda of interp-spo, harmed clients, and the counts for each method."""
         clients = []
         for name, rows in self.table.groupby("client", sort=False):
             by_method = rows.set_index("method")
@@ -84,7 +84,7 @@ class DemoResult:
         return {"clients": clients, "summary": summary.to_dict(orient="index"), "seconds": round(self.seconds, 3)}
 
     def _counts(self) -> pd.DataFrame:
-        """For each method, the clients that it leaves worse off than each of the two references."""
+        """For each method, the clients that are worse off than with each of the two references."""
         columns: dict[str, pd.Series] = {}
         for table, suffix in ((self.table, ""), (self.against_tuned, "_against_local_tuned")):
             counts = summarise(table)
@@ -112,7 +112,7 @@ class DemoResult:
 def run(
     seed: int = 0, progress: bool | None = None, figure: Path | None = None, report: Path | None = None, **settings: Any
 ) -> DemoResult:
-    """Train the methods on the demo's federation, judge it, and write the picture and the page that are asked for."""
+    """Train the methods on the demo's federation, judge them, and write the picture and the page if they are asked for."""
     if report is not None:
         require_page(report)
     started = time.perf_counter()
@@ -124,7 +124,7 @@ def run(
     runs = judge_starts(federation, methods, test=test, seed=seed, progress=progress, keep=keep, **settings)
     if report is not None:
         write(page_data(runs, federation, test, fits), report)
-    # The demo's own tables have its eight methods, whatever else the page shows.
+    # The demo's tables have its eight methods; the page shows more.
     shown = [Start({m: run.rows[m] for m in DEFAULT_METHODS}, {m: run.lost[m] for m in DEFAULT_METHODS}) for run in runs]
     table, against_tuned = against(shown, test), against(shown, test, "local-tuned")
     seconds = time.perf_counter() - started
@@ -134,7 +134,7 @@ def run(
 
 
 def page_data(runs: list[Start], federation: Federation, test: Federation, fits: dict[str, Fit]) -> ReportData:
-    """The report of the demo, with advice and bounds: both follow from what is already trained."""
+    """The report of the demo, with advice and bounds; both need no further training."""
     settings = fits["crossfit"].settings
     return from_starts(
         runs,
@@ -216,7 +216,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
         left.scatter(wide[method].iloc[hurt], hurt, s=90, facecolors="none", edgecolors="black", linewidths=1, zorder=3)
     left.set_yticks(range(len(wide)), [f"{c}  (n = {samples[c]})" for c in wide.index], fontsize=8)
     left.scatter([], [], s=90, facecolors="none", edgecolors="black", label="harmed, compared with local")
-    left.set_xscale("symlog", linthresh=0.1)  # clients differ a hundredfold, and a saturated one may have no regret at all
+    left.set_xscale("symlog", linthresh=0.1)  # regrets of clients differ by a factor of a hundred, and some may be 0
     left.set_xlim(left=0)
     left.set_xticks([0, 0.05, 0.1, 0.2, 0.5, 1, 2, 5], ["0", "0.05", "0.1", "0.2", "0.5", "1", "2", "5"])
     left.minorticks_off()

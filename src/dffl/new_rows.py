@@ -1,4 +1,4 @@
-"""New rows as a model takes them: what is handed in of them, put into the columns of training."""
+"""New rows for a model: the given values, arranged in the columns of training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NewRows:
     item_features: int
 
     def features_of(self, x: Any, forecast: Any = None, items: Any = None, known: Any = None) -> np.ndarray:
-        """x as the models take it: with the forecast and the features of items in their places."""
+        """x in the form of the models: with the forecast and the features of items in their places."""
         if forecast is not None and not self.has_forecast:
             raise ValueError("forecast: the clients of training brought none, so this fit does not use one")
         apart, place = (
@@ -53,7 +53,7 @@ class NewRows:
         return table
 
     def _table(self, x: Any, is_given: np.ndarray) -> np.ndarray:
-        """The columns of x (..., p) that are ``given`` in it, those of a data frame by their names."""
+        """The columns of x (..., p) that ``is_given`` marks; those of a data frame are found by name."""
         wanted, last = int(is_given.sum()), self.has_forecast and is_given[-1]
         if hasattr(x, "columns") and self.names is not None:
             names = [name for name, present in zip(self.names, is_given, strict=True) if present]
@@ -72,7 +72,7 @@ class NewRows:
         return array
 
     def _forecast(self, forecast: Any, rows: tuple[int, ...]) -> np.ndarray:
-        """A forecast of new rows in the order of the costs; columns of a data frame by their names in training."""
+        """A forecast for new rows in the order of the costs; columns of a data frame are found by their names in training."""
         trained = None if self.names is None else list(self.names[-self.dim :])
         names = column_names(forecast)
         if names is not None and trained is not None and set(trained) <= set(names):
@@ -94,5 +94,5 @@ def _numbers(field: str, value: Any) -> np.ndarray:
 
 
 def different_items(what: str, mine: int, theirs: int) -> str:
-    """That items have other features than in training, in one line."""
+    """A message: items have other features than in training."""
     return f"{what}: items must have {theirs} features each, as in training, found {mine}; known ones count too"
