@@ -12,5 +12,5 @@ def round_up(count: int, bits: int = 3) -> int:
 
 
 def evenly_spaced(count: int, number: int) -> np.ndarray:
-    """``number`` evenly spaced indices below ``count``, from the first to the last; some occur twice if there are not enough."""
+    """``number`` evenly spaced indices below ``count``, from the first to the last; some repeat if there are too few."""
     return np.linspace(0, count - 1, number).round().astype(int)
