@@ -140,9 +140,7 @@ def appended(
         return x, names
     if names is None:
         return np.hstack([x, forecast]), None
-    if columns is None or set(columns) & set(
-        cost_names or ()
-    ):  # otherwise the name of a cost could match a realised cost
+    if columns is None or set(columns) & set(cost_names or ()):  # otherwise the name of a cost could match a realised cost
         columns = tuple(f"forecast of {name}" for name in cost_names or map(str, range(dim)))
     places = {name: place for place, name in enumerate(columns)}
     features = [place for place, name in enumerate(names) if name not in places]  # a column is either a feature or a forecast
