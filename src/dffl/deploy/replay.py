@@ -69,9 +69,9 @@ def replayed_choice(federation: Federation, plan: FederationPlan, records: Seque
 
     def trained(prepared: Prepared, candidate: Candidate, known: Sequence[int], origin: int) -> Fit:
         mine = [number for number, job in enumerate(jobs.values()) if (job.origin, job.label) == (origin, candidate.label)]
-        own = [replace(record, job=mine.index(record.job)) for record in records if record.job in mine]
+        own_records = [replace(record, job=mine.index(record.job)) for record in records if record.job in mine]
         asked, settings = training_of(prepared, candidate, recipe, plan.dimension)
-        return replayed(prepared.federation(known), settings, asked, own)
+        return replayed(prepared.federation(known), settings, asked, own_records)
 
     [choice] = [record for record in records if record.job == list(jobs).index(CHOICE)]
     return fit_apart(federation, recipe, trained, choice.accepted)

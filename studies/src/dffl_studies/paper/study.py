@@ -60,11 +60,11 @@ def study(settings: dict[str, Any] | None = None, protocol: Parameters = PROTOCO
 
 def quick() -> Study:
     """A faithful small version: one seed, without noise, 32 configurations that cover every axis evenly."""
-    whole = study()
+    full = study()
     jobs = [
-        job for job in whole.jobs if job.parameters["seed"] == 0 and not job.parameters["noise"] and in_fraction(job.parameters)
+        job for job in full.jobs if job.parameters["seed"] == 0 and not job.parameters["noise"] and in_fraction(job.parameters)
     ]
-    return replace(whole, name="paper-quick", jobs=jobs)
+    return replace(full, name="paper-quick", jobs=jobs)
 
 
 def in_fraction(job: Parameters) -> bool:
@@ -114,17 +114,17 @@ def fit_configuration(
         "imbalanced": imbalanced,
     } | (federation or {}).get(problem, {})  # fmt: skip
     test = make(split="test", samples=test_samples, **common)
-    found = []
+    tables = []
     if trained := [name for name in methods if name != KNOWN_MEAN]:
         oracle = any(name.startswith("oracle") for name in trained)
         validation = make(split="validation", samples=validation_samples, **common) if oracle else None
         # Options of methods that are not asked for would be refused.
         asked = {name: value for name, value in settings.items() if name.partition(".")[0] in (*trained, name)}
         rows = tabulate(fit_all(make(**common), trained, validation=validation, progress=False, seed=seed, **asked), test)
-        found.append(rows[rows["method"].isin(trained)])
+        tables.append(rows[rows["method"].isin(trained)])
     if KNOWN_MEAN in methods:
-        found.append(known_mean(test, [client.n for client in make(**common)]))
-    rows = pd.concat(found, ignore_index=True)
+        tables.append(known_mean(test, [client.n for client in make(**common)]))
+    rows = pd.concat(tables, ignore_index=True)
     saturated = {client.name: bool(getattr(client.set, "saturated", False)) for client in test}
     rows = rows.assign(saturated=rows["client"].map(saturated), client=rows["client"].str.removeprefix("client-"))
     if not noise:  # the expected costs are the realised ones: the same numbers once more would only take space
@@ -156,10 +156,10 @@ def samples_trained(rows: pd.DataFrame, settings: dict[str, Any]) -> float:
     """How many samples the gradient steps of these fits saw, each time that they saw it."""
     tuning, rest = options_of("finetune", settings)
     used, longest = Settings.of(**rest), checked_epochs(tuning.get("epochs", EPOCHS))[-1]
-    kept, epochs = 1 - used.validation_fraction, used.rounds * used.local_epochs
+    share, epochs = 1 - used.validation_fraction, used.rounds * used.local_epochs
     # Local and federated models, each on all the data and on the part that the split keeps; then fine-tuning, on that part
     # with every candidate number of epochs, on all the data with the number that the client chose.
-    passes = epochs * (1 + used.client_fraction) * (1 + kept) + kept * longest
+    passes = epochs * (1 + used.client_fraction) * (1 + share) + share * longest
     # In each fold on the others: a shared model and its tuning, and a model of the client alone.
     folded = {"crossfit": epochs * used.client_fraction + EPOCHS[-1], "local-tuned": LOCAL_EPOCHS[-1]}
     passes += (FOLDS - 1) * sum(folded[name] for name in rows["method"].unique() if name in folded)
@@ -167,10 +167,10 @@ def samples_trained(rows: pd.DataFrame, settings: dict[str, Any]) -> float:
     return float((clients["n"].astype(float) * (passes + clients["epochs"])).sum())
 
 
-def speed_line(found: StudyRows) -> str:
+def speed_line(finished: StudyRows) -> str:
     """Training samples for each second and core, and what the paper's own run took."""
-    seconds = max(3600 * found.core_hours, 1e-9)
-    speed = samples_trained(found.rows, found.study.protocol["settings"]) / seconds
+    seconds = max(3600 * finished.core_hours, 1e-9)
+    speed = samples_trained(finished.rows, finished.study.protocol["settings"]) / seconds
     return f", {speed:,.0f} training samples per second and core (the paper's 2,560: {CORE_HOURS:.0f} core-hours)"
 
 

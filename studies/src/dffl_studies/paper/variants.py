@@ -88,8 +88,8 @@ def study(several: Iterable[Variant] = (Variant(),)) -> Study:
     """The combinations on the first seeds, then ``several`` variants on all seeds."""
     asked = [(variant, FIRST) for variant in COMBINED] + [(variant, paper.SEEDS) for variant in several]
     jobs = dict(item for variant, seeds in asked for item in _jobs(variant, seeds).items())  # equal fits run once
-    kept = {name: paper.PROTOCOL["settings"][name] for name in ("rounds", "batch_size")}
-    fixed = {"test_samples": 1000, "validation_samples": VALIDATION, "methods": list(PAPER_SIX), "settings": kept}
+    common = {name: paper.PROTOCOL["settings"][name] for name in ("rounds", "batch_size")}
+    fixed = {"test_samples": 1000, "validation_samples": VALIDATION, "methods": list(PAPER_SIX), "settings": common}
     weight = lambda job: paper.weight(job | {"noise": 0.0})  # noqa: E731
     return Study("paper-variants", fit_variant, list(jobs.values()), fixed, weight, inner_axis=("methods", "method"))
 
@@ -112,9 +112,9 @@ def run_stages(options: RunOptions) -> StudyRows:
     """Run the three stages, each of which begins when the rows of the one before it are complete; or show what is finished."""
     several: list[Variant] = [Variant()]
     while True:
-        found = finished_rows(study(several), options)
-        if not (more := [variant for variant in next_variants(found.rows) if variant not in several]):
-            return found
+        finished = finished_rows(study(several), options)
+        if not (more := [variant for variant in next_variants(finished.rows) if variant not in several]):
+            return finished
         several += more
 
 
@@ -123,7 +123,7 @@ def next_variants(rows: pd.DataFrame) -> list[Variant]:
     first = distances(COMBINED, FIRST, rows)
     if len(first) < len(COMBINED) * len(READINGS):
         return [Variant()]
-    nearest = list(dict.fromkeys(one.variant for one in first))[:NEAREST]
+    nearest = list(dict.fromkeys(judged_variant.variant for judged_variant in first))[:NEAREST]
     several = list(dict.fromkeys([*nearest, Variant()]))
     judged = distances(several, paper.SEEDS, rows)
     if len(judged) < len(several) * len(READINGS):
@@ -139,8 +139,8 @@ def chosen(rows: pd.DataFrame) -> Distance | None:
     judged = distances(several, paper.SEEDS, rows)
     if len(several) == 1 or len(judged) < len(several) * len(READINGS):
         return None
-    near = [one for one in judged if one.distance <= judged[0].distance + MARGIN]
-    return min(near, key=lambda one: (one.changes, one.distance))
+    near = [variant for variant in judged if variant.distance <= judged[0].distance + MARGIN]
+    return min(near, key=lambda variant: (variant.changes, variant.distance))
 
 
 def distances(variants: Iterable[Variant], seeds: tuple[int, ...], rows: pd.DataFrame) -> list[Distance]:
@@ -152,7 +152,7 @@ def distances(variants: Iterable[Variant], seeds: tuple[int, ...], rows: pd.Data
             judged += [
                 Distance(nearness(measured(part, reading, pooled=True)).distance, variant, reading) for reading in READINGS
             ]
-    return sorted(judged, key=lambda one: one.distance)
+    return sorted(judged, key=lambda entry: entry.distance)
 
 
 def _deciding(variant: Variant, place: Parameters) -> Variant:
@@ -196,7 +196,9 @@ def _nearness_table(
     name: str, words: str, variants: Iterable[Variant], seeds: tuple[int, ...], rows: pd.DataFrame, note: str
 ) -> Table:
     cells = []
-    for one in distances(variants, seeds, rows):
-        part = rows[rows["job"].isin(_jobs(one.variant, seeds).keys())]
-        cells += nearness_row((one.variant.words(), READINGS[one.reading]), measured(part, one.reading, pooled=True))
+    for variant in distances(variants, seeds, rows):
+        part = rows[rows["job"].isin(_jobs(variant.variant, seeds).keys())]
+        cells += nearness_row(
+            (variant.variant.words(), READINGS[variant.reading]), measured(part, variant.reading, pooled=True)
+        )
     return Table(name, f"How near each variant is to the paper, {words}", ("variant", "regret"), cells, note)

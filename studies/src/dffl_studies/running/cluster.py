@@ -84,19 +84,19 @@ class RayWorkers:
 
 def endpoint(address: str) -> Endpoint | None:
     """The host and port of a cluster's address; None for ``auto``."""
-    found = re.fullmatch(r"(?:ray://)?([^\s:/]+):(\d+)", address)
-    if found is None and address != "auto":
+    match = re.fullmatch(r"(?:ray://)?([^\s:/]+):(\d+)", address)
+    if match is None and address != "auto":
         raise ValueError(f"--ray must be 'auto' or HOST:PORT, found {address!r}")
-    return None if found is None else (found[1], int(found[2]))
+    return None if match is None else (match[1], int(match[2]))
 
 
 def require_cluster(address: str) -> Endpoint | None:
     """The endpoint of a cluster, refused in one line if nobody listens there: Ray itself would wait for minutes."""
-    found = endpoint(address)
+    place = endpoint(address)
     with _refusing(address):
-        if found is not None:
-            socket.create_connection(found, PATIENCE).close()
-    return found
+        if place is not None:
+            socket.create_connection(place, PATIENCE).close()
+    return place
 
 
 @contextlib.contextmanager
@@ -110,11 +110,11 @@ def _refusing(address: str) -> Iterator[None]:
 
 def _connect(ray: Any, address: str) -> list[Endpoint]:
     """Join the cluster. Returns the endpoints that must keep answering."""
-    found = require_cluster(address)
+    place = require_cluster(address)
     with _refusing(address):
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
-    if found is not None and address.startswith("ray://"):  # the other ends are the business of the server there
-        return [found]
+    if place is not None and address.startswith("ray://"):  # the other ends are the business of the server there
+        return [place]
     context = ray.get_runtime_context()
     host, _, port = context.gcs_address.rpartition(":")
     mine = [node for node in ray.nodes() if node["NodeID"] == context.get_node_id()]  # the node that this process talks through

@@ -49,12 +49,12 @@ def require_values(job: Job, rows: pd.DataFrame, column: str) -> None:
     """Refuse rows without the column of the inner axis, and rows of other values than those that were asked for."""
     if column not in rows:
         raise ValueError(f"the task's rows have no column {column!r}, which the study's inner axis needs")
-    made = list(dict.fromkeys(rows[column]))
+    values = list(dict.fromkeys(rows[column]))
     if job.values is None:
         return
-    if lacking := [value for value in job.values if value not in made]:
+    if lacking := [value for value in job.values if value not in values]:
         raise ValueError(f"the task's rows lack {column} {lacking[0]!r}, which was asked for")
-    if other := [value for value in made if value not in job.values]:
+    if other := [value for value in values if value not in job.values]:
         raise ValueError(f"the task's rows have {column} {other[0]!r}, which was not asked for")
 
 

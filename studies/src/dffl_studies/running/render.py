@@ -101,13 +101,13 @@ def _grid(table: Table, plus_minus: str = "±") -> tuple[list[str], list[list[st
 
 
 def _lines(cells: dict[str, Cell], columns: list[str], plus_minus: str, differences: bool) -> Iterator[tuple[str, list[str]]]:
-    found = [cells.get(column) for column in columns]
-    compared = any(cell is not None and cell.paper is not None for cell in found)
+    values = [cells.get(column) for column in columns]
+    compared = any(cell is not None and cell.paper is not None for cell in values)
     if compared:
-        yield "paper", [_value(cell.paper if cell else None, plus_minus) for cell in found]
-    yield "ours" if compared else "ours alone", [_value(cell.ours if cell else None, plus_minus) for cell in found]
+        yield "paper", [_value(cell.paper if cell else None, plus_minus) for cell in values]
+    yield "ours" if compared else "ours alone", [_value(cell.ours if cell else None, plus_minus) for cell in values]
     if compared and differences:
-        yield "difference", [_difference(cell) for cell in found]
+        yield "difference", [_difference(cell) for cell in values]
 
 
 def _value(value: Value | None, plus_minus: str) -> str:

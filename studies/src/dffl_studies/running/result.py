@@ -80,15 +80,15 @@ class StudyRows:
         return [{**job.parameters, "why": why} for job, why in self.failed]
 
 
-def finished_rows(whole: Study, options: RunOptions, folder: Path | None = None) -> StudyRows:
+def finished_rows(planned: Study, options: RunOptions, folder: Path | None = None) -> StudyRows:
     """Run the missing jobs among those asked for, unless they are only to be shown, and read the rows of all of them."""
     if options.show and (options.workers or options.ray):
         raise ValueError("--show runs nothing; leave --workers and --ray out")
-    study = whole.only(options.only)
-    store = Store(options.out or folder or Path(f"dffl-{whole.name}"))
+    study = planned.only(options.only)
+    store = Store(options.out or folder or Path(f"dffl-{planned.name}"))
     keys = {job.key: job for job in study.jobs}
     if options.show:
-        store.check(whole)
+        store.check(planned)
         failed = [(keys[key], "see failed/") for key in sorted(store.failures() & set(keys))]
     else:
         try:
@@ -114,7 +114,7 @@ def finished_rows(whole: Study, options: RunOptions, folder: Path | None = None)
 class StudyResult:
     """The tables and figures of a study, ready to be shown."""
 
-    found: StudyRows
+    finished: StudyRows
     tables: list[Table]
     shown: tuple[str, ...]
     """The tables that the terminal shows; all are written."""
@@ -126,7 +126,7 @@ class StudyResult:
 
     @property
     def failed(self) -> list[tuple[Job, str]]:
-        return self.found.failed
+        return self.finished.failed
 
     def show(self, console: Console) -> None:
         """Print the main tables and where everything is, for people."""
@@ -135,25 +135,25 @@ class StudyResult:
             console.print()
         for job, why in self.failed[:MOST_FAILURES]:
             console.print(f"failed: {job}: {why}", style="red")
-        for line in (*self.found.damaged, *self._remarks()):
+        for line in (*self.finished.damaged, *self._remarks()):
             console.print(line, style="yellow")
         console.print(self._closing())
 
     def _remarks(self) -> list[str]:
         search = self.chosen_by.remark if self.chosen_by else ""
-        return [line for line in (self.found.remark, search and f"Search: {search}") if line]
+        return [line for line in (self.finished.remark, search and f"Search: {search}") if line]
 
     def _closing(self) -> str:
-        total, finished, hours = len(self.found.study.jobs), self.found.rows["job"].nunique(), self.found.core_hours
+        total, finished, hours = len(self.finished.study.jobs), self.finished.rows["job"].nunique(), self.finished.core_hours
         spent = f"{hours:.2f} core-hours" if hours >= 0.1 else f"{60 * hours:.1f} core-minutes"
         lines = [f"{finished} of {total} configurations, {len(self.failed)} failed; {spent}{self.remark}."]
-        counts = self.found.value_counts()
+        counts = self.finished.value_counts()
         if absent := [value for value, count in counts.items() if not count]:
             lines.append(f"None has {', '.join(absent)}.")
         if finished < total or any(count < finished for count in counts.values()):
             lines.append("Run the same command again for the rest." + (" Failures are in failed/." if self.failed else ""))
         figures = " and the figures" if self.figures else ""
-        lines.append(f"Rows, {len(self.tables)} tables{figures}: {self.found.folder}")
+        lines.append(f"Rows, {len(self.tables)} tables{figures}: {self.finished.folder}")
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
@@ -169,11 +169,11 @@ class StudyResult:
             ]
             for table in self.tables
         }
-        found = self.found
-        counts = {"configurations": len(found.study.jobs), "finished": found.rows["job"].nunique()}
-        about = {"core_hours": round(found.core_hours, 4), "failed": found.failures(), "folder": str(found.folder)}
-        made = {"versions": found.versions, "values": found.value_counts(), "remarks": self._remarks()}
-        return jsonable({**counts, **about, **made, "tables": tables})
+        finished = self.finished
+        counts = {"configurations": len(finished.study.jobs), "finished": finished.rows["job"].nunique()}
+        about = {"core_hours": round(finished.core_hours, 4), "failed": finished.failures(), "folder": str(finished.folder)}
+        content = {"versions": finished.versions, "values": finished.value_counts(), "remarks": self._remarks()}
+        return jsonable({**counts, **about, **content, "tables": tables})
 
 
 def _cut_short(path: Path, done: set[str]) -> str:

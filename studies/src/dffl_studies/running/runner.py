@@ -105,8 +105,8 @@ def _run_jobs(
     failed: list[tuple[Job, str]] = []
     waiting, under_way = iter(missing), 0
     with Progress(progress) as bar:
-        whole, left = (sum(map(study.weigh, jobs)) for jobs in (study.jobs, missing))
-        bar.expect(whole, done=whole - left)
+        total, left = (sum(map(study.weigh, jobs)) for jobs in (study.jobs, missing))
+        bar.expect(total, done=total - left)
         done = len(study.jobs) - len(missing)
         try:
             while True:

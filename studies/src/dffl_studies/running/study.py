@@ -77,8 +77,8 @@ class Study:
         names = {tuple(job.parameters) for job in self.jobs}
         if len(names) > 1:
             raise ValueError(f"study {self.name!r}: all jobs must have the same parameters, found {names}")
-        given = Counter([*self.protocol, *self.parameters, *self.places])
-        if twice := [name for name, count in given.items() if count > 1]:
+        counts = Counter([*self.protocol, *self.parameters, *self.places])
+        if twice := [name for name, count in counts.items() if count > 1]:
             raise ValueError(f"study {self.name!r}: {twice[0]} must be in one of protocol, jobs and places, found it in two")
         try:
             json.dumps([self.protocol, [job.parameters for job in self.jobs]], allow_nan=False)
