@@ -101,7 +101,8 @@ def test_what_is_expected_of_a_market_is_what_the_stored_rows_give() -> None:
 
 def test_ends_are_widened_until_they_hold_on_markets_that_they_were_not_made_of() -> None:
     rng = np.random.default_rng(0)
-    calm, wild = ([(np.exp(rng.normal(0, size, 60)), np.full(60, 1.0))] for size in (0.1, 1.5))
+    naive = np.exp(rng.normal(0, 0.3, 60))
+    calm, wild = ([(np.exp(rng.normal(0, size, 60)), naive)] for size in (0.3, 0.6))
     found = measured([calm, calm, wild])
     assert found.factor > 1
     assert np.mean(found.unseen) >= 0.8

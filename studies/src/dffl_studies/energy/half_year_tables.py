@@ -302,9 +302,9 @@ def measured(groups: Sequence[Parts]) -> Measured:
         float(factor): [_inside(cases, (factor * low, factor * high)) for cases, (low, high) in apart]
         for factor in np.arange(1, 5, 0.01)
     }
-    factor = next((one for one, shares in held.items() if not shares or np.mean(shares) >= HELD), 5.0)
+    factor = next((one for one, shares in held.items() if not shares or np.mean(shares) >= HELD), max(held))
     low, high = _quantiles([_cases(parts, usual) for parts in groups])
-    return Measured(usual, factor, (factor * low, factor * high), held.get(factor, []))
+    return Measured(usual, factor, (factor * low, factor * high), held[factor])
 
 
 def usual_change(groups: Sequence[Parts]) -> float:
