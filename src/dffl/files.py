@@ -33,7 +33,7 @@ def require_target(path: Path, name: str, inputs: Iterable[Path] = ()) -> None:
     """
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{name} must name a file in a folder that exists, found {str(path)!r}")
-    if any(_same(path, source) for source in inputs):
+    if any(_same(path, read) for source in inputs for read in (source, *_beside(source))):
         raise ValueError(f"{name} must not be a file that this command reads, found {str(path)!r}; name another file")
     require_regular(path, name)
 
@@ -118,6 +118,11 @@ def naming(path: Path) -> Iterator[None]:
         if error.errno is None:
             raise OSError(f"{path}: cannot be written ({' '.join(str(error).split())})") from error
         raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+
+
+def _beside(source: Path) -> list[Path]:
+    """Where SQLite and DuckDB keep the last changes of a database, until they are in the file itself."""
+    return [source.with_name(source.name + ending) for ending in ("-wal", "-shm", "-journal", ".wal")]
 
 
 def _same(path: Path, other: Path) -> bool:

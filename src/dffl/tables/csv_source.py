@@ -43,6 +43,8 @@ FOREIGN = {
 }
 """The first bytes of files that are not CSV, whatever their names end with."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
+EXCEL_LINE = re.compile(rb'(?:\xef\xbb\xbf)?"?(sep=[,;\t|])"?\s.*', re.IGNORECASE | re.DOTALL)
+"""A first line that tells Excel what stands between the columns."""
 FIX = "write decimals with a point, texts with commas in quotes, and the names of all columns in the first line"
 UTF8_FIX = "cannot be read as CSV, as it is not text in UTF-8; save it as CSV in UTF-8"
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
@@ -207,7 +209,7 @@ class CsvSource:
         """The separator between the columns, and the names in the first line."""
         try:
             with self._bytes() as file:
-                start = file.read(8)
+                start = file.read(16)
             for magic, what in FOREIGN.items():
                 if start.startswith(magic):
                     raise ValueError(f"{self.path}: is {what}, not CSV; name the file accordingly, or save it as CSV in UTF-8")
@@ -220,6 +222,8 @@ class CsvSource:
             if type(error) is ValueError:
                 raise
             raise ValueError(f"{self.path}: cannot be read as CSV ({error!s:.200})") from None
+        if note := EXCEL_LINE.fullmatch(start):
+            raise ValueError(f"{self.path}, line 1: is a note for Excel, {note[1].decode()!r}; delete this line")
         several = [sign for sign, cells in cells_by_sign.items() if len(cells) > 1]
         if len(several) > 1:
             words = " and ".join(SIGNS[sign] for sign in several)
@@ -288,12 +292,15 @@ class CsvSource:
     def _scan(self) -> tuple[bool, int, bool]:
         """Whether the file has quotes, its number of lines, and whether it contains 0x."""
         quoted, lines, last, hexadecimal = False, 0, b"\n", False
-        with self._bytes() as file:
-            while chunk := file.read(CHUNK):
-                quoted = quoted or b'"' in chunk
-                lines += chunk.count(b"\n")
-                hexadecimal = hexadecimal or any(sign in last + chunk for sign in (b"0x", b"0X"))
-                last = chunk[-1:]
+        try:
+            with self._bytes() as file:
+                while chunk := file.read(CHUNK):
+                    quoted = quoted or b'"' in chunk
+                    lines += chunk.count(b"\n")
+                    hexadecimal = hexadecimal or any(sign in last + chunk for sign in (b"0x", b"0X"))
+                    last = chunk[-1:]
+        except UNREADABLE as error:  # an archive that ends early, say
+            raise ValueError(f"{self.path}: cannot be read as CSV ({error!s:.200})") from None
         return quoted, lines + (last != b"\n"), hexadecimal
 
     @contextmanager

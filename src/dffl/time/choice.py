@@ -139,9 +139,14 @@ def choose_rules(
 
 
 def eligible(rules: Sequence[str], trained: Sequence[str], base: str, brought: bool, own: Sequence[str] = ()) -> list[str]:
-    """The rules that may be chosen: if clients have a forecast, averages with it, and rules that need no training."""
-    parts = mixtures(trained, base, own)
-    return [rule for rule in rules if not brought or base in parts.get(rule, (base,))]
+    """The rules that may be chosen: if clients have a forecast, averages with it, and rules that need no training.
+
+    With several methods that correct the base, none is used alone: averages are nearly as good, and a recent best may be luck.
+    """
+    parts, several = mixtures(trained, base, own), len(trained) > 1
+    return [
+        rule for rule in rules if not (brought and base not in parts.get(rule, (base,))) and not (several and rule in trained)
+    ]
 
 
 def margins(names: Sequence[str], scaled: np.ndarray, usual: str, base: str, window: int, brought: bool) -> np.ndarray:
