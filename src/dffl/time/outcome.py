@@ -108,11 +108,6 @@ class Backtest:
         used = self.used(place)
         return np.select([used == name for name in self.lost], [lost[place] for lost in self.lost.values()])
 
-    def mean_regret(self, rule: str) -> float:
-        """The mean over clients of the mean regret of a row, in the unit of the costs."""
-        rows = [self.regrets(rule, place)[self.reported(place)] for place in range(len(self.clients))]
-        return float(np.mean([lost.mean() for lost in rows if len(lost)]))
-
     @property
     def ranges(self) -> dict[str, float]:
         """The share of each client's costs that were inside the range stated for them."""

@@ -37,11 +37,11 @@ class Divided(NamedTuple):
     settings: dict[str, Any]
 
 
-def synthetic_part(seeds: Sequence[int], whole: bool = False) -> list[Parameters]:
+def synthetic_part(seeds: Sequence[int], full: bool = False) -> list[Parameters]:
     """For each seed and problem 16 configurations that cover every axis evenly, or all 128."""
     axes = {"imbalanced": (False, True), "degree": DEGREES, "eta_obj": ETAS, "eta_constr": ETAS}
     jobs = [job.parameters for job in grid(seed=seeds, problem=PROBLEMS, **axes)]
-    return sorted((job for job in jobs if whole or in_fraction(job)), key=_turn)
+    return sorted((job for job in jobs if full or in_fraction(job)), key=_turn)
 
 
 def _turn(job: Parameters) -> tuple[int, ...]:

@@ -52,11 +52,11 @@ def judging_study(
     entries: Sequence[Entry],
     zones: Path | None,
     seeds: Sequence[int] = SEEDS,
-    whole: bool = False,
+    full: bool = False,
 ) -> Study:
     """One job for each federation, start and entry; ``chosen`` holds each problem's options of each entry."""
     parts = [(-1, part) for part in zones_part()] if zones else []
-    parts += enumerate(synthetic_part(seeds, whole))
+    parts += enumerate(synthetic_part(seeds, full))
     weighted = [
         (
             _phase(place, part, entry, start),
