@@ -292,12 +292,15 @@ class CsvSource:
     def _scan(self) -> tuple[bool, int, bool]:
         """Whether the file has quotes, its number of lines, and whether it contains 0x."""
         quoted, lines, last, hexadecimal = False, 0, b"\n", False
-        with self._bytes() as file:
-            while chunk := file.read(CHUNK):
-                quoted = quoted or b'"' in chunk
-                lines += chunk.count(b"\n")
-                hexadecimal = hexadecimal or any(sign in last + chunk for sign in (b"0x", b"0X"))
-                last = chunk[-1:]
+        try:
+            with self._bytes() as file:
+                while chunk := file.read(CHUNK):
+                    quoted = quoted or b'"' in chunk
+                    lines += chunk.count(b"\n")
+                    hexadecimal = hexadecimal or any(sign in last + chunk for sign in (b"0x", b"0X"))
+                    last = chunk[-1:]
+        except UNREADABLE as error:  # an archive that ends early, say
+            raise ValueError(f"{self.path}: cannot be read as CSV ({error!s:.200})") from None
         return quoted, lines + (last != b"\n"), hexadecimal
 
     @contextmanager
