@@ -37,6 +37,8 @@ from dffl.training import Settings
 FORMAT, VERSION = "dffl-chosen", 2
 """Version 2 may contain models of a client's own features. Files without them have version 1."""
 PART = re.compile(r"parts/([0-9]{1,3})/(.+)")
+FURTHEST = 2.0
+"""The size of a miss rate of a range: it moves by small steps, and back when it has left 0 to 1."""
 ROWS = ("x", "c", "times", "feature_names", "cost_names", "maximize")
 """The saved arrays of a client, in addition to its name and its set."""
 
@@ -202,5 +204,5 @@ def _check(model: Chosen, bounds: Limits) -> None:
         if client.times is None or not np.all(np.diff(client.times) > 0) or client.n < 2:
             raise ValueError(f"client {name!r}: its last rows must be two or more in ascending order")
         state = model.ranges[name]
-        if not np.isfinite([*state.errors, state.low_rate, state.high_rate]).all():
-            raise ValueError(f"client {name!r}: the state of its range must be finite numbers")
+        if not np.isfinite(state.errors).all() or not (np.abs([state.low_rate, state.high_rate]) <= FURTHEST).all():
+            raise ValueError(f"client {name!r}: the state of its range must be finite numbers, its rates at most {FURTHEST:g}")
