@@ -51,7 +51,7 @@ def leaderboard(
 
 
 def judge(options: RunOptions, wanted: list[str], zones: Path | None, quick: bool = False, full: bool = False) -> StudyResult:
-    """Search, judge what was chosen, and write tables and the figure."""
+    """Search, judge the chosen options, and write tables and the figure."""
     from dataclasses import replace
 
     from dffl.files import write_text
@@ -73,7 +73,7 @@ def judge(options: RunOptions, wanted: list[str], zones: Path | None, quick: boo
         search = study.search_study(entries, zones)
         asked = replace(options, out=folder / "search", only=[text for text in options.only if text.startswith("problem=")])
         finished_rows(search, asked)
-        # What was chosen for other problems than those asked for stands: the choice is made from all the rows that are there.
+        # The tables include earlier problems: the choice is made from all existing rows.
         there = finished_rows(search, replace(asked, only=[], workers=None, ray=None, show=True))
         chosen, known = study.choose(there.rows, entries), study.searched(there.rows)
         planned = study.judging_study(chosen, entries, zones, full=full)
