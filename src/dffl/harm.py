@@ -39,7 +39,7 @@ class Judgement(NamedTuple):
 
 def judge_harm(
     lost: np.ndarray,
-    own: np.ndarray,
+    reference: np.ndarray,
     tolerance: float = HARM_TOLERANCE,
     confidence: float = 0.95,
     margin: float = 0.0,
@@ -51,12 +51,12 @@ def judge_harm(
     Row s of both is one seed, column i of both is one test sample. ``ordered`` samples are in the order of time; samples of
     equal ``groups``, such as copies of a row, count as one. Excesses up to ``margin``, in the units of regret, are rounding.
     """
-    mean, low, high, count = _interval(lost - own, confidence, ordered, groups)
-    excessive = above_tolerance(lost.mean(axis=1), own.mean(axis=1), tolerance, margin)
+    mean, low, high, count = _interval(lost - reference, confidence, ordered, groups)
+    excessive = above_tolerance(lost.mean(axis=1), reference.mean(axis=1), tolerance, margin)
     if math.isinf(high):
         return Judgement(mean, low, high, "not judged", None, bool(excessive[0]), count)
     verdict = "better" if high < 0 else "worse" if low > 0 else "unclear"
-    harmed = low > 0 and bool(above_tolerance(lost.mean(), own.mean(), tolerance, margin))
+    harmed = low > 0 and bool(above_tolerance(lost.mean(), reference.mean(), tolerance, margin))
     return Judgement(mean, low, high, verdict, harmed, bool(excessive[0]), count)
 
 

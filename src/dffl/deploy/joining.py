@@ -196,7 +196,7 @@ def _evaluated(
         assert participant.backtest is not None, "a site that has chosen has judged its rows"
         trained = chosen_apart(description, fit, participant.backtest, command)
     else:
-        trained = train(description, progress=False, given=GivenFit(fit, command))
+        trained = train(description, progress=False, fitted=GivenFit(fit, command))
     trained.fit.save(path)
     participant.state.mark_finished()
     return trained

@@ -46,9 +46,9 @@ class ReplayedRun(Run):
             members = np.array([member for member in members if self.federation.names[member] in record.taken], int)
         return super().ask(trainer, part, members, scope=scope, **sent)
 
-    def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
+    def leave_out(self, trainer: Trainer, part: Part, round: int, refused: Mapping[str, str]) -> Mapping[str, str]:
         record = self._records.get((job_name(trainer, part), round))
-        return super().leave_out(trainer, part, round, found) if record is None else record.left_out
+        return super().leave_out(trainer, part, round, refused) if record is None else record.left_out
 
     def _laid_out(self, part: Part) -> Engine:
         engine = super()._laid_out(part)

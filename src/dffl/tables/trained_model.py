@@ -97,7 +97,7 @@ def train(
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
     starts: int = 1,
-    given: GivenFit | None = None,
+    fitted: GivenFit | None = None,
 ) -> TrainedModel:
     """Fit the method of a description and its baselines on the training rows, and judge them on the test rows.
 
@@ -109,7 +109,7 @@ def train(
     wanted: MethodChoice = (description.method, description.options)
     beside = [capped(name, description) for name in trained_baselines(description) if name != description.method]
     over_time = naive_over_time(description) if description.order is not None else {}
-    methods: list[MethodChoice] = [wanted, *beside] if given is None and description.method != CHOSEN else beside
+    methods: list[MethodChoice] = [wanted, *beside] if fitted is None and description.method != CHOSEN else beside
     first = int(description.settings.get("seed", 0))
     runs: list[Start] = []
     first_fits: dict[str, Fit] = {}
@@ -117,20 +117,20 @@ def train(
     for part, seed in zip(parts, start_seeds(first, starts), strict=True):
         settings = {**description.settings, "seed": seed}
         fits = fit_all(description.train, methods, progress=progress, checkpoint=part, **settings)
-        if given is not None:
-            fits = {description.method: given.fit, **fits}
+        if fitted is not None:
+            fits = {description.method: fitted.fit, **fits}
         elif description.method == CHOSEN:
             fits = {CHOSEN: fit_best(description.train, progress=progress, **settings), **fits}
         first_fits = first_fits or fits
         runs.append(with_rules(Start.of(fits, description.test), over_time, description.train, description.test))
     fit, table = first_fits[description.method], against(runs, description.test)
-    command = given.command if given else f"dffl fit {description.path.name} -o MODEL --starts {starts}"
+    command = fitted.command if fitted else f"dffl fit {description.path.name} -o MODEL --starts {starts}"
     report = report_of(description, runs, first_fits, command)
-    report = replace(report, again=THREE_RUNS) if given else report
+    report = replace(report, again=THREE_RUNS) if fitted else report
     ranges = {
         client.name: cost_range(fit, client, description.train[client.name], description.order is not None).as_json()
         for client in description.test
     }
     about = about_of(description, fit, table, starts, report, ranges)
     with_data = replace(fit, about=fit.about | {OWN_DATA: about})
-    return TrainedModel(with_data, table, starts, description, more_starts=MORE_RUNS if given else MORE_STARTS)
+    return TrainedModel(with_data, table, starts, description, more_starts=MORE_RUNS if fitted else MORE_STARTS)

@@ -1,4 +1,4 @@
-"""The paper's tables from a study's rows, each cell with the paper's own. Regrets are in percent."""
+"""The paper's tables from a study's rows, next to the paper's numbers. Regrets are in percent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAPER_NAMES = {
     "crossfit": "Cross-fitted (ours)",
     "known-mean": "Best possible (mean costs known)",
 }
-"""The paper's names of its methods, and our names of those that it does not have. The others have their usual label."""
+"""The paper's names of its methods, and our names of the methods that it does not have. The others have their usual label."""
 ORDER = (
     "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
     "finetune-mix", "local-tuned", "crossfit",
@@ -34,19 +34,20 @@ PAPER_FOUR = ("local", "fedavg", "interp-mse", "interp-spo")
 ORACLES = ("oracle-interp-mse", "oracle-interp-spo")
 BEYOND = ("local-tuned", "finetune", "crossfit", "mean-cost")
 FLOOR = ("known-mean",)
-"""What no rule can avoid: 0 without noise."""
+"""The regret that no rule can avoid: 0 without noise."""
 GROUPS = ("data-rich", "data-poor")
 BALANCED_SAMPLES = 100
-"""What a client of a balanced configuration trains on; in an imbalanced one it is 500 or 50."""
+"""The training samples of a client of a balanced configuration; in an imbalanced one there are 500 or 50."""
 
 
 READINGS = {"relative_regret": "in total", "mean_ratio": "per sample"}
-"""What a client's relative regret may mean: the sum of its regrets over the sum of |z*|, or the mean over its samples of
-regret / |z*|. The paper does not say; both are in the rows."""
+"""The two possible meanings of a client's relative regret: the sum of its regrets over the sum of |z*|, or the mean over its
+samples of regret / |z*|. The paper does not say; both are in the rows.
+"""
 READING = "mean_ratio"
-"""The one that the tables and figures show: `dffl_studies.paper.variants` chooses it together with the settings."""
+"""The meaning in tables and figures: `dffl_studies.paper.variants` chooses it together with the settings."""
 AUTHORS_READING = "relative_regret"
-"""The one that the authors' later code computes."""
+"""The meaning in the authors' later code."""
 ABOVE = "1 % above local"
 ABOVE_NOTE = (
     f"{ABOVE}: the share of clients and configurations whose regret is over 1 % above that of their local model, in one run. "
@@ -65,12 +66,12 @@ def percent(rows: pd.DataFrame, column: str = READING) -> pd.DataFrame:
 
 
 def name_of(method: str) -> str:
-    """What this study's tables and figures call a method."""
+    """The name of a method in this study's tables and figures."""
     return PAPER_NAMES.get(method) or label_of(method)
 
 
 def methods_in(rows: pd.DataFrame, wanted: Iterable[str] | None = None) -> list[str]:
-    """Those of the wanted methods that have rows; by default all methods that have."""
+    """The wanted methods that have rows; by default all methods that have."""
     methods = [str(method) for method in rows["method"].unique()]
     every = (method for method in dict.fromkeys((*ORDER, *methods)) if method not in FLOOR)
     return [method for method in (every if wanted is None else wanted) if method in methods]
@@ -87,7 +88,7 @@ CONFIGURATION = ["problem", "seed", "imbalanced", "eta_obj", "eta_constr"]
 
 
 def over_degrees(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each client's mean over the degrees: what the paper's narrow quantiles are taken of (see the protocol's page)."""
+    """Each client's mean over the degrees, the basis of the paper's narrow quantiles (see the protocol's page)."""
     keys = ["method", *CONFIGURATION, "client", "n", "saturated"]
     return rows.groupby(keys, sort=False, observed=True, as_index=False)[["regret", "lambda", "above"]].mean()
 
@@ -202,7 +203,7 @@ def by_size(rows: pd.DataFrame, reading: str) -> Table:
 
 
 def saturation(rows: pd.DataFrame) -> Table:
-    """How many knapsack clients have a budget that covers everything, by constraint heterogeneity, and what they lose."""
+    """The number of knapsack clients whose budget covers all items, by constraint heterogeneity, and their loss."""
     local, cells = _where(rows, problem="knapsack", method="local"), []
     for eta in sorted(local["eta_constr"].unique()):
         part, label = _where(local, eta_constr=eta), (f"eta_constr = {eta:g}",)
@@ -246,7 +247,7 @@ def both_levels(rows: pd.DataFrame, reading: str = READING) -> Table:
     return Table("table7-both-noise-levels", title, ("problem", "method"), cells, note)
 
 
-# What they are made of
+# Parts of tables
 
 COLUMN_VALUES: dict[str, Callable[[pd.DataFrame], float]] = {
     "mean": lambda one: one["regret"].mean(),

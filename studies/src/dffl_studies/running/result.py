@@ -1,4 +1,4 @@
-"""A study from the command line: run what is missing, then show what is there."""
+"""A study from the command line: run the missing jobs, then show the results."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from dffl_studies.running.tables import Table
 from dffl_studies.running.versions import count_versions, in_words
 
 MOST_FAILURES = 10
-"""How many failed jobs are named on the screen; all are in the folder."""
+"""The most failed jobs that are named on the screen; all are in the folder."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a command asks for a study to be run."""
+    """The options of a command that runs a study."""
 
     out: Path | None = None
     only: list[str] = field(default_factory=list)
     workers: int | None = None
     ray: str | None = None
     show: bool = False
-    """Run nothing: show what is finished."""
+    """Run nothing: show only the results so far."""
     progress: bool | None = None
     accept_versions: bool = False
-    """Add to a folder with rows of another version of dffl."""
+    """Add to a folder that has rows of another version of dffl."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class StudyRows:
 
     @property
     def core_hours(self) -> float:
-        """What the finished jobs took."""
+        """The cost of the finished jobs."""
         return float(self.jobs["cpu_seconds"].sum()) / 3600
 
     @property
@@ -66,7 +66,7 @@ class StudyRows:
 
     @property
     def remark(self) -> str:
-        """What a reader of averages must know: rows of several versions, and methods that some configurations lack."""
+        """Remarks on averages: rows of several versions, and methods that some configurations lack."""
         versions, finished, lines = self.versions, self.rows["job"].nunique(), []
         if len(versions) > 1:
             lines.append(f"Rows of dffl {in_words(versions)}: see the column dffl of rows.parquet.")
@@ -76,12 +76,12 @@ class StudyRows:
         return " ".join(lines)
 
     def failures(self) -> list[dict[str, Any]]:
-        """For programs: the parameters of each failed job, and why it failed."""
+        """As JSON values: the parameters of each failed job, and the reason."""
         return [{**job.parameters, "why": why} for job, why in self.failed]
 
 
 def finished_rows(planned: Study, options: RunOptions, folder: Path | None = None) -> StudyRows:
-    """Run the missing jobs among those asked for, unless they are only to be shown, and read the rows of all of them."""
+    """Run the missing jobs among those asked for, unless rows are only shown, and read the rows of all of them."""
     if options.show and (options.workers or options.ray):
         raise ValueError("--show runs nothing; leave --workers and --ray out")
     study = planned.only(options.only)
@@ -112,7 +112,7 @@ def finished_rows(planned: Study, options: RunOptions, folder: Path | None = Non
 
 @dataclass(frozen=True)
 class StudyResult:
-    """The tables and figures of a study, ready to be shown."""
+    """The tables and figures of a study."""
 
     finished: StudyRows
     tables: list[Table]
@@ -120,16 +120,16 @@ class StudyResult:
     """The tables that the terminal shows; all are written."""
     figures: list[Path] = field(default_factory=list)
     remark: str = ""
-    """Text that follows the cost."""
+    """A text after the cost."""
     chosen_by: StudyRows | None = None
-    """Rows of a search, whose averages decided what the tables show."""
+    """Rows of a search whose averages determined the settings behind the tables."""
 
     @property
     def failed(self) -> list[tuple[Job, str]]:
         return self.finished.failed
 
     def show(self, console: Console) -> None:
-        """Print the main tables and where everything is, for people."""
+        """Print the main tables and the places of all files."""
         for table in [table for table in self.tables if table.name in self.shown] or self.tables:
             console.print(to_rich(table))
             console.print()
