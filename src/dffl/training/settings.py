@@ -16,6 +16,7 @@ from dffl.federation import Federation
 from dffl.items import ItemFactory
 from dffl.losses import Loss
 from dffl.named import nearest, plain, rebuilt
+from dffl.parquet_federation import ParquetFederation
 from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
 from dffl.randomness import checked_seed
 from dffl.splitting import RULES, TIME, Splitting
@@ -232,7 +233,7 @@ class Settings:
             values["engine"] = "loop"
         return replace(cls.of(**values), **of_clients)
 
-    def for_clients(self, federation: Federation) -> Settings:
+    def for_clients(self, federation: Federation | ParquetFederation) -> Settings:
         """These settings for a run of these clients, which say whether there is a forecast, and features of items."""
         if self.forecast and not federation.has_forecast:
             raise ValueError(BY_NAME)

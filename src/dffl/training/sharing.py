@@ -15,6 +15,7 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.named import listed
+from dffl.parquet_federation import ParquetFederation
 from dffl.splitting import COST, DRAW, ROW, TIME
 from dffl.training.crossing import (
     FOLDS,
@@ -128,13 +129,13 @@ _SAID: WeakSet[Federation] = WeakSet()
 """The federations of which a user knows what crosses: a compare, or several runs, need not repeat it."""
 
 
-def settled(federation: Federation, settings: Settings) -> Settings:
+def settled(federation: Federation | ParquetFederation, settings: Settings) -> Settings:
     """The settings with a rule of holding out: the given one, or what the clients' rows ask for, with a warning.
 
     Rows that the rule, chosen or by default, puts on different sides at several clients are warned of too.
     """
     chosen, said = _ruled(federation, settings)
-    known = federation in _SAID
+    known = isinstance(federation, ParquetFederation) or federation in _SAID
     found = [] if known else [crossed for crossed in crossing_of(federation, chosen.splitting) if crossed.many]
     if found:
         _SAID.add(federation)
@@ -149,8 +150,10 @@ def told_of(federation: Federation) -> None:
     _SAID.add(federation)
 
 
-def _ruled(federation: Federation, settings: Settings) -> tuple[Settings, str]:
+def _ruled(federation: Federation | ParquetFederation, settings: Settings) -> tuple[Settings, str]:
     """The settings with a rule, and what to say of it."""
+    if isinstance(federation, ParquetFederation):  # nothing is held out of these
+        return replace(settings, split=settings.split or DRAW), ""
     if settings.split == TIME and settings.period is None:
         return replace(settings, period=whole_period(federation)), ""
     if settings.split is not None:

@@ -82,14 +82,16 @@ class Engine(Protocol):
     template: Template
     initial: np.ndarray
     """The vector that every client starts from."""
-    units: list[Normaliser]
-    """The units of each client's features and costs."""
     judges: bool
     """There are samples to judge candidates on."""
     in_process: bool
     """The clients are in this process, so that `kept` costs nothing."""
     all_answer: bool
     """Every client that is asked answers. In a deployment a round continues without those that are refused, late or dead."""
+
+    @property
+    def units(self) -> Sequence[Normaliser]:
+        """The units of each client's features and costs."""
 
     def ask(
         self,
