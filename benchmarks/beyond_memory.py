@@ -21,21 +21,22 @@ FEATURES, COSTS = [f"x{k}" for k in range(P)], [f"c{k}" for k in range(D)]
 
 
 def made(folder: Path, clients: int, samples: int) -> dict[str, Any]:
-    """Files of `FILE` clients each, with ten clients to a row group; numbers in float32."""
+    """Files of `FILE` clients each, with ten clients to a row group; numbers in float32. Files differ by their own scale."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    effect, started = np.random.default_rng(0).normal(size=(P, D)).astype(np.float32), time.perf_counter()
+    rng, started = np.random.default_rng(0), time.perf_counter()
+    x = rng.standard_normal((FILE * samples, P), np.float32)
+    c = 40 + 5 * x @ rng.standard_normal((P, D), np.float32) + rng.standard_normal((len(x), D), np.float32)
+    base = np.ascontiguousarray(np.hstack([x, c]).T)
     for number in range(-(-clients // FILE)):
         path, some = folder / f"part-{number:05d}.parquet", range(number * FILE, min((number + 1) * FILE, clients))
         if path.exists():
             continue
-        rng = np.random.default_rng([1, number])
-        x = rng.normal(size=(len(some) * samples, P)).astype(np.float32)
-        c = 40 + 5 * x @ effect + rng.normal(size=(len(x), D)).astype(np.float32)
+        scale = np.float32(1 + number % 97 / 97)
         names = pa.array(np.repeat([f"client-{k:06d}" for k in some], samples)).dictionary_encode()
-        columns = [names, *(pa.array(np.ascontiguousarray(column)) for column in np.hstack([x, c]).T)]
+        columns = [names, *(pa.array(scale * column[: len(names)]) for column in base)]
         table = pa.table(columns, names=["client", *FEATURES, *COSTS])
         how = {"compression": "none", "use_dictionary": ["client"], "row_group_size": 10 * samples}
         pq.write_table(table, folder / "part.writing", write_statistics=False, **how)

@@ -18,16 +18,16 @@ class Later(Generic[T]):
 
 @dataclass(frozen=True)
 class EachLater(Sequence[T]):
-    """A value for each of ``count`` positions."""
+    """A value for each of ``length`` positions."""
 
     make: Callable[[int], T]
-    count: int
+    length: int
 
     def __len__(self) -> int:
-        return self.count
+        return self.length
 
     def __getitem__(self, place: Any) -> Any:
-        return self.make(range(self.count)[place])
+        return self.make(range(self.length)[place])
 
 
 @dataclass(frozen=True)

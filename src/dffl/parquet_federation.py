@@ -162,10 +162,23 @@ class ParquetFederation(Sequence[Client]):
 
     def relaxed(self) -> ParquetFederation:
         """The same clients on sets without integer conditions, where they have some."""
-        other, whole = ParquetFederation.__new__(ParquetFederation), self._set
-        other.__dict__ |= self.__dict__
-        other._set = whole.relaxed if isinstance(whole, FeasibleSet) else lambda name: whole(name).relaxed
-        return other
+        whole = self._set
+        return self._with(_set=whole.relaxed if isinstance(whole, FeasibleSet) else lambda name: whole(name).relaxed)
+
+    def some(self, places: Sequence[int]) -> ParquetFederation:
+        """The clients at these positions, on disk."""
+        names = [self.names[place] for place in places]
+        return self._with(
+            names=names,
+            counts=[self.counts[place] for place in places],
+            places={name: place for place, name in enumerate(names)},
+            _held=[self._held[place] for place in places],
+        )
+
+    def _with(self, **other: Any) -> ParquetFederation:
+        made = ParquetFederation.__new__(ParquetFederation)
+        made.__dict__ |= self.__dict__ | other
+        return made
 
     def read(self, places: Sequence[int]) -> Federation:
         """The clients at these positions, in memory."""

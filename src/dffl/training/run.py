@@ -7,6 +7,7 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import jax.numpy as jnp
@@ -22,6 +23,7 @@ from dffl.randomness import NoiseSource
 from dffl.training.alone import Own
 from dffl.training.checkpoint import Checkpoint
 from dffl.training.engines.base import ClientAnswers, Engine, Note
+from dffl.training.engines.on_ray import RayActors, RayEngine
 from dffl.training.engines.parquet import ParquetEngine
 from dffl.training.engines.start import precision
 from dffl.training.engines.vector import LoopEngine, VectorEngine
@@ -348,11 +350,19 @@ class Run:
         if isinstance(self.trained_on, ParquetFederation):
             if part != ALL:
                 self._refuse_on_disk("holds samples out")
+            if self.settings.engine == "ray":
+                return RayEngine(self._ray_actors, str(part), self.trained_on, self.settings, None, None, self._secret)
             return ParquetEngine(self.trained_on, self.settings, self._secret)
-        divided = part.divide(self.trained_on, self.settings, self.validation)
-        kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
+        divided, settings = part.divide(self.trained_on, self.settings, self.validation), part.seeded(self.settings)
         units = self._units(part, divided.train)
-        return kind(divided.train, part.seeded(self.settings), divided.judge, units, self._secret)
+        if self.settings.engine == "ray":
+            return RayEngine(self._ray_actors, str(part), divided.train, settings, divided.judge, units, self._secret)
+        kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
+        return kind(divided.train, settings, divided.judge, units, self._secret)
+
+    @cached_property
+    def _ray_actors(self) -> RayActors:
+        return RayActors()
 
     def _units(self, part: Part, train: Federation) -> list[Normaliser]:
         return part.units(train, self.settings)
@@ -423,7 +433,7 @@ def _bytes(values: Mapping[str, Any]) -> int:
     return sum(value.nbytes for value in values.values() if isinstance(value, np.ndarray))
 
 
-def _matched(federation: Federation, validation: Federation) -> Federation:
+def _matched(federation: Federation | ParquetFederation, validation: Federation) -> Federation:
     """The validation clients in the federation's order."""
     known, offered = set(federation.names), set(validation.names)
     for client in validation:

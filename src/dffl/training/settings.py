@@ -136,7 +136,8 @@ class Settings:
     dtype: str = "float32"
     """The precision of training, float32 or float64."""
     engine: str = "vector"
-    """`vector` trains clients together, `loop` one by one; the numbers are the same."""
+    """`vector` trains clients together, `loop` one by one, `ray` on the nodes of the Ray cluster that RAY_ADDRESS names (or of
+    this machine's); the numbers are the same."""
     chunk_size: int = 32
     """How many clients the vectorised engine trains at once on a core, at least 4; bounds the memory, changes no number."""
 
@@ -158,7 +159,7 @@ class Settings:
         self._check_period()
         if self.engine == "processes":
             raise ValueError(NO_PROCESSES)
-        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop"))):
+        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop", "ray"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
         for name in FLAGS:

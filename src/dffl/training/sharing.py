@@ -134,8 +134,10 @@ def settled(federation: Federation | ParquetFederation, settings: Settings) -> S
 
     Rows that the rule, chosen or by default, puts on different sides at several clients are warned of too.
     """
+    if isinstance(federation, ParquetFederation):  # nothing is held out of these
+        return replace(settings, split=settings.split or DRAW)
     chosen, said = _ruled(federation, settings)
-    known = isinstance(federation, ParquetFederation) or federation in _SAID
+    known = federation in _SAID
     found = [] if known else [crossed for crossed in crossing_of(federation, chosen.splitting) if crossed.many]
     if found:
         _SAID.add(federation)
@@ -150,10 +152,8 @@ def told_of(federation: Federation) -> None:
     _SAID.add(federation)
 
 
-def _ruled(federation: Federation | ParquetFederation, settings: Settings) -> tuple[Settings, str]:
+def _ruled(federation: Federation, settings: Settings) -> tuple[Settings, str]:
     """The settings with a rule, and what to say of it."""
-    if isinstance(federation, ParquetFederation):  # nothing is held out of these
-        return replace(settings, split=settings.split or DRAW), ""
     if settings.split == TIME and settings.period is None:
         return replace(settings, period=whole_period(federation)), ""
     if settings.split is not None:

@@ -26,11 +26,11 @@ from dffl.training.units import pooled
 class UnitsOnDisk(Sequence[Normaliser]):
     """Each client's units, from its rows when they are first read."""
 
-    def __init__(self, federation: ParquetFederation, settings: Settings):
+    def __init__(self, federation: ParquetFederation, settings: Settings, same: Normaliser | None = None):
         self._federation, self._settings = federation, settings
         self._known: dict[int, Normaliser] = {}
-        self._same: Normaliser | None = None
-        if settings.pooled_units:  # every row is read once
+        self._same = same
+        if settings.pooled_units and same is None:  # every row is read once
             self._same = pooled(self, federation.names, federation.counts, settings, federation.dim)
 
     def __len__(self) -> int:
@@ -58,10 +58,17 @@ class ParquetEngine:
     all_answer = True
     judges = False
 
-    def __init__(self, federation: ParquetFederation, settings: Settings, noise: NoiseSource | None = None):
+    def __init__(
+        self,
+        federation: ParquetFederation,
+        settings: Settings,
+        noise: NoiseSource | None = None,
+        same: Normaliser | None = None,
+    ):
+        """``same`` are the units of all clients, where they are pooled and known."""
         self.federation, self.settings, self._noise = federation, settings, noise
         self.names, self.counts = tuple(federation.names), np.array(federation.counts)
-        self.units = UnitsOnDisk(federation, settings)
+        self.units = UnitsOnDisk(federation, settings, same)
         with precision(settings):
             recipe, self.initial = starting_recipe(settings, federation.features, federation.dim)
         self.template = recipe.form.template
