@@ -15,7 +15,7 @@ SAFE = "finished rows are safe"
 
 
 class RayWorkers:
-    """One job for each core of the cluster. Its nodes need dffl of this version; rows come back to this process."""
+    """One job for each core of the cluster. Its nodes need dffl of this version; rows are returned to this process."""
 
     def __init__(self, study: Study, address: str):
         try:
@@ -25,7 +25,7 @@ class RayWorkers:
         self._ray, self.study = ray, study
         self._cluster = RayCluster(ray, address, OPTION)
         self.slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        # Ray starts a process again after a lost node; a job that kills its process is given up after one more try.
+        # Ray restarts a process after a lost node; a job that kills its process gets only one more attempt.
         self._remote = ray.remote(num_cpus=1, max_retries=1)(run_job)
         self._running: dict[Any, Job] = {}
 
@@ -34,7 +34,7 @@ class RayWorkers:
 
     def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
         if not self._cluster.answers(SAFE):
-            time.sleep(timeout)  # Ray's own calls may not come back, or come back at once
+            time.sleep(timeout)  # Ray's own calls may never return, or return at once
             return []
         try:
             done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
@@ -50,9 +50,9 @@ class RayWorkers:
         return results
 
     def close(self) -> None:
-        """Cancel what still runs and leave the cluster."""
-        if not self._cluster.silent:  # a cluster that is gone has nothing to cancel
+        """Cancel the running jobs and leave the cluster."""
+        if not self._cluster.silent:  # a lost cluster has nothing to cancel
             with contextlib.suppress(self._ray.exceptions.RayError):
                 for reference in self._running:
                     self._ray.cancel(reference, force=True)
-        self._ray.shutdown()  # also of a cluster that is gone: Ray would end this process a minute later
+        self._ray.shutdown()  # also after a lost cluster: otherwise Ray would end this process a minute later
