@@ -42,6 +42,8 @@ CANDIDATES: tuple[MethodChoice, ...] = (
 MOST_PRODUCTS = 250
 """Features, squares and products of which a ridge of degree 2 is a candidate by default."""
 REFIT, WINDOW = 28, 90
+RECORD = 365
+"""Moments before the start from which on rules are judged where clients bring a forecast, as all of their record counts."""
 
 Forecasts = dict[str, list[list[np.ndarray]]]
 """For each rule and each client what it expects of the rows of each block, (rows, d)."""
@@ -92,7 +94,7 @@ def backtest(
         require_whole("jobs", jobs, least=1, most=1024)
     settings = relaxed_where_slow(federation.clients, settings)
     trained = candidates_of(CANDIDATES if candidates is None else candidates, federation, settings)
-    timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
+    timeline = Timeline.of(federation.clients, refit, window, start, past, clock, RECORD if base == FORECAST else 0)
     if past.season is None:
         past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
     optima(federation.clients)
