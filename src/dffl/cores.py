@@ -1,6 +1,6 @@
-"""How many cores this process may use, and work that runs on them side by side.
+"""The cores that this process may use, and work that runs on them in parallel.
 
-XLA runs a small program on one core, so different programs run side by side in threads.
+XLA runs a small program on one core, so different programs run in parallel threads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 
 def core_count() -> int:
-    """The number of cores; a worker of a study has one, which XLA's flags show."""
+    """The number of cores. A worker of a study has one, as XLA's flags show."""
     if "intra_op_parallelism_threads=1" in os.environ.get("XLA_FLAGS", "").split():
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -25,7 +25,7 @@ def core_count() -> int:
 S = TypeVar("S")
 T = TypeVar("T")
 TICK = 0.2
-"""Seconds between two checks of what is running."""
+"""Seconds between two checks of the running work."""
 
 
 @cache
@@ -36,7 +36,7 @@ def _helpers(cores: int) -> ThreadPoolExecutor:
 def side_by_side(
     function: Callable[[S], T], items: Sequence[S], cores: int, meanwhile: Callable[[], None], stop: Callable[[], None]
 ) -> Iterator[T]:
-    """``function`` of each item, in order, on ``cores`` cores, of which this thread is one.
+    """``function`` of each item, in order, on ``cores`` cores; this thread is one of them.
 
     While it waits for one, it begins another, and calls ``meanwhile`` every `TICK` seconds or between two items. If it is
     interrupted or an item fails, it calls ``stop``, which must make the others end soon, and starts no further item.

@@ -110,7 +110,7 @@ def forecasts_of(
     todo: list[Training] = []
     for training in trainings(trained, ground.timeline):
         label = training.candidate.label
-        read = {} if kept is None else {one: kept.found(one, label, len(ground.clients)) for one in training.origins}
+        read = {} if kept is None else {one: kept.stored(one, label, len(ground.clients)) for one in training.origins}
         there = {(origin, label): tables for origin, tables in read.items() if tables is not None}
         if len(there) < len(training.origins):
             todo.append(training)
