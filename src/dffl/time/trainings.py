@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,11 +56,14 @@ class Ground:
 
     def naive(self, origin: int) -> dict[str, Tables]:
         """What the rules that need no training expect of all rows, as it is known at an origin."""
-        whole = {rule: [plain_mean(rule, client.c, self.past.known_after) for client in self.clients] for rule in MEANS}
-        whole[STEADY] = self._steady(self._weight(origin))
-        return whole | ({FORECAST: self._brought} if self._brought else {})
+        found = self._means | {STEADY: self._steady(self._weight(origin))}
+        return found | ({FORECAST: self._brought} if self._brought else {})
 
-    @property
+    @cached_property
+    def _means(self) -> dict[str, Tables]:
+        return {rule: [plain_mean(rule, client.c, self.past.known_after) for client in self.clients] for rule in MEANS}
+
+    @cached_property
     def _brought(self) -> Tables:
         return [client.forecast for client in self.clients if client.forecast is not None]
 
