@@ -295,7 +295,7 @@ class Fit:
             names = ", ".join(repr(name) for name in list(self.members)[:5])
             raise ValueError(
                 f"no client {client!r} in this fit (it has {names}{', ...' if len(self.members) > 5 else ''}); "
-                "hand in a dffl.Client to use the shared model for one that took no part"
+                "pass a dffl.Client to use the shared model for one that took no part"
             )
         return self.members[client]
 

@@ -98,7 +98,7 @@ class Timeline:
 def _clock(clients: Sequence[Client], clock: str | None) -> str:
     for client in clients:
         if client.times is None:
-            fix = "hand in dffl.Client(..., times=...), or name the column as `order` in the federation's file"
+            fix = "pass dffl.Client(..., times=...), or name the column as `order` in the federation's file"
             raise ValueError(f"client {client.name!r}: a backtest needs an order of the rows, found none; {fix}")
     if clock is not None and clock not in CLOCKS:
         raise ValueError(f"clock must be one of {', '.join(CLOCKS)}, found {clock!r:.40}")
