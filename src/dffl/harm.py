@@ -7,6 +7,7 @@ above the tolerance and a confidence interval of the difference, over test sampl
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,6 +75,30 @@ def interval(
     unknown.
     """
     return _interval(differences, confidence, ordered, groups)[:3]
+
+
+def interval_of_sum(
+    differences: Sequence[np.ndarray], groups: Sequence[np.ndarray], confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """As `interval`, of the sum over clients of their means. Samples of equal ``groups``, of any clients, count as one."""
+    if len(differences) == 1:
+        return interval(differences[0], confidence, groups=groups[0])
+    mean, starts = float(sum(table.mean() for table in differences)), len(differences[0])
+    place = np.split(np.unique(np.concatenate(groups), return_inverse=True)[1], np.cumsum([len(own) for own in groups])[:-1])
+    fewest = min(len(np.unique(own)) for own in groups)
+    if starts < ENOUGH_STARTS or fewest < 2:
+        return mean, -math.inf, math.inf
+    by_group = np.zeros(max(int(own.max()) for own in place) + 1)
+    for table, own in zip(differences, place, strict=True):
+        count = len(np.unique(own))
+        each = table.mean(axis=0)
+        by_group += np.bincount(own, each - each.mean(), len(by_group)) * math.sqrt(count / (count - 1)) / len(each)
+    by_start = float(np.sum([table.mean(axis=1) for table in differences], axis=0).var(ddof=1)) / starts
+    from scipy.special import stdtrit  # slow to import, and needed here alone
+
+    quantiles = stdtrit(np.array([fewest - 1, starts - 1]), 0.5 + confidence / 2)
+    half = math.sqrt(float(quantiles**2 @ [float((by_group**2).sum()), by_start]))
+    return mean, mean - half, mean + half
 
 
 def _interval(

@@ -26,8 +26,9 @@ TIMES = (0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 LEVEL_ONLY, WITH_NOISE = 0.12, 0.05
 """How plausible each of these times is beforehand, with a level alone and with noise beside it; rows without memory are 1.
 These were chosen by simulation (see `tests/test_serial.py`)."""
-SEASONS = ((7, 28), (24, 144))
-"""The rows of a season, days of a week or hours of a day, and how many rows there must be to take it out."""
+SEASONS, REPEATS = (2, 5, 7, 12, 24, 48, 96), 3
+"""The rows of a season: two sites in turn, working days and days of a week, months, and periods of a day. It is taken out where
+there are rows for this many of them."""
 NEVER, HALVINGS = 1e-9, 36
 """Memories below this probability do not count; and the steps in which an end is found."""
 
@@ -65,7 +66,7 @@ def sureness(rows: np.ndarray, confidence: float = 0.95) -> Sureness:
     """How sure the mean of rows (n,) is that are in the order of time."""
     if len(rows) < 2:
         return Sureness(math.inf, float(len(rows)))
-    seasons = [season for season, fewest in SEASONS if len(rows) >= fewest]
+    seasons = [season for season in SEASONS if len(rows) >= REPEATS * season]
     found = [_sureness(table, confidence) for table in (rows, *(_without(rows, season) for season in seasons))]
     return Sureness(max(one.half for one in found), min(one.independent for one in found))
 

@@ -69,12 +69,6 @@ class Sharing(NamedTuple):
         """How many rows each client shares, or of how many the costs; clients that share none are not named."""
         return {one.client: one.rows for one in (self.costs if self.by_costs else self.rows)}
 
-    def keys(self, clients: Sequence[Client]) -> list[np.ndarray] | None:
-        """What tells rows apart that are not shared: a key of every row of every client; None where no client shares any."""
-        if not self.counts:
-            return None
-        return [client.cost_keys if self.by_costs else client.row_keys for client in clients]
-
     def words(self, clients: int) -> str:
         """Who shares what, in one sentence; nothing where nobody does."""
         found = self.costs if self.by_costs else self.rows
@@ -177,10 +171,15 @@ def _with_moments(federation: Federation) -> str | None:
     return next((client.name for client in federation if has_moments(client)), None)
 
 
-def alike_rows(client: Client) -> np.ndarray:
-    """A number for each row of a client, the same for rows that say no more than one of them: equal ones, or of one moment."""
-    keys = [client.row_keys, *([client.cost_keys] if has_moments(client) else [])]
-    return min(keys, key=lambda own: len(np.unique(own)))
+def alike_rows(clients: Sequence[Client]) -> list[np.ndarray]:
+    """A number for each row of each client, the same for rows of any clients that are no independent evidence.
+
+    They are equal, or of one key or moment.
+    """
+    keys = [[client.row_keys for client in clients], [client.content_keys for client in clients]]
+    if any(map(has_moments, clients)) or (len(clients) > 1 and sharing(clients).by_costs):
+        keys.append([client.cost_keys for client in clients])
+    return min(keys, key=lambda own: len(np.unique(np.concatenate(own))))
 
 
 def repeated(federation: Federation) -> str:
