@@ -165,10 +165,11 @@ def advise(
 
     Each client's samples are held out in ``folds``; on them the models of the other folds are compared: what `local`,
     `local-tuned`, `fedavg`, `finetune` and `crossfit` train. ``blocks`` holds out stretches of consecutive samples, as time
-    series need; samples with `times` are held out by stretches of time, unless `split` is given. ``quick`` trains nothing: closed-form models of the costs replace the networks; the answer takes some seconds
-    and is rougher. ``fits`` are fits of `crossfit` and `local-tuned` to the same federation, ``{"crossfit": fit, "local-tuned":
-    fit}``: then nothing is trained either, and only these two are compared. ``settings`` are those of `dffl.Settings`; options
-    of the methods are written ``finetune.epochs``, ``crossfit.epochs``, ``local-tuned.epochs``.
+    series need; samples with `times` are held out by stretches of time, unless `split` is given. ``quick`` trains nothing:
+    closed-form models of the costs replace the networks; the answer takes some seconds and is rougher. ``fits`` are fits of
+    `crossfit` and `local-tuned` to the same federation, ``{"crossfit": fit, "local-tuned": fit}``: then nothing is trained
+    either, and only these two are compared. ``settings`` are those of `dffl.Settings`; options of the methods are written
+    ``finetune.epochs``, ``crossfit.epochs``, ``local-tuned.epochs``.
     """
     require_federation("federation", federation)
     if len(federation) < 2:
