@@ -43,6 +43,8 @@ THREE_RUNS = "Ask the coordinator for runs with three seeds"
 """The same for a site."""
 SHOWN = 5
 """Names of clients in a line."""
+BY_CHANCE = 0.025
+"""The share of clients that seem to be harmed where there is no difference, at most."""
 ALL_ZERO = "The best possible objective of all clients is zero: no relative regret can be given."
 
 
@@ -200,6 +202,9 @@ def harm_verdict(table: pd.DataFrame, method: str, starts: int, more_starts: str
     harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
     unknown = mine[mine["harmed"].isna()]
     told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
+    expected = BY_CHANCE * (len(mine) - len(unknown))
+    if 0 < len(harmed) <= 2 * expected:
+        told.append(f"by chance alone, up to {expected:.2g} of {len(mine) - len(unknown)} may seem to be")
     if len(unknown):
         few = unknown["independent"].max()
         why = f"as {too_alike(few)}" if few > 1 else "with fewer than two test rows"
