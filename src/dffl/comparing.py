@@ -48,7 +48,7 @@ def compare(
     (``lambda``, ``epochs``), are means over the starts; ``spread`` is the standard deviation of ``relative_regret`` over
     them. ``relative_regret_low`` and ``relative_regret_high`` are the ends of its ``confidence`` interval, over other test
     samples and other starts. Test samples with `times` resemble their neighbours: they count as fewer, ``independent``, samples
-    (see `dffl.serial`). Without times, equal samples and samples of one key count once.
+    (see `dffl.serial`), and those of one time once. Without times, equal samples and samples of one key count once.
 
     ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
     ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
@@ -251,7 +251,7 @@ def _row(
     lost, own = (np.stack([one.lost[title][place] for one in found]) for title in (name, reference))
     size = float(test[place].z_star_size.mean())
     ordered, margin = test[place].times is not None, 1e-12 * size  # where the own model loses nothing
-    groups = None if ordered else alike_rows([test[place]])[0]
+    groups = test[place].times if ordered else alike_rows([test[place]])[0]
     judgement = judge_harm(lost, own, tolerance, confidence, margin, ordered, groups)
     if name == reference:
         judgement = judgement._replace(low=0.0, high=0.0, verdict="reference", harmed=False)

@@ -49,7 +49,8 @@ def judge_harm(
     """Compare two methods for one client: the regrets (starts, samples) of one, and those of the reference.
 
     Row s of both is one start, column i of both is one test sample. ``ordered`` samples follow each other in time; those of
-    equal ``groups``, copies of one row, say, count as one. Excesses up to ``margin``, in the units of regret, are rounding.
+    equal ``groups``, copies of one row or rows of one moment, say, count as one. Excesses up to ``margin``, in the units of
+    regret, are rounding.
     """
     mean, low, high, count = _interval(lost - own, confidence, ordered, groups)
     excessive = above_tolerance(lost.mean(axis=1), own.mean(axis=1), tolerance, margin)
@@ -106,7 +107,7 @@ def _interval(
 ) -> tuple[float, float, float, float]:
     """`interval`, and how many independent samples there are."""
     mean, (starts, samples) = float(differences.mean()), differences.shape
-    if groups is not None and not ordered:
+    if groups is not None:
         differences = _of_groups(differences, groups)
         samples = differences.shape[1]
     if samples < 2:
@@ -133,7 +134,7 @@ def _interval(
 
 
 def _of_groups(differences: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """One column for each group, with the same mean and as far from it as the group moves the mean of all samples."""
+    """One column for each group, in ascending order: with the same mean, and as far from it as the group moves that mean."""
     place = np.unique(groups, return_inverse=True)[1]
     count, samples, mean = int(place.max()) + 1, len(groups), differences.mean()
     if count == samples:

@@ -154,7 +154,7 @@ def _interval(gains: Sequence[np.ndarray], judged: Judged, rows: _Rows) -> tuple
         return interval_of_sum(gains, rows.alike, judged.confidence)
     [table] = gains
     table = np.tile(table.mean(axis=0), (ENOUGH_STARTS, 1)) if judged.once else table
-    return interval(table, judged.confidence, ordered=True)
+    return interval(table, judged.confidence, ordered=True, groups=np.array(rows.times))
 
 
 def _times(client: Client) -> np.ndarray:

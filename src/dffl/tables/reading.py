@@ -108,6 +108,9 @@ def words_of(choice: Mapping[str, Any]) -> str:
     """What was chosen without an order, and why."""
     if not np.isfinite(choice["means"][0][1]):
         return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen. {ALL_ZERO}"
+    if len(choice["means"]) > 1 and choice["means"][-1][1] - choice["means"][0][1] <= TINY:
+        lost = f"all methods lose the same on training rows that they had not seen ({100 * choice['means'][0][1]:.2f} %)"
+        return f"{keep_or_use(choice['rule'])}: {lost}."
     others = ", ".join(f"{name} {100 * value:.2f} %" for name, value in choice["means"][1:])
     best = f"{100 * choice['means'][0][1]:.2f} %"
     return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen ({best}; {others})."
