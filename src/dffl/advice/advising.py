@@ -179,11 +179,7 @@ def advise(
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
     if quick and fits is not None:
         raise ValueError("advise: quick uses no fits; leave one of them out")
-    # Held-out samples are divided alike in everything that is compared here.
-    split = settings.get("split")
-    if split is None and fits is None and not blocks and _by_time(federation, folds):
-        split = TIME
-    rule = settled(federation, Settings.of(split=split, period=settings.get("period")))
+    rule = _rule(federation, settings, folds, by_position=blocks or fits is not None)
     blocks = blocks or rule.validation_blocks
     if not blocks and all(client.times is not None for client in federation):
         what = "its clients have times, and their samples are held out as if they were in no order"
@@ -216,12 +212,13 @@ def advise(
     return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)), crosses)
 
 
-def _by_time(federation: Federation, folds: int) -> bool:
-    """Whether samples have times, and each client has some in several stretches of time."""
-    if any(client.times is None for client in federation):
-        return False
-    how = Splitting(rule=TIME, period=whole_period(federation))
-    return all(divisible(client, how, folds) for client in federation)
+def _rule(federation: Federation, settings: Mapping[str, Any], folds: int, by_position: bool) -> Settings:
+    """How samples are held out, in all comparisons: by default by stretches of time, if all clients have several of them."""
+    split, period = settings.get("split"), settings.get("period")
+    if split is None and not by_position and all(client.times is not None for client in federation):
+        how = Splitting(rule=TIME, period=whole_period(federation))
+        split = TIME if all(divisible(client, how, folds) for client in federation) else None
+    return settled(federation, Settings.of(split=split, period=period))
 
 
 def _keys(federation: Federation, blocks: bool) -> Sequence[np.ndarray] | None:
