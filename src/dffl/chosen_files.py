@@ -162,13 +162,13 @@ def _client(row: Mapping[str, Any], reader: Reader, asked: Asked) -> Client:
 
 def _by_part(archive: Archive) -> tuple[dict[str, bytes], dict[int, dict[str, bytes]]]:
     """The members of a file that are its own, and those of each of its parts."""
-    own: dict[str, bytes] = {}
+    shared_members: dict[str, bytes] = {}
     contents: dict[int, dict[str, bytes]] = {}
     for name, content in archive.members.items():
         match = PART.fullmatch(name)
-        members = own if match is None else contents.setdefault(int(match[1]), {})
+        members = shared_members if match is None else contents.setdefault(int(match[1]), {})
         members[name if match is None else match[2]] = content
-    return own, contents
+    return shared_members, contents
 
 
 def _part(members: dict[str, bytes], row: Mapping[str, Any], asked: Asked, solvers: Mapping[str, Any]) -> Fit:

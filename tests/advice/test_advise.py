@@ -181,7 +181,7 @@ def test_blocks_hold_out_stretches(fleet):
         (0.2, 0.2, False, "stay local"),
         (0.99, 0.99, True, "stay local"),
         (0.2, NAN, False, "stay local"),  # quick
-        (NAN, 0.8, False, "personalise"),  # fits that were handed in
+        (NAN, 0.8, False, "personalise"),  # fits that were passed
         (NAN, 0.2, False, "stay local"),
     ],
 )

@@ -80,7 +80,7 @@ class Advice:
     tell*, it deploys a model of its own, and the regrets of models that the others helped to train, and gains, are not numbers.
     ``nothing`` is true where there is nothing to gain; where all decisions are equally good, the verdict is *cannot tell*.
     What is not known is not a number: if ``quick``, the reference is a closed-form model in ``local``; with fits that were
-    handed in, only `crossfit` and `local-tuned` are compared, and no cause is examined.
+    passed, only `crossfit` and `local-tuned` are compared, and no cause is examined.
     """
 
     table: pd.DataFrame

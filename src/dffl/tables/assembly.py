@@ -25,7 +25,7 @@ IN_FILES = {
     "make the client with maximize=True": 'write sense = "max" for the client',
     "make the client with maximize=False": 'write sense = "min" for the client',
     "ModelFile(sense=...)": "sense in its set",
-    ", or hand in arrays in the order of the file": ", or list predicted in the order of the costs",
+    ", or pass arrays in the order of the file": ", or list predicted in the order of the costs",
 }
 """Replaces words of messages for Python by the words of a federation's file."""
 

@@ -152,7 +152,7 @@ class TableReader:
         with self.problems.catching():
             features = self.features.of(source, [*more, *costs], elsewhere=last)
             if both := [name for name in features if name in costs]:
-                what = f"{shown(both)} stands in costs too; costs are not known beforehand"
+                what = f"{shown(both)} is among the costs, too; costs are not known beforehand"
                 raise ValueError(f"{plan.path}: federation.features: {what}")
         if len(self.problems) > before or not costs or not (features or last or plan.known):
             return None
@@ -172,7 +172,7 @@ class TableReader:
         costs = matching(self.plan.costs, source.columns)
         both = [name for name in costs if name in names]
         if both and (len(both) == len(costs) or set(both) & set(self.plan.costs)):
-            what = f"{shown(both)} stands in costs too; costs are not known beforehand"
+            what = f"{shown(both)} is among the costs, too; costs are not known beforehand"
             raise ValueError(f"{self.plan.path}: {key}: {what}")
 
     def _in_cost_order(self, source: Source, matched: Sequence[str], costs: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from dffl.federation import Client, Federation
 from dffl.named import listed
+from dffl.parquet_federation import ParquetFederation
 from dffl.splitting import COST, DRAW, ROW, TIME
 from dffl.training.crossing import (
     FOLDS,
@@ -127,11 +128,13 @@ _SAID: WeakSet[Federation] = WeakSet()
 """Federations whose crossing rows were reported already: a comparison, or several runs, need not repeat it."""
 
 
-def settled(federation: Federation, settings: Settings) -> Settings:
+def settled(federation: Federation | ParquetFederation, settings: Settings) -> Settings:
     """The settings with a rule for holding out: the given one, or the one that the rows require, with a warning.
 
     There is also a warning if the rule puts equal rows of several clients into different parts.
     """
+    if isinstance(federation, ParquetFederation):  # nothing is held out of these
+        return replace(settings, split=settings.split or DRAW)
     chosen, note = _ruled(federation, settings)
     known = federation in _SAID
     crossings = [] if known else [crossed for crossed in crossing_of(federation, chosen.splitting) if crossed.many]

@@ -14,9 +14,9 @@ from dffl_studies.energy.weeks import WEEK
 
 RECORD, MONTH = 8, 4
 """The weeks whose mean is continued, and those of a month; below a month nothing is expected."""
-USUAL = 0.52
+USUAL = 0.59
 """The usual change of a market's regret from one month to the next (of its logarithm); it counts as one more change."""
-ENDS = (-1.42, 1.37)
+ENDS = (-1.96, 1.83)
 """The ends of the range of 80 %, in such changes."""
 
 
@@ -24,8 +24,8 @@ def weekly(lost: Sequence[np.ndarray]) -> np.ndarray:
     """The mean over zones of each week before, from the regret of each day, zone by zone, the newest last."""
     days = max(map(len, lost), default=0) // WEEK * WEEK
     table = np.full((len(lost), days), np.nan)
-    for place, own in enumerate(lost):
-        some = own[max(len(own) - days, 0) :]
+    for place, values in enumerate(lost):
+        some = values[max(len(values) - days, 0) :]
         table[place, days - len(some) :] = some
     return np.asarray(np.nanmean(table.reshape(len(lost), -1, WEEK), axis=(0, 2))) if days else np.zeros(0)
 
@@ -42,8 +42,8 @@ def drift(naive: np.ndarray, usual: float = USUAL) -> float:
 
     - ``naive``: the mean regret of a naive rule in each week before, the newest last.
     """
-    own = changes_of(naive)
-    return float(np.sqrt((usual**2 + (own**2).sum()) / (1 + len(own))))
+    changes = changes_of(naive)
+    return float(np.sqrt((usual**2 + (changes**2).sum()) / (1 + len(changes))))
 
 
 def expected_mean(lost: np.ndarray, naive: np.ndarray) -> tuple[float, float]:
