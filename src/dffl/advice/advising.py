@@ -18,6 +18,7 @@ from dffl.advice.equal import REASON as ALL_EQUAL
 from dffl.advice.evidence import Evidence, check_fits, given
 from dffl.advice.folds import folds as held_out
 from dffl.advice.gains import CROSSFIT, FEDERATED, LOCAL, LOCAL_TUNED, Gains, estimate
+from dffl.advice.over_time import AdviceOverTime, advise_over_time
 from dffl.advice.quick import regressed
 from dffl.advice.signals import Signals, signals
 from dffl.advice.trained import TrainingPlan, trained
@@ -28,6 +29,7 @@ from dffl.federation import Federation
 from dffl.fitting import Fit, require_federation
 from dffl.jsonable import jsonable
 from dffl.time.bases import FORECAST
+from dffl.time.choosing import enough_past
 from dffl.training import Settings
 from dffl.training.crossing import Crossing, crossing_of, warning
 from dffl.training.crossing import reason as no_verdict
@@ -159,8 +161,11 @@ def advise(
     confidence: float = 0.9,
     progress: bool | None = None,
     **settings: Unpack[SettingsKeywords],
-) -> Advice:
+) -> Advice | AdviceOverTime:
     """Whether each client should federate: the expected gain against staying local, with an interval, and the reason.
+
+    Where all clients have ``times`` and enough rows for `dffl.backtest`, the answer rests on one (`AdviceOverTime`), unless
+    ``blocks``, ``quick``, ``fits``, ``split`` or ``privacy`` asks for something else. The rest is about other clients.
 
     Each client's samples are held out in ``folds``; on them the models of the other folds are compared: what `local`,
     `local-tuned`, `fedavg`, `finetune` and `crossfit` train. ``blocks`` holds out stretches of consecutive samples, as time
@@ -177,6 +182,10 @@ def advise(
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
     if quick and fits is not None:
         raise ValueError("advise: quick uses no fits; leave one of them out")
+    otherwise = blocks or quick or fits is not None or any(settings.get(name) for name in ("split", "privacy"))
+    if not otherwise and all(client.times is not None for client in federation) and enough_past(federation):
+        kept = {name: value for name, value in settings.items() if "." not in name and name not in ("split", "period")}
+        return advise_over_time(federation, confidence=confidence, progress=progress, **kept)
     # Held-out samples are divided alike in everything that is compared here.
     rule = settled(federation, Settings.of(split=settings.get("split"), period=settings.get("period")))
     blocks = blocks or rule.validation_blocks

@@ -25,6 +25,16 @@ class FederationSource(NamedTuple):
     ordered: bool
     settings: Mapping[str, Any] = MappingProxyType({})
     notes: Sequence[str] = ()
+    over_time: OverTime | None = None
+    """The same with its test rows, where a backtest can judge by them."""
+
+
+class OverTime(NamedTuple):
+    """All rows of a federation in their order, and the keywords of `dffl.backtest` that its file gives."""
+
+    federation: Federation
+    keywords: Mapping[str, Any]
+    notes: Sequence[str]
 
 
 ADVISED = ("mean-cost", "local", "local-tuned", "fedavg", "finetune", "crossfit")
@@ -43,6 +53,22 @@ def for_advice(made: Description) -> tuple[dict[str, Any], list[str]]:
     used = {name: value for name, value in made.options.items() if name != "folds"}
     folds = [f"{where}folds: advice has folds of its own, see --folds"] if "folds" in made.options else []
     return {**made.settings, **{f"{made.method}.{name}": value for name, value in used.items()}}, folds
+
+
+def over_time_of(made: Description) -> OverTime | None:
+    """All rows of a file with an order, where they are enough for a backtest."""
+    from dffl.tables.over_time import keywords_of, notes_of, past_of, settings_of, whole
+    from dffl.time.choosing import enough_past
+
+    if made.order is None or made.twice or "privacy" in made.settings:
+        return None
+    federation = whole(made)
+    if not enough_past(federation, {"past": past_of(made), "clock": keywords_of(made)["clock"]}):
+        return None
+    fixed = made.named and made.method != "chosen"
+    notes = [f"{made.path}: training.method: advice over time compares the choice among all rules; {made.method} is not used"]
+    notes = [*made.notes, *notes_of(made, federation), *(notes if fixed else [])]
+    return OverTime(federation, {**settings_of(made), **keywords_of(made)}, notes)
 
 
 def unused_if_quick(settings: Mapping[str, Any]) -> list[str]:
@@ -83,7 +109,8 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> FederationS
         made = read(path)
         how, notes = for_advice(made)
         ordered = bool(how.pop("validation_blocks", False))
-        return FederationSource(made.train, f"{len(made.train)} clients of {path}", ordered, how, [*made.notes, *notes])
+        title, timed = f"{len(made.train)} clients of {path}", over_time_of(made)
+        return FederationSource(made.train, title, ordered, how, [*made.notes, *notes], timed)
     brought = plugins("dffl.sources").usable
     if not path.exists() or not brought:
         more = "" if brought else "; panels of electricity markets need the package dffl-studies"

@@ -21,6 +21,8 @@ from dffl.judging import left_out_words
 from dffl.models import OWN_DATA, with_columns
 from dffl.named import listed
 from dffl.randomness import start_seeds
+from dffl.report.data import ReportData
+from dffl.report.verdict import verdict
 from dffl.tables.description import Description
 from dffl.tables.money import each, units_of_sums
 from dffl.tables.over_time import (
@@ -68,7 +70,8 @@ class ChosenModel:
     path: Path | None = None
 
     def show(self, console: Console) -> None:
-        """Print what to use and why, what each rule loses, and what to type next."""
+        """Print what it saves, what to use and why, what each rule loses, and what to type next."""
+        console.print(verdict(ReportData.from_json(self.fit.about[OWN_DATA]["report"]))[0], soft_wrap=True)
         console.print(words_of(self.fit, self.table), soft_wrap=True)
         if line := in_money(self.table, units_of_sums(self.description.units), self.description.per):
             console.print(line, soft_wrap=True)
