@@ -14,7 +14,7 @@ def lasting(keeps: float, seed: int = 0) -> np.ndarray:
     return np.asarray(lfilter([np.sqrt(1 - keeps**2)], [1, -keeps], steps, axis=0)[200:])
 
 
-@pytest.mark.parametrize(("keeps", "move"), [(0.0, 2.5), (0.7, 3.0), (0.9, 6.0)])
+@pytest.mark.parametrize(("keeps", "move"), [(0.0, 2.5), (0.7, 4.0), (0.9, 6.0)])
 def test_a_level_that_moves_is_seen_and_one_that_only_lasts_is_not(keeps: float, move: float) -> None:
     rows = lasting(keeps)
     assert drifted(rows[:KNOWN], rows[KNOWN:]).mean() < 0.01

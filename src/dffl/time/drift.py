@@ -51,7 +51,8 @@ def _kept(apart: np.ndarray, variance: np.ndarray) -> np.ndarray:
     found, count = np.zeros(apart.shape[1]), len(apart)
     for lag in LAGS:
         alike = np.clip((apart[lag:] * apart[:-lag]).sum(axis=0) / count / variance, 0.0, 1.0)
-        alike = (alike if lag == 1 else np.where(alike > 2 / np.sqrt(count), alike, 0.0)) ** (1 / lag)  # a root of noise is much
+        if lag > 1:
+            alike = np.where(alike > 2 / np.sqrt(count), alike, 0.0) ** (1 / lag)  # a root of noise would be large
         found = np.maximum(found, alike + (1 + 4 * alike) / count)  # it is estimated too low (Kendall)
     return np.minimum(found, SLOWEST)
 
