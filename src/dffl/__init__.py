@@ -1,6 +1,6 @@
 """Decision-focused federated learning.
 
-Everything that users rely on is here; it is imported on first use, so that ``import dffl`` and the command line are quick.
+All public names are here. They are imported on first use, so that ``import dffl`` and the command line are fast.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _MOVED = {
     "data": "dffl.tables; synthetic federations are in dffl.synthetic",
     "own": "dffl.tables",
 }
-"""What earlier versions had here, and where it is now."""
+"""Names of earlier versions, and where they are now."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""How many cores this process may use, and work that runs on them side by side.
+"""The cores that this process may use, and work that runs on them in parallel.
 
-XLA runs a small program on one core, so different programs run side by side in threads.
+XLA runs a small program on one core, so different programs run in parallel threads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 
 def core_count() -> int:
-    """The number of cores; a worker of a study has one, which XLA's flags show."""
+    """The number of cores. A worker of a study has one, as XLA's flags show."""
     if "intra_op_parallelism_threads=1" in os.environ.get("XLA_FLAGS", "").split():
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -25,7 +25,7 @@ def core_count() -> int:
 S = TypeVar("S")
 T = TypeVar("T")
 TICK = 0.2
-"""Seconds between two checks of what is running."""
+"""Seconds between two checks of the running work."""
 
 
 @lru_cache(maxsize=1)
@@ -36,10 +36,10 @@ def _helpers(cores: int) -> ThreadPoolExecutor:
 def side_by_side(
     function: Callable[[S], T], items: Sequence[S], cores: int, meanwhile: Callable[[], None], stop: Callable[[], None]
 ) -> Iterator[T]:
-    """``function`` of each item, in order, on ``cores`` cores, of which this thread is one.
+    """``function`` of each item, in order, on ``cores`` cores; this thread is one of them.
 
-    While it waits, it calls ``meanwhile`` every `TICK` seconds. If it is interrupted or an item fails, it calls ``stop``, which
-    must make the others end soon, and starts no further item.
+    While it waits, it calls ``meanwhile`` every `TICK` seconds. If it is interrupted or an item fails, it calls ``stop``,
+    which must make the others end soon, and starts no further item.
     """
     if cores == 1 or len(items) < 2:
         yield from map(function, items)
@@ -48,17 +48,17 @@ def side_by_side(
     try:
         yield function(items[0])
         for item in items[1:]:
-            one = begun[0]
-            if one.cancel():  # no helper has come to it yet
+            process = begun[0]
+            if process.cancel():  # no thread has started it yet
                 begun.popleft()
                 yield function(item)
                 continue
-            while not one.done():
-                wait([one], timeout=TICK)
+            while not process.done():
+                wait([process], timeout=TICK)
                 meanwhile()
-            yield begun.popleft().result()  # an answer that was passed on is not kept
+            yield begun.popleft().result()  # a result that was passed on is not kept
     finally:
         stop()
-        for one in begun:
-            one.cancel()
+        for process in begun:
+            process.cancel()
         wait(begun)

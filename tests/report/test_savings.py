@@ -55,7 +55,7 @@ def test_a_known_gain_is_inside_its_interval_and_a_year_has_its_days() -> None:
 def test_nobody_saves_more_than_the_other_rule_lost() -> None:
     few = judged(2.0, rows=20)
     losing = [np.where(np.arange(20) % 7 == 3, 200.0, 7.0) for _ in few.test]
-    few.found[0].lost["forecast"] = losing
+    few.runs[0].lost["forecast"] = losing
     for one in savings(few, "forecast", None):
         if one.against == "forecast" and one.judged:
             assert one.high == one.other
@@ -93,10 +93,10 @@ def test_rows_over_time_add_up() -> None:
 def test_what_the_user_does_now() -> None:
     one = judged(2.0)
     assert now_of(one) == "forecast"
-    start = one.found[0]
+    start = one.runs[0]
     rules = {"mean-7": 0.3, "steady": 0.2, "mean-cost": 0.1}
     rows = {name: [{"relative_regret": value}] * 2 for name, value in rules.items()}
-    without = one._replace(found=[Start(rows, dict.fromkeys(rules, start.lost["forecast"]))])
+    without = one._replace(runs=[Start(rows, dict.fromkeys(rules, start.lost["forecast"]))])
     assert now_of(without) == "steady"  # the best moving average
     assert kept({"a": "mean-7", "b": "mean-7"}) == "mean-7"
     assert kept({"a": "mix"}) is None

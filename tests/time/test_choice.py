@@ -73,16 +73,23 @@ def chosen(scaled: np.ndarray, window: int = 20, **how: Any) -> list[str]:
 
 def test_the_mix_is_chosen_unless_another_rule_is_better_by_more_than_noise() -> None:
     assert chosen(record(40)) == ["mix", "mix"]
-    better = record(40, a=0.99)
-    assert chosen(better) == ["a", "a"]  # by the same in every row: no noise
+    better = record(40, a_steady=0.99)
+    assert chosen(better) == ["a+steady", "a+steady"]  # by the same in every row: no noise
     # In turn 0.4 better and 0.38 worse: 0.01 on average, with a standard error of 0.39 / sqrt(20) before scaling.
-    better[2] = record(40, mix=1.0)[7] + np.tile([-0.4, 0.38], 20)
+    better[4] = record(40, mix=1.0)[7] + np.tile([-0.4, 0.38], 20)
     assert chosen(better) == ["mix", "mix"]
     # 0.1 better on average with a deviation of 0.4 is more than 0.4 / sqrt(20) = 0.089 but less than 0.4 / sqrt(10).
-    better[2] = record(40)[7] + np.tile([-0.5, 0.3], 20)
-    assert chosen(better) == ["a", "a"]
+    better[4] = record(40)[7] + np.tile([-0.5, 0.3], 20)
+    assert chosen(better) == ["a+steady", "a+steady"]
     assert chosen(better, window=10) == ["mix", "mix"]
-    assert chosen(better, how="shrunk") == ["a", "a"]
+    assert chosen(better, how="shrunk") == ["a+steady", "a+steady"]
+
+
+def test_of_several_methods_none_alone_is_chosen_and_a_lone_one_is() -> None:
+    assert chosen(record(40, a=0.5)) == ["mix", "mix"]
+    rules = ["steady", "a", "a+steady"]
+    lost = record(40, a=0.5)[[0, 2, 4]]
+    assert choose_rules(rules, lost, ("a",), "steady", 20) == ["a", "a"]
 
 
 def test_the_base_needs_no_more_than_a_better_record_and_all_of_it_counts() -> None:
@@ -98,8 +105,8 @@ def test_the_base_needs_no_more_than_a_better_record_and_all_of_it_counts() -> N
 
 
 def test_a_forecast_is_not_left_for_good() -> None:
-    alone = record(40, a=0.5, b_steady=0.9)
-    assert chosen(alone) == ["a", "a"]
+    alone = record(40, a_b=0.5, b_steady=0.9)
+    assert chosen(alone) == ["a+b", "a+b"]
     assert chosen(alone, brought=True) == ["b+steady", "b+steady"]
     assert chosen(record(40, a_b=0.5, mean_7=0.8), brought=True) == ["mean-7", "mean-7"]
 
@@ -120,9 +127,9 @@ def test_a_forecast_is_left_only_where_another_rule_was_clearly_better_in_all_ro
 def test_where_nothing_is_known_or_trained() -> None:
     assert chosen(record(40)[:, :, :0]) == ["steady", "steady"]
     assert choose_rules(RULES[:2], record(40, mean_7=0.99)[:2], (), "steady", 20) == ["mean-7", "mean-7"]
-    gone = record(40, a=0.5)
+    gone = record(40, a_b=0.5)
     gone[:, 1] = np.nan  # a client without a row follows the others
-    assert chosen(gone) == ["a", "a"]
+    assert chosen(gone) == ["a+b", "a+b"]
 
 
 def test_one_storm_does_not_decide() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dffl
+from dffl import archive
 from dffl.judging import regrets_at
 from dffl.time import choosing, chosen
 from dffl.time.bases import plain_mean
@@ -137,6 +141,33 @@ def test_a_crafted_file_is_refused_in_one_line(model: Chosen, tmp_path: Path, ch
     with pytest.raises(ValueError, match=message) as refused:
         dffl.load(tmp_path / "m.dffl")
     assert "\n" not in str(refused.value)
+
+
+def many_parts(model: Chosen, path: Path, count: int, **changed: bytes) -> Path:
+    """A file with copies of its part, in which some members are others."""
+    model.save(path)
+    parts = archive.read(path, "manifest.json", "a model").members
+    manifest = json.loads(parts["manifest.json"])
+    [first] = manifest["parts"]
+    copied = {name.removeprefix("parts/0/"): content for name, content in parts.items() if name.startswith("parts/0/")}
+    copied |= {name.replace("_", "."): content for name, content in changed.items()}
+    for number in range(1, count):
+        manifest["parts"].append(first | {"name": f"more {number}"})
+        parts |= {f"parts/{number}/{name}": content for name, content in copied.items()}
+    archive.write(path, parts | {"manifest.json": json.dumps(manifest).encode()})
+    return path
+
+
+def test_parts_that_are_each_within_the_limits_are_counted_together(model: Chosen, tmp_path: Path) -> None:
+    long = io.BytesIO()
+    pd.DataFrame({"loss": np.zeros(900_000, np.float32)}).to_parquet(long)
+    assert len(dffl.load(many_parts(model, tmp_path / "few.dffl", 5, history_parquet=long.getvalue())).parts) == 5
+    with pytest.raises(ValueError, match=r"m\.dffl: it asks for \d+ cells of all histories, and at most 10,000,000 are"):
+        dffl.load(many_parts(model, tmp_path / "m.dffl", 13, history_parquet=long.getvalue()))
+    with pytest.raises(ValueError, match=r"m\.dffl: it asks for 1001 trained parts, and at most 1,000 are allowed"):
+        dffl.load(many_parts(model, tmp_path / "m.dffl", 1001))
+    with pytest.raises(ValueError, match=r"m\.dffl: it asks for \d+ values of all parts, and at most"):
+        dffl.load(many_parts(model, tmp_path / "m.dffl", 50), limits={"values": 3000})
 
 
 def test_what_is_observed_moves_the_ranges_and_not_the_model(model: Chosen, tmp_path: Path) -> None:

@@ -43,38 +43,39 @@ DIVIDING = ("seed", "split", "period")
 """The settings that a quick advice uses too: it trains nothing."""
 
 
-def for_advice(made: Description) -> tuple[dict[str, Any], list[str]]:
+def for_advice(description: Description) -> tuple[dict[str, Any], list[str]]:
     """The keywords of `dffl.advise` that a file gives, and a note of what advice cannot use."""
-    where = f"{made.path}: training."
-    if made.method not in ADVISED:
+    where = f"{description.path}: training."
+    if description.method not in ADVISED:
         names = ", ".join(ADVISED)
-        more = " with its options" if made.options else ""
-        return dict(made.settings), [f"{where}method: advice compares {names}; {made.method}{more} is not used"]
-    used = {name: value for name, value in made.options.items() if name != "folds"}
-    folds = [f"{where}folds: advice has folds of its own, see --folds"] if "folds" in made.options else []
-    return {**made.settings, **{f"{made.method}.{name}": value for name, value in used.items()}}, folds
+        more = " with its options" if description.options else ""
+        return dict(description.settings), [f"{where}method: advice compares {names}; {description.method}{more} is not used"]
+    used = {name: value for name, value in description.options.items() if name != "folds"}
+    folds = [f"{where}folds: advice has folds of its own, see --folds"] if "folds" in description.options else []
+    return {**description.settings, **{f"{description.method}.{name}": value for name, value in used.items()}}, folds
 
 
-def over_time_of(made: Description) -> OverTime | None:
+def over_time_of(description: Description) -> OverTime | None:
     """All rows of a file with an order, where they are enough for a backtest."""
     from dffl.tables.over_time import keywords_of, notes_of, past_of, settings_of, whole
     from dffl.time.choosing import enough_past
 
-    if made.order is None or made.twice or "privacy" in made.settings:
+    if description.order is None or description.twice or "privacy" in description.settings:
         return None
-    federation = whole(made)
-    if not enough_past(federation, {"past": past_of(made), "clock": keywords_of(made)["clock"]}):
+    federation = whole(description)
+    if not enough_past(federation, {"past": past_of(description), "clock": keywords_of(description)["clock"]}):
         return None
-    fixed = made.named and made.method != "chosen"
-    notes = [f"{made.path}: training.method: advice over time compares the choice among all rules; {made.method} is not used"]
-    notes = [*made.notes, *notes_of(made, federation), *(notes if fixed else [])]
-    return OverTime(federation, {**settings_of(made), **keywords_of(made)}, notes)
+    notes = [*description.notes, *notes_of(description, federation)]
+    if description.named and description.method != "chosen":
+        what = f"advice over time compares the choice among all rules; {description.method} is not used"
+        notes.append(f"{description.path}: training.method: {what}")
+    return OverTime(federation, {**settings_of(description), **keywords_of(description)}, notes)
 
 
 def unused_if_quick(settings: Mapping[str, Any]) -> list[str]:
     """That a quick advice uses no settings of training, where a file gives some."""
-    given = [name for name in settings if name not in DIVIDING]
-    return [f"a quick answer trains nothing, and does not use {', '.join(given)} of [training]"] if given else []
+    names = [name for name in settings if name not in DIVIDING]
+    return [f"a quick answer trains nothing, and does not use {', '.join(names)} of [training]"] if names else []
 
 
 def inputs_at(source: str) -> list[Path]:
@@ -106,11 +107,11 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> FederationS
     if path.suffix == ".toml":
         from dffl.tables.description import read
 
-        made = read(path)
-        how, notes = for_advice(made)
+        description = read(path)
+        how, notes = for_advice(description)
         ordered = bool(how.pop("validation_blocks", False))
-        title, timed = f"{len(made.train)} clients of {path}", over_time_of(made)
-        return FederationSource(made.train, title, ordered, how, [*made.notes, *notes], timed)
+        title, timed = f"{len(description.train)} clients of {path}", over_time_of(description)
+        return FederationSource(description.train, title, ordered, how, [*description.notes, *notes], timed)
     brought = plugins("dffl.sources").usable
     if not path.exists() or not brought:
         more = "" if brought else "; panels of electricity markets need the package dffl-studies"

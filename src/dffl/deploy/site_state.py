@@ -118,9 +118,9 @@ class SiteState:
         The state before the round is kept too, until the next order says which of the two is valid.
         """
         before = self._read(f"kept-{job}") if fields else {}
-        kept = {name: array for name, array in before.items() if name.startswith(f"{last}/")}
-        kept |= {f"{round}/{name}": array for name, array in fields.items()}
-        self._write(f"kept-{job}", kept | {f"seen/{name}": array for name, array in seen.items()})
+        arrays = {name: array for name, array in before.items() if name.startswith(f"{last}/")}
+        arrays |= {f"{round}/{name}": array for name, array in fields.items()}
+        self._write(f"kept-{job}", arrays | {f"seen/{name}": array for name, array in seen.items()})
 
     def is_same_order(self, job: int, round: int, order: Mapping[str, Any], rows: bytes) -> bool:
         """Record the order of a round and the rows. False if the recorded ones differ: a second answer would reveal more."""

@@ -63,12 +63,12 @@ class FleetRecipe:
     @property
     def candidates(self) -> list[Candidate]:
         """The methods to train."""
-        return [Candidate.of(one) for one in self.wanted]
+        return [Candidate.of(choice) for choice in self.wanted]
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of the candidates."""
-        return tuple(one.label for one in self.candidates)
+        return tuple(candidate.label for candidate in self.candidates)
 
     @property
     def brought(self) -> bool:
@@ -101,14 +101,18 @@ class FleetRecipe:
     def needs(self, rule: str) -> list[Candidate]:
         """The candidates that a rule is made of."""
         parts = parts_of(rule, self.labels, self.base)
-        return [one for one in self.candidates if one.label in parts]
+        return [candidate for candidate in self.candidates if candidate.label in parts]
 
     def form(self, features: int, dim: int, item_features: int = 0) -> Prepared:
         """Made-up rows of a client as models see them: for the shapes of networks, where nobody has rows."""
         count = self.past.longest + self.past.known_after + FEWEST
         x = np.random.default_rng(0).normal(size=(count, features))
-        own = features - dim * (item_features + self.brings)
-        items = x[:, own : own + dim * item_features].reshape(count, dim, item_features) if item_features else None
+        row_features = features - dim * (item_features + self.brings)
+        items = (
+            x[:, row_features : row_features + dim * item_features].reshape(count, dim, item_features)
+            if item_features
+            else None
+        )
         forecast = x[:, features - dim :] if self.brings else None
         box = Box(np.zeros(dim), np.ones(dim))
         times = np.arange(count) * DAY
@@ -141,17 +145,19 @@ def fit_apart(
     for number in range(len(recipe.origins)):
         prepared = _prepared(owns, recipe, number)
         for candidate in recipe.candidates:
-            known = [own.known(number) for own in owns]
+            known = [past.known(number) for past in owns]
             models[number, candidate.label] = trained(prepared, candidate, known, number)
-    judged = [own.judged(models) for own in owns]
+    judged = [past.judged(models) for past in owns]
     told = [pair for pair in zip(owns, judged, strict=True) if heard is None or pair[0].client.name in heard]
-    rule, end = recipe.chosen(middle_of([own.margins(one) for own, one in told])), len(recipe.origins)
-    last, known = _prepared(owns, recipe, end), [own.known(end) for own in owns]
-    fits = {one.label: trained(last, one, known, end) for one in recipe.needs(rule)}
-    return {own.client.name: own.model(own.outcome(one, rule), rule, fits) for own, one in zip(owns, judged, strict=True)}
+    rule, end = recipe.chosen(middle_of([past.margins(entry) for past, entry in told])), len(recipe.origins)
+    last, known = _prepared(owns, recipe, end), [past.known(end) for past in owns]
+    fits = {entry.label: trained(last, entry, known, end) for entry in recipe.needs(rule)}
+    return {
+        past.client.name: past.model(past.outcome(entry, rule), rule, fits) for past, entry in zip(owns, judged, strict=True)
+    }
 
 
 def _prepared(owns: Sequence[OwnPast], recipe: FleetRecipe, number: int) -> Prepared:
     """All clients as models see them at an origin, each with its own base."""
-    bases = [own.tables(number)[recipe.base] for own in owns]
-    return Prepared([own.client for own in owns], [own.days for own in owns], bases, recipe.past, recipe.brought)
+    bases = [past.tables(number)[recipe.base] for past in owns]
+    return Prepared([past.client for past in owns], [past.days for past in owns], bases, recipe.past, recipe.brought)

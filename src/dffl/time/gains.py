@@ -24,14 +24,14 @@ class Gain(NamedTuple):
     high: float
 
 
-def gain(found: Backtest, against: str, confidence: float = CONFIDENCE, rule: str = CHOSEN, place: int | None = None) -> Gain:
+def gain(outcome: Backtest, against: str, confidence: float = CONFIDENCE, rule: str = CHOSEN, place: int | None = None) -> Gain:
     """What the choice, or another rule, saves against a rule on the reported rows.
 
     It is the mean over clients of relative regrets that is compared, or the regret of the client at ``place``.
     """
-    places = range(len(found.clients)) if place is None else [place]
-    mine, theirs = found.by_moment(rule, places), found.by_moment(against, places)
-    return saved(mine, theirs, found.best_by_moment(places), confidence)
+    places = range(len(outcome.clients)) if place is None else [place]
+    mine, theirs = outcome.by_moment(rule, places), outcome.by_moment(against, places)
+    return saved(mine, theirs, outcome.best_by_moment(places), confidence)
 
 
 def saved(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray, confidence: float = CONFIDENCE) -> Gain:

@@ -43,7 +43,7 @@ class Kept:
         if self._tables:  # a backtest that ends early keeps what it has
             self.close()
 
-    def found(self, origin: int, label: str, clients: int) -> list[np.ndarray] | None:
+    def stored(self, origin: int, label: str, clients: int) -> list[np.ndarray] | None:
         """What a method expects at an origin, for each client; None if it was not trained there yet."""
         names = [_name(origin, label, place) for place in range(clients)]
         return [self._tables[name] for name in names] if all(name in self._tables for name in names) else None
@@ -71,14 +71,14 @@ class Kept:
             about = json.loads(members.pop("about.json"))
             if not sealed or about["format"] != FORMAT:
                 raise ValueError("it is not a complete checkpoint of a backtest")
-            found = {name: unpacked(content) for name, content in members.items()}
+            arrays = {name: unpacked(content) for name, content in members.items()}
             belongs_to = about["backtest"]
         except Exception as error:  # a file that was edited can break anything that is built from it
             fix = "name another file, or delete it to start again"
             raise ValueError(f"checkpoint: {self._path} cannot be read ({in_one_line(error)}); {fix}") from None
         if belongs_to != self._belongs_to:
             raise ValueError(f"checkpoint: {self._path} belongs to another backtest; delete it, or name another file")
-        return found
+        return arrays
 
 
 def _name(origin: int, label: str, place: int) -> str:

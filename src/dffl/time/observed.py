@@ -81,12 +81,12 @@ def is_state(path: Path) -> bool:
 
 def digest_of(*values: Any) -> str:
     """A digest of plain values and of the arrays of pytrees, such as predictors."""
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for leaf in jax.tree.leaves(values):
         is_array = hasattr(leaf, "dtype")
-        found.update(f"{leaf.shape} {leaf.dtype}".encode() if is_array else repr(leaf).encode())
-        found.update(np.ascontiguousarray(leaf).tobytes() if is_array else b";")
-    return found.hexdigest()
+        digest.update(f"{leaf.shape} {leaf.dtype}".encode() if is_array else repr(leaf).encode())
+        digest.update(np.ascontiguousarray(leaf).tobytes() if is_array else b";")
+    return digest.hexdigest()
 
 
 def _require_sound(rows: TimedRows) -> None:

@@ -94,19 +94,19 @@ class Backtest:
 
     def relative(self, rule: str) -> dict[str, float]:
         """Each client's relative regret from the start on, a ratio of sums, under a rule or under ``chosen``."""
-        found = {}
+        columns = {}
         for place, client in enumerate(self.clients):
             rows = self.reported(place)
             lost = self.regrets(rule, place)[rows]
-            found[client.name] = float(ratio(lost.sum(), client.z_star_size[rows].sum())) if len(lost) else float("nan")
-        return found
+            columns[client.name] = float(ratio(lost.sum(), client.z_star_size[rows].sum())) if len(lost) else float("nan")
+        return columns
 
     def regrets(self, rule: str, place: int) -> np.ndarray:
         """The regret of each row of a client under a rule or under ``chosen``."""
         if rule != CHOSEN:
             return self.lost[rule][place]
         used = self.used(place)
-        return np.select([used == one for one in self.lost], [lost[place] for lost in self.lost.values()])
+        return np.select([used == name for name in self.lost], [lost[place] for lost in self.lost.values()])
 
     def mean_regret(self, rule: str) -> float:
         """The mean over clients of the mean regret of a row, in the unit of the costs."""
@@ -116,11 +116,11 @@ class Backtest:
     @property
     def ranges(self) -> dict[str, float]:
         """The share of each client's costs that were inside the range stated for them."""
-        found = {}
+        columns = {}
         for place, client in enumerate(self.clients):
             rows, spans = self.reported(place), self.spans[place]
-            found[client.name] = inside(spans.cost[rows], spans.ends[rows])
-        return found
+            columns[client.name] = inside(spans.cost[rows], spans.ends[rows])
+        return columns
 
     @property
     def winner(self) -> str:
@@ -189,26 +189,28 @@ class Backtest:
         if not np.isfinite(mine):
             return "The best possible objective of all clients is zero: no relative regret can be given."
         hindsight = "" if best in (CHOSEN, self.base) else ", in hindsight"  # nobody knew at the start that it would
-        said = f"{_name(best)} loses least ({100 * means[best]:.2f} %){hindsight}."
+        text = f"{_name(best)} loses least ({100 * means[best]:.2f} %){hindsight}."
         versus, keep = "the steady average", "Keep to the steady average."
         if self.base == FORECAST:
             versus, keep = "your own forecast", "Keep using your forecast."
             if known := [
-                repr(one.name) for one in self.clients if one.forecast is not None and gives_away(one.forecast, one.c)
+                repr(client.name)
+                for client in self.clients
+                if client.forecast is not None and gives_away(client.forecast, client.c)
             ]:
                 keep = f"But at {', '.join(known)} it equals the costs themselves: is it known before the decision?"
         change = means[CHOSEN] / mine - 1 if mine > 0 else 0.0
         if best == self.base or change > -SAME:
-            return f"{said} The choice made at each refit loses {100 * means[CHOSEN]:.2f} %, {_more(change, versus)}. {keep}"
+            return f"{text} The choice made at each refit loses {100 * means[CHOSEN]:.2f} %, {_more(change, versus)}. {keep}"
         what = f"loses {100 * means[CHOSEN]:.2f} %, " if best != CHOSEN else "is "
-        said += f" The choice made at each refit {what}better than {versus} ({100 * mine:.2f} %) by {-change:.1%}"
+        text += f" The choice made at each refit {what}better than {versus} ({100 * mine:.2f} %) by {-change:.1%}"
         _, low, high = self.difference(CHOSEN, self.base)
         if not np.isfinite(high):
-            return f"{said}. Whether that is more than noise, one cannot tell: {too_alike(self.independent)}. {keep}"
+            return f"{text}. Whether that is more than noise, one cannot tell: {too_alike(self.independent)}. {keep}"
         if high < 0:
-            return f"{said} (95 % interval {-high / mine:.1%} to {-low / mine:.1%})."
+            return f"{text} (95 % interval {-high / mine:.1%} to {-low / mine:.1%})."
         between = f"(95 % interval {-high / mine:.1%} to {-low / mine:.1%})"
-        return f"{said}, which these rows do not distinguish from noise {between}. {keep}"
+        return f"{text}, which these rows do not distinguish from noise {between}. {keep}"
 
     def show(self, console: Console) -> None:
         """Print the verdict, the regret of each rule, and the ranges."""
@@ -230,8 +232,8 @@ class Backtest:
         console.print(out)
         shares = [value for value in self.ranges.values() if np.isfinite(value)]
         if shares:
-            held = f"held {min(shares):.0%} to {max(shares):.0%} at each client, {np.mean(shares):.0%} on average"
-            console.print(f"Ranges of {self.share:.0%} {held}.", soft_wrap=True)
+            coverage = f"held {min(shares):.0%} to {max(shares):.0%} at each client, {np.mean(shares):.0%} on average"
+            console.print(f"Ranges of {self.share:.0%} {coverage}.", soft_wrap=True)
 
     def as_json(self) -> dict[str, Any]:
         """For programs: see docs/time.md."""
@@ -240,7 +242,7 @@ class Backtest:
             client.name: [[self.timeline.shown(choice.origin), choice.rules[place]] for choice in refits]
             for place, client in enumerate(self.clients)
         }
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "from": self.timeline.shown(self.timeline.start),
             "refits": len(refits),
             "rules": {rule: self.relative(rule) for rule in self.lost},
@@ -248,7 +250,7 @@ class Backtest:
             "ranges": self.ranges,
             "winner": self.winner,
         }
-        return dict(jsonable(found))
+        return dict(jsonable(content))
 
     def reported(self, place: int) -> slice:
         """The rows of a client from the start on."""

@@ -46,11 +46,11 @@ class OwnFeatures:
     def trained(self, candidate: Candidate, known: Sequence[int], settings: Mapping[str, Any]) -> Fit:
         members = [client.rows(slice(self._first, count)) for client, count in zip(self._clients, known, strict=True)]
         usual: dict[str, Any] = {"split": "time"} if members[0].times is not None else {}
-        given = usual | dict(settings) | dict(candidate.keywords)
+        options = usual | dict(settings) | dict(candidate.keywords)
         if candidate.method == "local-tuned":
-            given["epochs"] = at_most_as_long(given)
-        found = fit(Federation(members), candidate.method, progress=False, **given)
-        return replace(found, about=found.about | {MARK: candidate.features})
+            options["epochs"] = at_most_as_long(options)
+        fitted = fit(Federation(members), candidate.method, progress=False, **options)
+        return replace(fitted, about=fitted.about | {MARK: candidate.features})
 
     def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:
         return [model.predict(client.name, client.x[some]) for client, some in zip(self._clients, rows, strict=True)]
@@ -63,16 +63,16 @@ class OwnAndPast:
         self, clients: Sequence[Client], days: Sequence[np.ndarray | None], bases: Sequence[np.ndarray], past: Past,
         brought: bool = False,
     ):  # fmt: skip
-        made: list[Client] = []
+        clients_with_past: list[Client] = []
         self._starts: list[np.ndarray] = []
         self._units: list[Units] = []
         for client, when, base in zip(clients, days, bases, strict=True):
             costs, start, units = for_training(client.c, base, recent(client.c, past.known_after), client.set)
             x = np.column_stack([client.x, *described(client.c, None if brought else base, past, when)])
-            made.append(Client(client.name, x, costs - start, client.set, client.maximize, times=client.times))
+            clients_with_past.append(Client(client.name, x, costs - start, client.set, client.maximize, times=client.times))
             self._starts.append(start)
             self._units.append(units)
-        self._inner = OwnFeatures(made, past.longest)
+        self._inner = OwnFeatures(clients_with_past, past.longest)
 
     def trained(self, candidate: Candidate, known: Sequence[int], settings: Mapping[str, Any]) -> Fit:
         return self._inner.trained(candidate, known, settings)

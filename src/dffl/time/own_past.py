@@ -94,9 +94,9 @@ class OwnPast:
     def tables(self, number: int) -> dict[str, np.ndarray]:
         """What the rules that need no training expect of all rows, at an origin."""
         wait = self.recipe.past.known_after
-        found = {rule: plain_mean(rule, self.client.c, wait) for rule in MEANS}
-        found[STEADY] = self._average.forecasts(self.weight(number))[0]
-        return found | ({FORECAST: np.asarray(self.client.forecast)} if self.recipe.brings else {})
+        tables = {rule: plain_mean(rule, self.client.c, wait) for rule in MEANS}
+        tables[STEADY] = self._average.forecasts(self.weight(number))[0]
+        return tables | ({FORECAST: np.asarray(self.client.forecast)} if self.recipe.brings else {})
 
     def prepared(self, number: int) -> Prepared:
         """This client alone as models see it, at an origin."""
@@ -118,8 +118,8 @@ class OwnPast:
             for rule, expected in blocks.items():
                 expected.append(block[rule][0])
         judged = client.rows(slice(self._ends[0], client.n))
-        found = {rule: np.concatenate(parts) for rule, parts in blocks.items()}
-        return JudgedRows(judged, found, {rule: regrets_at_each([judged], [table])[0] for rule, table in found.items()})
+        by_rule = {rule: np.concatenate(parts) for rule, parts in blocks.items()}
+        return JudgedRows(judged, by_rule, {rule: regrets_at_each([judged], [table])[0] for rule, table in by_rule.items()})
 
     def margins(self, judged: JudgedRows) -> np.ndarray:
         """The client's number for each rule that may be chosen; all that leaves it for the choice."""
@@ -136,11 +136,11 @@ class OwnPast:
         spans = ranges_of([self.client], [judged.client], expected, recipe.base, choices, recipe.share, wait)
         return Backtest(self.timeline, recipe.base, (judged.client,), lost, choices, spans, recipe.share, recipe.labels)
 
-    def model(self, found: Backtest, rule: str, fits: Mapping[str, Fit]) -> Chosen:
+    def model(self, outcome: Backtest, rule: str, fits: Mapping[str, Fit]) -> Chosen:
         """What the client decides by from now on; ``fits`` are those on all rows of the candidates that the rule needs."""
         recipe, name = self.recipe, self.client.name
         assert self.client.times is not None, "it was checked"
-        held = max(KEPT, 2 * recipe.past.longest)
+        rows_kept = max(KEPT, 2 * recipe.past.longest)
         return Chosen(
             rules={name: rule},
             base=recipe.base,
@@ -150,7 +150,7 @@ class OwnPast:
             share=recipe.share,
             trained=recipe.labels,
             parts={label: part_of(fit, name) for label, fit in fits.items()},
-            kept={name: last_rows(self.client, self.client.times, held)},
-            ranges={name: learned_range(found, 0)},
-            evidence=evidence_of(found, [rule], FLEET),
+            kept={name: last_rows(self.client, self.client.times, rows_kept)},
+            ranges={name: learned_range(outcome, 0)},
+            evidence=evidence_of(outcome, [rule], FLEET),
         )

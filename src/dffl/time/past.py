@@ -117,11 +117,11 @@ def calendar(days: np.ndarray | None, count: int, season: bool = True) -> np.nda
     """
     if days is None:
         return np.zeros((count, 0))
-    whole = np.floor(days)
-    weekday = np.eye(WEEK)[(whole.astype(int) + 3) % WEEK]  # 1970-01-01 was a Thursday
+    whole_days = np.floor(days)
+    weekday = np.eye(WEEK)[(whole_days.astype(int) + 3) % WEEK]  # 1970-01-01 was a Thursday
     if not season:
         return weekday
-    angle = 2 * np.pi * whole / DAYS_OF_YEAR
+    angle = 2 * np.pi * whole_days / DAYS_OF_YEAR
     return np.column_stack([weekday, np.sin(angle), np.cos(angle)])
 
 
@@ -177,11 +177,11 @@ def features(
     return described
 
 
-def _anomalies(own: np.ndarray) -> np.ndarray:
+def _anomalies(values: np.ndarray) -> np.ndarray:
     """How far each feature is from its mean of the last seven rows, in its usual distance from it; cut at 4."""
-    change = own - mean_before(own, WEEK)
+    change = values - mean_before(values, WEEK)
     change[0] = 0.0
-    ends = np.arange(1, len(own) + 1)[:, None]
+    ends = np.arange(1, len(values) + 1)[:, None]
     usual = np.sqrt(np.cumsum(change**2, axis=0) / ends)
     return np.clip(change / np.where(usual > 0, usual, 1.0), -4.0, 4.0)
 

@@ -14,9 +14,9 @@ from dffl.federation import Client
 from dffl.time.past import Past
 
 FEWEST = 28
-"""Rows with a full past that a first training needs."""
+"""The rows with a full past that a first training needs."""
 SECONDS, NANOSECONDS, NUMBERS = CLOCKS = ("seconds", "nanoseconds", "numbers")
-"""What the times of clients are: dates as seconds or nanoseconds since 1970, or numbers without a calendar."""
+"""The form of clients' times: dates as seconds or nanoseconds since 1970, or numbers without a calendar."""
 SURELY_NANOSECONDS = 1e16
 DAY = 86400.0
 
@@ -29,9 +29,9 @@ class Timeline:
     """Each client's times, ascending, in seconds or as numbers."""
     moments: np.ndarray
     origins: tuple[int, ...]
-    """Numbers of moments; the first ones are before ``start``, so that there is a past to choose by."""
+    """Numbers of moments. The first ones are before ``start``, so that there is a past to choose by."""
     start: int
-    """The number of the moment from which on everything is reported; one of the origins."""
+    """The number of the first moment that is reported; one of the origins."""
     refit: int
     known_after: int
     dates: bool
@@ -64,20 +64,20 @@ class Timeline:
 
     @property
     def days(self) -> list[np.ndarray | None]:
-        """Days since 1970 of each client's rows; None where the order is of numbers."""
+        """Days since 1970 of each client's rows; None if the order consists of numbers."""
         return [when / DAY if self.dates else None for when in self.times]
 
     @property
     def past_days(self) -> float:
-        """Days from the first row to the first origin; 0 where the order is of numbers."""
+        """Days from the first row to the first origin; 0 if the order consists of numbers."""
         return float(self.moments[self.origins[0]] - self.moments[0]) / DAY if self.dates else 0.0
 
     def known(self, origin: int) -> list[int]:
-        """How many rows of each client are known at an origin."""
+        """The number of rows of each client that are known at an origin."""
         return [max(int(np.searchsorted(when, self.moments[origin])) - self.known_after, 0) for when in self.times]
 
     def trained_once(self, origin: int) -> int:
-        """The origin at which what is trained once was trained last: the first one, or that of the first reported row."""
+        """The origin of the latest training of a candidate with ``once``: the first one, or that of the first reported row."""
         return self.start if origin >= self.start else self.origins[0]
 
     def block(self, origin: int) -> list[slice]:
@@ -105,7 +105,7 @@ def _clock(clients: Sequence[Client], clock: str | None) -> str:
 
 
 def times_in(client: Client, clock: str) -> np.ndarray:
-    """A client's times in seconds, or as numbers; two rows of one moment are refused."""
+    """A client's times in seconds, or as numbers. Two rows of one moment are refused."""
     assert client.times is not None, "it was checked"
     times = client.times / 1e9 if clock == NANOSECONDS else client.times
     same = np.flatnonzero(np.diff(client.times) <= 0)
@@ -118,7 +118,7 @@ def times_in(client: Client, clock: str) -> np.ndarray:
 
 
 def _start(start: Any, moments: np.ndarray, dates: bool) -> int:
-    """The number of the first moment that is reported: the given one or the next after it; by default the later half."""
+    """The number of the first moment that is reported: the given one or the next after it; by default, the later half is."""
     if start is None:
         return len(moments) // 2
     value = start.item() if isinstance(start, np.generic) and not isinstance(start, np.datetime64) else start
@@ -134,7 +134,7 @@ def _start(start: Any, moments: np.ndarray, dates: bool) -> int:
 
 
 def _moment_of_row(client: Client, when: np.ndarray, moments: np.ndarray, row: int) -> int:
-    """The number of the first moment before which a client has this many rows."""
+    """The number of the first moment before which a client has this number of rows."""
     if row >= len(when):
         raise ValueError(f"client {client.name!r}: a backtest needs more than {row} rows, found {len(when)}")
     return int(np.searchsorted(moments, when[row]))

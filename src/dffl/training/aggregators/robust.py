@@ -58,7 +58,7 @@ class Krum(Aggregator):
     def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
         vectors = stacked_vectors(updates)
         self.check(len(vectors))
-        squares = np.array([np.sort(np.sum((vectors - one) ** 2, axis=1)) for one in vectors])
+        squares = np.array([np.sort(np.sum((vectors - vector) ** 2, axis=1)) for vector in vectors])
         # The nearest of all is the vector itself, at distance 0.
         scores = squares[:, 1 : len(vectors) - self.f - 1].sum(axis=1)
         return vectors[int(np.argmin(scores))]

@@ -28,9 +28,9 @@ class _Server(Around):
         start = np.asarray(shared, np.float64)
         inside = {name.removeprefix("inner/"): value for name, value in memory.items() if name.startswith("inner/")}
         target, inside = self.inner.combine(shared, updates, inside, moment)
-        step, own = self._step(target - start, memory, moment.round)
+        step, own_memory = self._step(target - start, memory, moment.round)
         rate = self.rate * self.schedule.factor(*moment)
-        return start + rate * step, own | {f"inner/{name}": value for name, value in inside.items()}
+        return start + rate * step, own_memory | {f"inner/{name}": value for name, value in inside.items()}
 
     @abstractmethod
     def _step(self, change: np.ndarray, memory: Memory, round: int) -> tuple[np.ndarray, Memory]:

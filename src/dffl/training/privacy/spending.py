@@ -34,12 +34,12 @@ class Spending:
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> Spending:
         """What `as_json` gave."""
-        own = {name: value for name, value in saved.items() if name not in ("uses", "trainings")}
-        return cls(Privacy.of(own), dict(saved["trainings"]), int(saved["uses"]))
+        fields_saved = {name: value for name, value in saved.items() if name not in ("uses", "trainings")}
+        return cls(Privacy.of(fields_saved), dict(saved["trainings"]), int(saved["uses"]))
 
     def epsilon(self, delta: float = DELTA, *others: Spending) -> float:
         """Epsilon at this delta of all these fits together, if they are of the same clients' data."""
-        return _epsilon(sum(one.squared for one in (self, *others)), delta)
+        return _epsilon(sum(spending.squared for spending in (self, *others)), delta)
 
     @property
     def squared(self) -> float:
@@ -69,7 +69,7 @@ def most_uses(folds: Sequence[tuple[int, int, int]], others: Sequence[int]) -> i
     A sample is in all folds but the one that holds it out; in the others, as in all of ``others``, it may always be.
     """
     total = sum(others) + sum(uses for _, _, uses in folds)
-    for count in {one[1] for one in folds}:
+    for count in {fold[1] for fold in folds}:
         by_number = {number: uses for number, of, uses in folds if of == count}
         if len(by_number) == count:
             total -= min(by_number.values())

@@ -81,9 +81,9 @@ def _noise(how: Recipe, kind: str, seed: int, split: Split) -> list[tuple[np.nda
     """Costs that do not depend on the features; every client has rows of its own."""
     level, tables = _rng(kind, seed, "level").uniform(0.8, 1.2, DIM), []
     for number in range(CLIENTS):
-        own = _rng(kind, seed, f"level of {number}").uniform(0.8, 1.2, DIM) if how.own_costs else level
+        level_of_zone = _rng(kind, seed, f"level of {number}").uniform(0.8, 1.2, DIM) if how.own_costs else level
         rng, n = _rng(kind, seed, f"{split} of {number}"), _rows(how, split)
-        tables.append((rng.normal(size=(n, FEATURES)), own * rng.uniform(1 - how.noise, 1 + how.noise, (n, DIM))))
+        tables.append((rng.normal(size=(n, FEATURES)), level_of_zone * rng.uniform(1 - how.noise, 1 + how.noise, (n, DIM))))
     return tables
 
 
@@ -96,9 +96,9 @@ def _zone(how: Recipe, kind: str, seed: int, split: Split) -> list[tuple[np.ndar
     prices = _costs(how, kind, seed, weather, rng)
     tables = []
     for _ in range(CLIENTS):
-        held = np.sort(rng.permutation(days)[:n])
-        own = weather + 0.5 * rng.normal(size=weather.shape) if how.own_weather else weather
-        tables.append((own[held], prices[held]))
+        kept_days = np.sort(rng.permutation(days)[:n])
+        zone_weather = weather + 0.5 * rng.normal(size=weather.shape) if how.own_weather else weather
+        tables.append((zone_weather[kept_days], prices[kept_days]))
     return tables
 
 

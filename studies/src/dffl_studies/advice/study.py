@@ -110,7 +110,9 @@ def judge(train: Federation, test: Federation, blocks: bool, **settings: Any) ->
     truth = judged.pivot_table(index="client", columns="method", values="relative_regret").add_prefix("test_")
     table = advice.table.drop(columns=WHY).set_index("client").join(truth)
     for method, fit in advice.fits.items():  # the choice of epochs has seen the samples that judge it here
-        table[f"seen_{method}"] = [fit.out_of_fold(one.name)["regret"].mean() / one.z_star_size.mean() for one in train]
+        table[f"seen_{method}"] = [
+            fit.out_of_fold(train_client.name)["regret"].mean() / train_client.z_star_size.mean() for train_client in train
+        ]
     table["saturated"] = [bool(getattr(client.set, "saturated", False)) for client in test]
     table["quick"] = quick["recommendation"]
     for name, column in (("quick_gain", "gain"), ("quick_low", "gain_low"), ("quick_high", "gain_high")):
@@ -126,5 +128,5 @@ def _paper_condition(federation: Federation, settings: dict[str, Any]) -> np.nda
     from dffl.theory.report import bounds
 
     shared = {name: value for name, value in settings.items() if "." not in name}  # the others are options of methods
-    found = bounds(federation, search=SEARCH_STEPS, progress=False, **shared)
-    return found.clients["paper_condition"].to_numpy()
+    report = bounds(federation, search=SEARCH_STEPS, progress=False, **shared)
+    return report.clients["paper_condition"].to_numpy()

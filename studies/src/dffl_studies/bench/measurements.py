@@ -62,14 +62,14 @@ def measurements(quick: bool = False) -> list[Measurement]:
 
     aims = {"knapsack": 1_000_000, "entropy": 300_000, "polytope": 5_000}
     families = ("knapsack", "topk", "entropy", "simplex", "box", "ball", "ellipsoid", "polytope")
-    found = [Measurement(f"SPO+ {f}", own("spo", f), "instances/s", aims.get(f)) for f in families]
-    found += [
+    measured = [Measurement(f"SPO+ {f}", own("spo", f), "instances/s", aims.get(f)) for f in families]
+    measured += [
         Measurement("step knapsack, one core", own("step", "knapsack", cores=1), "ms", 1.0, False),
         Measurement("step portfolio, one core", own("step", "portfolio", cores=1), "ms", 1.6, False),
         Measurement("federated rounds", own("rounds", "20"), "rounds/s", 300),
     ]
     many, huge, zones = ("200", "1000", "100") if quick else ("2000", "10000", "1000")
-    found += [
+    measured += [
         Measurement(f"growth 20 to {many} clients", own("growth", "20", many), "times", 1.3, False),
         Measurement(f"peak memory {huge} clients", own("memory", huge), "GB", 4.0, False),
         Measurement(f"peak memory {zones} zones x 3 years", own("market", zones, "weather"), "GB", 4.0, False),
@@ -82,7 +82,7 @@ def measurements(quick: bool = False) -> list[Measurement]:
         Measurement("import dffl, all of it", own("importing", "from dffl import *"), "s"),
         Measurement("dffl --help", own("importing", HELP), "s", 0.5, False),
     ]
-    return found
+    return measured
 
 
 def run(asked: list[Measurement], only: str = "", progress: bool | None = None) -> Results:
@@ -126,23 +126,23 @@ class Results:
 
     def as_json(self) -> dict[str, Any]:
         rows = []
-        for one in self.results:
-            m = one.measurement
-            row: dict[str, Any] = {"name": m.name, "value": one.value, "unit": m.unit, "aim": m.aim, "met": one.met}
+        for result in self.results:
+            m = result.measurement
+            row: dict[str, Any] = {"name": m.name, "value": result.value, "unit": m.unit, "aim": m.aim, "met": result.met}
             if m.peer_of:
-                row |= {"peer_of": m.peer_of, "ours_is_better_by": self.ratio(one)}
-            rows.append(row | {"details": one.details, "error": one.error or None})
+                row |= {"peer_of": m.peer_of, "ours_is_better_by": self.ratio(result)}
+            rows.append(row | {"details": result.details, "error": result.error or None})
         return {"measurements": rows}
 
     def show(self, console: Console) -> None:
         table = Table(title="Measured on this machine, each in a process of its own", title_justify="left")
         for heading, side in (("measurement", "left"), ("value", "right"), ("unit", "left"), ("aim", "right"), ("", "left")):
             table.add_column(heading, justify=side)  # type: ignore[arg-type]
-        for one in self.results:
-            m = one.measurement
+        for result in self.results:
+            m = result.measurement
             aim = "" if m.aim is None else f"{'>=' if m.higher_is_better else '<='} {m.aim:,g}"
-            ratio = self.ratio(one)  # a peer has a ratio and no aim
-            note = f"ours is {ratio:,.1f}x" if ratio else {True: "reached", False: "missed", None: ""}[one.met]
-            value = "-" if one.value is None else (f"{one.value:,.0f}" if one.value >= 1000 else f"{one.value:.3g}")
-            table.add_row(m.name, value, m.unit, aim, one.error or note)
+            ratio = self.ratio(result)  # a peer has a ratio and no aim
+            note = f"ours is {ratio:,.1f}x" if ratio else {True: "reached", False: "missed", None: ""}[result.met]
+            value = "-" if result.value is None else (f"{result.value:,.0f}" if result.value >= 1000 else f"{result.value:.3g}")
+            table.add_row(m.name, value, m.unit, aim, result.error or note)
         console.print(table)

@@ -131,18 +131,18 @@ def run(
     Example: dffl energy run pjm.csv --as-published --market pjm
     """
     with answering():
-        from dffl_studies.energy.compared import checked_market
+        from dffl_studies.energy.published import checked_market
         from dffl_studies.running.result import RunOptions
 
         known, options = checked_market(market), _preset_options(locals())
         how = RunOptions(out, workers=workers, show=show, progress=shown_progress(quiet), accept_versions=accept_versions)
         if as_published:
-            from dffl_studies.energy.published_run import run as run_published
+            from dffl_studies.energy.study import run as run_published
 
             setup = _published(options, seeds, report)
             answer(run_published(panel, setup, how, list(range(PAPERS_SEEDS)), figures, known), json_)
             return
-        from dffl_studies.energy.running import run as run_market
+        from dffl_studies.energy.market_result import run as run_market
 
         answer(run_market(panel, _preset(options), how, list(range(seeds or SEEDS)), model, report), json_)
 
@@ -215,7 +215,7 @@ def train(
 
         require_model_target(out, "--out", panel_files(panel))
         from dffl_studies.energy.model import train as train_model
-        from dffl_studies.energy.result import print_notes
+        from dffl_studies.energy.study import print_notes
 
         preset = _preset(_preset_options(locals()))
         made, screen = preset.market(panel), console()
@@ -237,6 +237,7 @@ def newcomer(
     rounds: Rounds = None,
     set_: Other = None,
     seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder for the regrets, the table and its figure.")] = None,
     json_: Json = False,
 ) -> None:
     """Leave a zone out of training, give it its last 3 to 60 days, and say until when the others' model is better.
@@ -251,7 +252,10 @@ def newcomer(
         shared = {"split": split, "without": tuple(without or ()), "demand_seed": demand_seed, "currency": currency}
         preset = Preset(**shared, settings=settings)  # type: ignore[arg-type]
         made = preset.market(panel)
-        answer(newcomers(made, preset, zone or list(made.panel.names), seed), json_)
+        found = newcomers(made, preset, zone or list(made.panel.names), seed)
+        if out is not None:
+            found.write(out)
+        answer(found, json_)
 
 
 @energy.command()
@@ -365,7 +369,7 @@ def fetch(
 
 def _written(made: Panel, out: Path) -> None:
     """Write a panel, and print its notes and what it contains."""
-    from dffl_studies.energy.result import print_notes
+    from dffl_studies.energy.study import print_notes
 
     made.write(out)
     screen = console()
@@ -386,7 +390,7 @@ SHARED = (
 
 def _preset_options(given: dict[str, Any]) -> dict[str, Any]:
     """The options that run and train share, checked as far as they are texts."""
-    from dffl_studies.energy.data.days import Days
+    from dffl_studies.energy.input_table import Days
 
     options = {name: given[name] for name in SHARED}
     settings = settings_of(options.pop("set_"))
@@ -413,8 +417,7 @@ def _preset(options: dict[str, Any]) -> Preset:
 
 def _published(options: dict[str, Any], seeds: int | None, report: Path | None) -> Setup:
     """The paper's protocol, with the options that do not contradict it."""
-    from dffl_studies.energy.as_published import published_settings, refuse_contradictions
-    from dffl_studies.energy.setup import Setup
+    from dffl_studies.energy.setup import Setup, published_settings, refuse_contradictions
 
     rounds = options["settings"].get("rounds", 50)
     contradictions = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -182,12 +183,12 @@ def _unseen(values: np.ndarray, names: list[str], low: list[float], high: list[f
 
 def _rows(path: Path, zone: str | None) -> InputTable:
     """The rows of a file; one without a column of zones is of the given zone throughout."""
-    whole, lines = read_table(path, ZONE, DATE)
-    if not any(name in whole for name in ZONE):
+    whole = read_table(path, ZONE, DATE)
+    if not any(name in whole.frame for name in ZONE):
         if zone is None:
             raise ValueError(f"{path}: has no column zone; name the zone with --zone")
-        whole = whole.assign(zone=zone)
-    return InputTable(path, whole, lines, ZONE, DATE)
+        whole = replace(whole, frame=whole.frame.assign(zone=zone))
+    return InputTable(whole, ZONE, DATE)
 
 
 def _of_zone(rows: InputTable, zone: str) -> InputTable:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,8 @@ from dffl.time.bases import NAIVE as PLAIN
 from dffl.time.bases import STEADY
 from dffl.time.outcome import CHOSEN
 from dffl_studies.energy.answers import Change, change_of, naive_choice
-from dffl_studies.energy.backtests import NAIVE
-from dffl_studies.energy.expected import DRIFTS_BY, FEWEST_WEEKS, RECORD, drift, expected_mean
+from dffl_studies.energy.backtests import EVER, NAIVE
+from dffl_studies.energy.expected import ENDS, RECORD, USUAL, changes_of, drift
 from dffl_studies.energy.half_years import ALONE, BEST, DAYS, INSIDE, RANGED, SETTINGS, SHARED, TUNED, study
 from dffl_studies.energy.weeks import WEEK, week_names
 from dffl_studies.running.result import RunOptions, StudyResult, finished_rows
@@ -94,10 +95,22 @@ class Judged:
         seeds = min(len(own), len(theirs))
         return change_of(own[:seeds], theirs[:seeds], list(self.rows["zone"].unique()))
 
-    def daily(self, trained: str, rule: str) -> np.ndarray:
-        """A week's mean regret of a day, mean over zones, first seed."""
+    def parts(self) -> dict[str, Parts]:
+        """By market: what the chosen and a naive rule lose in a week, mean over all its zones and of each alone, first seed.
+
+        Markets that lie apart, such as two countries, are markets of their own.
+        """
         days = np.maximum(self.of(SHARED, DAYS)[0], 1)
-        return np.asarray((self.of(trained, rule)[0] / days).mean(axis=0))
+        tables = [self.of(SHARED, rule)[0] / days for rule in (CHOSEN, EVER)]
+        zones = list(self.rows["zone"].unique())
+        if len(zones) < 3:
+            return {zone: [(tables[0][place], tables[1][place])] for place, zone in enumerate(zones)}
+        return {self.name: [(lost.mean(axis=0), naive.mean(axis=0))
+                            for lost, naive in ([table[some] for table in tables] for some in _parts(len(zones)))]}  # fmt: skip
+
+
+def _parts(zones: int) -> list[list[int]]:
+    return [list(range(zones)), *([place] for place in range(zones))]
 
 
 def judged(options: RunOptions, given: dict[str, Path | None], seeds: list[int]) -> StudyResult:
@@ -234,35 +247,79 @@ def _ends(change: Change | None) -> dict[str, float]:
 
 
 def expected(markets: Sequence[Judged]) -> Table:
-    """How often the expected mean regret holds: with the ends in use, and with those that the other markets give."""
-    errors = {market.name: _errors(market) for market in markets if "with" not in market.name}
+    """How often the expected mean regret holds: with the ends in use, and with ends that the other markets give."""
+    groups = {name: parts for market in markets if "with" not in market.name for name, parts in market.parts().items()}
+    if not groups:
+        return Table("expected", "", ("market",), [], "")
+    parts = list(groups.values())
+    found = measured(parts)
+    columns = {"held %": [_inside(_cases(own, USUAL), ENDS) for own in parts], UNSEEN: found.unseen}
     cells: list[Cell] = []
-    for name, own in errors.items():
-        others = [table for other, table in errors.items() if other != name]
-        held = {"cases": float(len(own)), "held %": 100 * _inside(own, DRIFTS_BY)}
-        if others:
-            held["held %, ends of the other markets"] = 100 * _inside(own, _quantiles(others))
-        cells += plain_cells((name,), held)
-    if errors:
-        low, high = _quantiles(list(errors.values()))
-        row = ("all",)
-        cells += plain_cells(row, {"low end": low, "high end": high})
-        means = [cell.ours.mean for cell in cells if cell.column == "held %, ends of the other markets"]
-        cells += plain_cells(row, {"held %, ends of the other markets": float(np.mean(means))} if means else {})
+    for place, (name, own) in enumerate(groups.items()):
+        counts = {"zones and parts": float(len(own)), "cases": float(len(_cases(own, USUAL)))}
+        cells += plain_cells((name,), counts | {column: 100 * held[place] for column, held in columns.items() if held})
+    ends = dict(zip(("low end", "high end"), found.ends, strict=True))
+    means = {column: 100 * float(np.mean(held)) for column, held in columns.items() if held}
+    cells += plain_cells(("all",), means | {"usual change": found.usual, "wider by": found.factor} | ends)
     note = (
-        "Cases: half-years that begin a week apart. The ends are the 10 % and 90 % quantiles of log(regret / mean of the last "
-        f"{RECORD} weeks) over the market's own month-to-month changes; in use: {DRIFTS_BY[0]:g} and {DRIFTS_BY[1]:g}."
+        "Cases: the chosen rules in the 13, 26 and 52 weeks after each week, in the mean of all zones and of each zone alone. "
+        "Ends: the 10 % and 90 % quantiles of log(regret / mean of the last "
+        f"{RECORD} weeks) over the market's own monthly changes, markets counting alike; wider by the factor with which those "
+        f"of the other markets hold 80 %. In use: {USUAL:g} and {ENDS[0]:g} to {ENDS[1]:g}."
     )
     return Table("expected", "Does the expected mean regret hold?", ("market",), cells, note)
 
 
-def _errors(market: Judged) -> np.ndarray:
-    """For each half-year how far its mean is from what was expected, in units of the usual drift."""
-    lost, naive = market.daily(SHARED, CHOSEN), market.daily(SHARED, "mean-14")
+UNSEEN = "held %, ends of the other markets"
+HORIZONS = (13, 26, 52)
+HELD = 0.8
+Parts = list[tuple[np.ndarray, np.ndarray]]
+"""What the chosen and a naive rule lose in each week, for all zones together and for each alone."""
+
+
+class Measured(NamedTuple):
+    """What the range of 80 % is made of."""
+
+    usual: float
+    """The usual monthly change."""
+    factor: float
+    """By what the ends are wider than the quantiles, so that they hold 80 % on markets that they were not made of."""
+    ends: tuple[float, float]
+    unseen: list[float]
+    """How often the range holds in each market with the ends of the others."""
+
+
+def measured(groups: Sequence[Parts]) -> Measured:
+    """The numbers that `dffl_studies.energy.expected` needs."""
+    usual, apart = usual_change(groups), []
+    for place, own in enumerate(groups):
+        others = [parts for number, parts in enumerate(groups) if number != place]
+        if others:
+            change = usual_change(others)
+            apart.append((_cases(own, change), _quantiles([_cases(parts, change) for parts in others])))
+    held = {
+        float(factor): [_inside(cases, (factor * low, factor * high)) for cases, (low, high) in apart]
+        for factor in np.arange(1, 5, 0.01)
+    }
+    factor = next((one for one, shares in held.items() if not shares or np.mean(shares) >= HELD), 5.0)
+    low, high = _quantiles([_cases(parts, usual) for parts in groups])
+    return Measured(usual, factor, (factor * low, factor * high), held.get(factor, []))
+
+
+def usual_change(groups: Sequence[Parts]) -> float:
+    """The root of the mean square of monthly changes, each market counting alike."""
+    squares = [np.concatenate([changes_of(naive) for _, naive in parts]) ** 2 for parts in groups]
+    return float(np.sqrt(np.mean([own.mean() for own in squares])))
+
+
+def _cases(parts: Parts, usual: float) -> np.ndarray:
+    """How far each mean is from what was expected, in monthly changes."""
     made = []
-    for start in range(FEWEST_WEEKS, len(lost) - HALF + 1):
-        middle = expected_mean(lost[:start], naive[:start], (0.0, 0.0))[0]
-        made.append(np.log(lost[start : start + HALF].mean() / middle) / drift(naive[:start]))
+    for lost, naive in parts:
+        for start in range(RECORD, len(lost)):
+            known = lost[start - RECORD : start].mean()
+            later = [lost[start : start + weeks].mean() for weeks in HORIZONS if start + weeks <= len(lost)]
+            made += [np.log(mean / known) / drift(naive[:start], usual) for mean in later if min(mean, known) > 0]
     return np.array(made)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +13,17 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from dffl.files import write_text
 from dffl.jsonable import jsonable
+from dffl.report import require_page, write
+from dffl.report.data import KEPT
 from dffl.terminal import command_name, printable
 from dffl_studies.energy.answers import DAYS, Answer, named
-from dffl_studies.energy.backtests import CHOSEN, METHOD, NAIVE
-from dffl_studies.energy.preset import Market
-from dffl_studies.running.result import StudyRows
+from dffl_studies.energy.backtests import CHOSEN, METHOD, NAIVE, study
+from dffl_studies.energy.data.folder import panel_files
+from dffl_studies.energy.preset import Market, Preset
+from dffl_studies.running.render import write_tables
+from dffl_studies.running.result import RunOptions, StudyRows, finished_rows
 from dffl_studies.running.tables import Cell, Table, Value
 
 MODEL = "model.dffl"
@@ -150,3 +156,31 @@ def _to_rich(table: Table) -> RichTable:
     from dffl_studies.running.render import to_rich
 
     return to_rich(table)
+
+
+def run(
+    path: Path, preset: Preset, options: RunOptions, seeds: list[int], model: bool = True, report: Path | None = None
+) -> MarketResult:
+    """Run the backtests of a market, or only show them, and write everything into their folder."""
+    from dffl_studies.energy.page import report_data  # it draws, and Matplotlib is slow to import
+
+    if report is not None:
+        require_page(report, inputs=panel_files(path))
+    market = preset.market(path)  # refuses what is wrong before any training
+    found = finished_rows(study(path, preset, seeds), options, default_folder(path))
+    result = MarketResult(**vars(found), market=market, cost=preset.cost, report=report)
+    write_tables(result.tables(), found.folder / "tables", found.remark)
+    if model and not options.show:
+        from dffl_studies.energy.model import train
+
+        train(market, preset, result.answer.choices[-1][1], seeds[0], progress=options.progress).save(found.folder / MODEL)
+    page = report_data(result)
+    write_text(found.folder / KEPT, json.dumps(page.as_json()))  # for `dffl report FOLDER`
+    if report is not None:
+        write(page, report)
+    return result
+
+
+def default_folder(panel: Path) -> Path:
+    """The default folder of a run, named by the panel."""
+    return Path(f"dffl-energy-{panel.resolve().name.split('.')[0]}")

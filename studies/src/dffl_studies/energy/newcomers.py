@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 from rich.console import Console
 
 from dffl.federation import Client
+from dffl.files import write_text
 from dffl.fitting import Fit, Member
 from dffl.jsonable import jsonable
 from dffl.judging import regrets_at
@@ -22,7 +24,7 @@ from dffl.time.past import Past
 from dffl.time.refits import Candidate, Prepared
 from dffl_studies.energy.model import day_numbers, table
 from dffl_studies.energy.preset import Market, Preset
-from dffl_studies.running.render import to_rich
+from dffl_studies.running.render import to_rich, write_tables
 from dffl_studies.running.tables import Cell, Table, Value
 
 DAYS = (3, 7, 14, 30, 60)
@@ -40,16 +42,30 @@ class Newcomers:
     rows: pd.DataFrame
     money: str
 
-    def show(self, console: Console) -> None:
-        """Print the mean over zones by the number of days, and until when sharing pays."""
+    @property
+    def table(self) -> Table:
+        """The mean over zones by the number of days."""
         means = self.rows.pivot_table(index="days", columns="rule", values="regret", sort=False)
         cells = [
             Cell((str(days),), str(rule), Value(float(lost)))
             for rule, column in means.items() for days, lost in column.dropna().items()
         ]  # fmt: skip
         note = f"Regret of a day in {self.money}, mean over zones, in the {HORIZON} days after the first ones."
-        console.print(to_rich(Table("newcomers", "What a newcomer loses", ("days of its own",), cells, note)))
+        return Table("newcomers", "What a newcomer loses", ("days of its own",), cells, note)
+
+    def show(self, console: Console) -> None:
+        """Print the table, and until when sharing pays."""
+        console.print(to_rich(self.table))
         console.print(self.in_words())
+
+    def write(self, folder: Path) -> None:
+        """Write the regrets of every zone, the table and its figure."""
+        from dffl.drawing import write_figures
+        from dffl_studies.energy.figures.newcomers import draw_newcomers  # Matplotlib is slow to import
+
+        write_tables([self.table], folder, self.in_words())
+        write_text(folder / "regrets.csv", self.rows.round(4).to_csv(index=False, lineterminator="\n"))
+        write_figures([("newcomers", draw_newcomers(self.rows, self.money, HORIZON))], folder, ("png",), 200)
 
     def in_words(self) -> str:
         """Until when the others' model is better than what a newcomer can do by itself."""

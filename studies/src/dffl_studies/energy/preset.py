@@ -16,10 +16,9 @@ from dffl.training.methods import method
 from dffl_studies.energy.checks import fleet, noted, placed, without_choice
 from dffl_studies.energy.data import Panel, Sampling, open_panel
 from dffl_studies.energy.data.clients import in_time
-from dffl_studies.energy.data.days import Days
 from dffl_studies.energy.data.money import Money
 from dffl_studies.energy.decisions import sets_of
-from dffl_studies.energy.input_table import read_day
+from dffl_studies.energy.input_table import Days, read_day
 
 REFIT = 28
 """Days from one training to the next."""

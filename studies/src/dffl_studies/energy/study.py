@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich.console import Console
 
+from dffl.comparing import refuse_early
 from dffl.federation import Client, optima
+from dffl.jsonable import jsonable
 from dffl.sets import TopK
+from dffl.terminal import printable
 from dffl.time.bases import NAIVE
 from dffl_studies.energy.backtests import naive_losses
 from dffl_studies.energy.data import Panel, digest
+from dffl_studies.energy.fetch.market import with_places
+from dffl_studies.energy.papers_tables import all_tables
+from dffl_studies.energy.published import Comparison
 from dffl_studies.energy.setup import SEEDS, Setup, halves
+from dffl_studies.energy.summary import as_json
+from dffl_studies.running.render import to_rich, write_tables
+from dffl_studies.running.result import RunOptions, StudyRows, finished_rows
 from dffl_studies.running.study import Study, grid
+from dffl_studies.running.tables import Table
 
 
 def study(panel: Path, setup: Setup, seeds: Sequence[int] = SEEDS) -> Study:
@@ -73,3 +85,97 @@ def naive_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, list[np
     known = [int((own < end).sum()) for own in dates]
     lost = naive_losses(clients, dates, known)
     return {rule: [own[first:] for own, first in zip(lost[rule], known, strict=True)] for rule in NAIVE}
+
+
+@dataclass(frozen=True)
+class PublishedResult(StudyRows):
+    """The result of the paper's protocol on a panel: one row per seed, zone and method or rule."""
+
+    panel: Panel
+    setup: Setup
+    first_test: str
+    tables: list[Table]
+    comparison: Comparison
+
+    def show(self, console: Console) -> None:
+        """Print notes and tables for people."""
+        print_notes(self.panel.notes, console)
+        console.print(self._heading())
+        for table in self.tables:
+            console.print()
+            console.print(to_rich(table))
+        console.print()
+        for line in self.comparison.lines():
+            console.print(f"Paper: {line}")
+        for job, why in self.failed:
+            console.print(f"failed: {job}: {why}", style="red")
+        if self.remark:
+            console.print(self.remark, style="yellow")
+        missing = "" if np.isfinite(with_places(self.panel).places).any() else " No map: the panel has no lat and lon."
+        console.print(f"\nTables, figures and rows: {self.folder}.{missing}")
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        about = {
+            "seeds": sorted(self.rows["seed"].unique().tolist()),
+            "failed": self.failures(),
+            "folder": str(self.folder),
+            "versions": self.versions,
+            "notes": list(self.panel.notes),
+            "paper": self.comparison.as_json(),
+        }
+        return jsonable(as_json(self.rows) | about)
+
+    def _heading(self) -> str:
+        panel, before = self.panel, np.datetime64(self.first_test, "D") - 1
+        note = "\nThe own part counts twice (--cost): amounts of money are not what a zone pays."
+        return (
+            f"{len(panel.names)} zones; {panel.days[0]} to {before} train, {self.first_test} to {panel.days[-1]} test; "
+            f"{self.rows['seed'].nunique()} seeds.\nFrom {', '.join(panel.covariate_names)}. Demands: {panel.demand_from}.\n"
+            f"As published: {_in_words(self.setup.settings)}, random days held out.{note if self.setup.cost != 'total' else ''}"
+        )
+
+
+def _in_words(settings: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in settings.items())
+
+
+def print_notes(notes: tuple[str, ...], console: Console) -> None:
+    """Print the notes on a panel."""
+    for note in notes:
+        console.print(f"note: {printable(note)}", style="yellow")  # names in a note may come from a server
+
+
+PERCENTILE = 95
+
+
+def run(
+    path: Path, setup: Setup, options: RunOptions, seeds: list[int], figures: bool = True, market: str | None = None
+) -> PublishedResult:
+    """Run the study on a panel, or only show it, and write everything into its folder.
+
+    ``market`` is the market of the prices, as the user names it: the paper's numbers are shown next to those of PJM only.
+    """
+    panel = setup.open(str(path))
+    made = halves(panel, setup)
+    refuse_early(made.train, setup.methods, **setup.training(seeds[0]))  # before any training
+    name = path.resolve().name.split(".")[0]
+    found = finished_rows(study(path, setup, seeds), options, Path(f"dffl-energy-{name}-as-published"))
+    comparison = Comparison.of(panel, setup, market)
+    tables = all_tables(found.rows, comparison)
+    write_tables(tables, found.folder / "tables", found.remark)
+    if figures:
+        from dffl_studies.energy.figures import draw_all  # Matplotlib is slow to import
+
+        draw_all(found.rows, zone_table(panel), None, found.folder / "figures")
+    return PublishedResult(
+        **vars(found), panel=panel, setup=setup, first_test=made.first_test, tables=tables, comparison=comparison
+    )
+
+
+def zone_table(panel: Panel) -> pd.DataFrame:
+    """One row per zone: its demand, its place and how far its own price part reaches."""
+    own = panel.own
+    reach = [float(np.percentile(own[rows], PERCENTILE)) for rows in panel.zones.values()]
+    lat, lon = with_places(panel).places.T
+    return pd.DataFrame({"zone": panel.names, "demand": panel.demands, "own_p95": reach, "lat": lat, "lon": lon})

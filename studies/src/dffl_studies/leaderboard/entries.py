@@ -56,15 +56,15 @@ class Entry:
 
 def crossed(*axes: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Every combination of one candidate of each axis."""
-    made: list[Candidate] = [{}]
+    candidates: list[Candidate] = [{}]
     for axis in axes:
-        made = [{**one, **more} for more in axis for one in made]
-    return tuple(made)
+        candidates = [{**candidate, **more} for more in axis for candidate in candidates]
+    return tuple(candidates)
 
 
 def _methods() -> list[Entry]:
     judged = crossed(RECIPES, JUDGES)
-    own = [{"own_epochs": 5}, {"own_epochs": 20}]
+    epochs = [{"own_epochs": 5}, {"own_epochs": 20}]
     rows: list[tuple[str, str, tuple[Candidate, ...]]] = [
         ("mean-cost", "naive", ({},)),
         ("nearest", "naive", crossed(JUDGES_OF_COSTS)),
@@ -81,8 +81,8 @@ def _methods() -> list[Entry]:
         ("interp-refit", "personal", judged),
         ("clustered", "personal", crossed([{"epochs": list(EPOCHS)}], RECIPES, [{"clusters": 2}, {"clusters": 4}])),
         ("fedrep", "personal", crossed(RECIPES, [{"head_epochs": 5}, {"head_epochs": 20}])),
-        ("ditto", "personal", crossed([{"pull": 0.1}], RECIPES, own)),
-        ("apfl", "personal", crossed(RECIPES, own)),
+        ("ditto", "personal", crossed([{"pull": 0.1}], RECIPES, epochs)),
+        ("apfl", "personal", crossed(RECIPES, epochs)),
         ("fedrspo", "personal", FEDRSPO),
         ("finetune", "personal", judged),
         ("finetune-mix", "personal", judged),
@@ -118,14 +118,14 @@ LOSS_METHODS = ("finetune", "crossfit")
 
 
 def _losses() -> list[Entry]:
-    made = []
-    for loss, own in LOSSES.items():
+    entries = []
+    for loss, options in LOSSES.items():
         for method in LOSS_METHODS:
             # What is compared is the loss that trains: all have the same recipe, and candidates are judged alike.
             first = [{**FAST, "loss": loss, "judge": "regret"}]
             searched_as = "" if method == LOSS_METHODS[0] else f"{LOSS_METHODS[0]}, {loss}"
-            made.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, own), searched_as))
-    return made
+            entries.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, options), searched_as))
+    return entries
 
 
 ENTRIES: dict[str, Entry] = {entry.name: entry for entry in [*_methods(), *_losses()]}
@@ -143,14 +143,14 @@ def read(text: str) -> dict[str, Any]:
 
 def in_words(text: str) -> str:
     """A candidate for people: recipes by their names."""
-    given: dict[str, Any] = json.loads(text)
+    settings: dict[str, Any] = json.loads(text)
     words = []
     for name, recipe in (("fast", FAST), ("plain", PLAIN), ("cosine", COSINE), ("momentum", MOMENTUM)):
-        if all(given.get(key) == value for key, value in recipe.items()):
+        if all(settings.get(key) == value for key, value in recipe.items()):
             words.append(name)
-            given = {key: value for key, value in given.items() if key not in recipe}
+            settings = {key: value for key, value in settings.items() if key not in recipe}
             break
-    for key, value in given.items():
+    for key, value in settings.items():
         shown = (
             ", ".join(f"{k} {v}" for k, v in value.items() if k not in ("kind", "name")) if isinstance(value, dict) else value
         )

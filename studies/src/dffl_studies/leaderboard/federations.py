@@ -59,12 +59,12 @@ def _turn(job: Parameters) -> tuple[int, ...]:
 
 def search_part() -> list[Parameters]:
     """Four configurations of each problem: every degree and every heterogeneity once, one of them with unequal sizes."""
-    made = []
+    parts = []
     for problem in PROBLEMS:
         for i, j in ((0, 0), (1, 3), (2, 1), (3, 2)):
             axes = {"imbalanced": i == 2, "degree": DEGREES[i ^ j], "eta_obj": ETAS[i], "eta_constr": ETAS[j]}
-            made.append({"seed": SEARCH_SEED, "problem": problem, **axes})
-    return made
+            parts.append({"seed": SEARCH_SEED, "problem": problem, **axes})
+    return parts
 
 
 def zones_part() -> list[Parameters]:
@@ -79,12 +79,12 @@ def divided(search: bool, folder: str | None, **configuration: Any) -> Divided:
         return _zones(search, folder, configuration["problem"])
     from dffl import synthetic
 
-    given = {name: value for name, value in configuration.items() if name != "problem"}
+    arguments = {name: value for name, value in configuration.items() if name != "problem"}
     makers: dict[str, Callable[..., Federation]] = {
         "knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio, "shortest-path": synthetic.shortest_path,
     }  # fmt: skip
     make = makers[configuration["problem"]]
-    return Divided(make(**given), make(split="test", samples=TEST_SAMPLES, **given), SYNTHETIC)
+    return Divided(make(**arguments), make(split="test", samples=TEST_SAMPLES, **arguments), SYNTHETIC)
 
 
 def _zones(search: bool, folder: str | None, problem: str) -> Divided:
@@ -93,12 +93,12 @@ def _zones(search: bool, folder: str | None, problem: str) -> Divided:
     if folder is None:
         raise ValueError(f"{problem}: hand in the folder of the zones' tables with --zones")
     setup = Setup(lags=problem == ZONES[1], without=("NE_INTERNAL_HUB",))
-    made = halves(setup.open(folder), setup)
+    parts = halves(setup.open(folder), setup)
     settings = {name: value for name, value in setup.training(seed=0).items() if name != "seed"}
     if not search:
-        return Divided(made.train, made.test, settings)
+        return Divided(parts.train, parts.test, settings)
     # The search sees the training half alone: its last quarter judges.
-    cuts = [3 * client.n // 4 for client in made.train]
-    first = Federation([client.rows(slice(None, cut)) for client, cut in zip(made.train, cuts, strict=True)])
-    last = Federation([client.rows(slice(cut, None)) for client, cut in zip(made.train, cuts, strict=True)])
+    cuts = [3 * client.n // 4 for client in parts.train]
+    first = Federation([client.rows(slice(None, cut)) for client, cut in zip(parts.train, cuts, strict=True)])
+    last = Federation([client.rows(slice(cut, None)) for client, cut in zip(parts.train, cuts, strict=True)])
     return Divided(first, last, settings)

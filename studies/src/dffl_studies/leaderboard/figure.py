@@ -43,8 +43,8 @@ def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
         return write_figures([("regret-against-cost", figure)], folder, ("png", "pdf"), 200)
 
 
-def _panel(axes: Any, problem: str, found: pd.DataFrame) -> None:
-    near = found[(found["mean"].rank(method="first") <= DRAWN) & (found["mean"] <= FAR * found["mean"].min())]
+def _panel(axes: Any, problem: str, rows: pd.DataFrame) -> None:
+    near = rows[(rows["mean"].rank(method="first") <= DRAWN) & (rows["mean"] <= FAR * rows["mean"].min())]
     for entry, row in near.iterrows():
         marker, colour = MARKERS[ENTRIES[str(entry)].kind], colour_of(ENTRIES[str(entry)].method)
         axes.scatter(row["core-seconds"], row["mean"], s=16, marker=marker, color=colour, zorder=3)
@@ -59,7 +59,7 @@ def _panel(axes: Any, problem: str, found: pd.DataFrame) -> None:
     axes.yaxis.set_minor_formatter("{x:g}")
     axes.set_xlabel("core-seconds of a fit")
     axes.set_ylabel("mean relative regret, %")
-    far = found.drop(near.index).sort_values("mean")
+    far = rows.drop(near.index).sort_values("mean")
     above = fill(", ".join(f"{entry} {row['mean']:.1f}" for entry, row in far.iterrows()), 52)
     axes.set_title(problem + (f"\nabove: {above}" if above else ""), fontsize=6.5)
     _name(axes, near.sort_values("mean"))

@@ -75,7 +75,7 @@ def search_study(zones: Path | None) -> Study:
             for rounds in ROUNDS[LEVELS[level]["level"]]
             for clip in CLIPS
         ]
-        jobs += [Job(one) for one in (*plain, *private)]
+        jobs += [Job(parameters) for parameters in (*plain, *private)]
     return Study("privacy-search", judge_one, jobs, {"search": True}, weight, _places(zones))
 
 
@@ -85,12 +85,12 @@ Choice = dict[tuple[str, str, float | None, str], tuple[float | None, int]]
 
 def choose(rows: pd.DataFrame) -> Choice:
     """The clip and the rounds with the lowest mean regret in the search."""
-    found: Choice = {}
+    choice: Choice = {}
     for (data, level, epsilon, method), part in rows.groupby(["data", "level", "epsilon", "method"], dropna=False):
         means = part.groupby(["clip", "rounds"], dropna=False)["relative_regret"].mean()
         best: Any = means.idxmin()
-        found[str(data), str(level), _known(epsilon), str(method)] = (_known(best[0]), int(best[1]))
-    return found
+        choice[str(data), str(level), _known(epsilon), str(method)] = (_known(best[0]), int(best[1]))
+    return choice
 
 
 def _known(value: Any) -> float | None:
@@ -99,32 +99,32 @@ def _known(value: Any) -> float | None:
 
 def judging_study(chosen: Choice, zones: Path | None) -> Study:
     """Every method at every level and epsilon, and among liars, from three starts, with naive rows beside them."""
-    found: list[Parameters] = []
+    wanted: list[Parameters] = []
     for data in data_sets(zones):
-        found += [_parameters(data, method) for method in NAIVE]
+        wanted += [_parameters(data, method) for method in NAIVE]
         for (known, level, epsilon, method), (clip, rounds) in chosen.items():
             if known == data:
-                found.append(_parameters(data, method, level=level, epsilon=epsilon, clip=clip, rounds=rounds))
+                wanted.append(_parameters(data, method, level=level, epsilon=epsilon, clip=clip, rounds=rounds))
         for attack in LIED_TO.get(data, ()):
             for aggregate in AGGREGATORS:
                 for method in ["fedavg", *(["finetune"] if (aggregate, attack) == TUNED_AMONG_LIARS else [])]:
                     calm = {"aggregate": aggregate, "rounds": chosen[data, NOTHING, None, method][1]}
                     lies = [{"attack": attack if liars else "", "liars": liars} for liars in LIARS]
-                    found += [_parameters(data, method, **calm, **one) for one in lies]
-    unlike = {Job(one).key: one for one in found}  # nobody lies in the same way under every attack
-    jobs = [Job({**one, "start": start}) for start in range(STARTS) for one in unlike.values()]
+                    wanted += [_parameters(data, method, **calm, **parameters) for parameters in lies]
+    unlike = {Job(parameters).key: parameters for parameters in wanted}  # nobody lies in the same way under every attack
+    jobs = [Job({**parameters, "start": start}) for start in range(STARTS) for parameters in unlike.values()]
     return Study("privacy", judge_one, jobs, {"search": False}, weight, _places(zones))
 
 
-def _parameters(data: str, method: str, **given: Any) -> Parameters:
-    return {"data": data, "method": method, **NO_PRIVACY, **NO_LIES, **given} | {"start": 0}
+def _parameters(data: str, method: str, **settings: Any) -> Parameters:
+    return {"data": data, "method": method, **NO_PRIVACY, **NO_LIES, **settings} | {"start": 0}
 
 
 def weight(job: Parameters) -> float:
     """Seconds on one core, roughly."""
-    own = {"mean-cost": 0.3, "fedavg": 1.5, "local": 3.0, "finetune": 5.0, "crossfit": 10.0, "local-tuned": 15.0}
+    factors = {"mean-cost": 0.3, "fedavg": 1.5, "local": 3.0, "finetune": 5.0, "crossfit": 10.0, "local-tuned": 15.0}
     slow = 5.0 if job["level"].startswith("sample") else 1.0
-    return slow * own[job["method"]] * (0.5 if job["data"] == REAL else CLIENTS.get(job["data"], 20) / 20)
+    return slow * factors[job["method"]] * (0.5 if job["data"] == REAL else CLIENTS.get(job["data"], 20) / 20)
 
 
 def privacy_of(method: str, level: str, epsilon: float, clip: float, rounds: int) -> dict[str, Any]:
@@ -143,21 +143,21 @@ def judge_one(
     from dffl.randomness import start_seeds
     from dffl_studies.privacy.lies import Lying, drawn_liars
 
-    made = divided(data, search, zones)
+    parts = divided(data, search, zones)
     seed = start_seeds(0, start + 1)[start]
-    settings: dict[str, Any] = {**made.settings, "rounds": rounds, "local_epochs": LOCAL_EPOCHS, "seed": seed}
-    lying = drawn_liars(made.train.names, liars, seed)
+    settings: dict[str, Any] = {**parts.settings, "rounds": rounds, "local_epochs": LOCAL_EPOCHS, "seed": seed}
+    lying = drawn_liars(parts.train.names, liars, seed)
     settings["aggregate"] = Lying(AGGREGATORS[aggregate], attack, lying, seed) if liars else AGGREGATORS[aggregate]
     noise = None
     if epsilon is not None:
         assert clip is not None, "a level of privacy has a clip"
         settings["privacy"] = privacy_of(method, level, epsilon, clip, rounds)
         noise = float(settings["privacy"]["noise"])
-    fit = dffl.fit(made.train, (method, OPTIONS.get(method, {})), progress=False, **settings)
+    fit = dffl.fit(parts.train, (method, OPTIONS.get(method, {})), progress=False, **settings)
     spent = fit.spending().epsilon(DELTA) if epsilon is not None else None
     if spent is not None and epsilon is not None and method in TRAININGS and abs(spent / epsilon - 1) > 1e-6:
         raise ValueError(f"{method}: epsilon must be {epsilon}, found {spent}")  # what was planned is what the fit counted
-    table = in_blocks(fit, made)
+    table = in_blocks(fit, parts)
     return table.assign(lies=table["client"].isin(lying), noise=noise).astype({"noise": "float64"})
 
 

@@ -22,7 +22,7 @@ Endpoint = tuple[str, int]
 
 
 class RayWorkers:
-    """One job for each core of the cluster. Its nodes need dffl of this version; rows come back to this process."""
+    """One job for each core of the cluster. Its nodes need dffl of this version; rows are returned to this process."""
 
     def __init__(self, study: Study, address: str):
         try:
@@ -33,7 +33,7 @@ class RayWorkers:
         self._lifelines = _connect(ray, address)
         self._silent_since: float | None = None
         self.slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        # Ray starts a process again after a lost node; a job that kills its process is given up after one more try.
+        # Ray restarts a process after a lost node; a job that kills its process gets only one more attempt.
         self._remote = ray.remote(num_cpus=1, max_retries=1)(run_job)
         self._running: dict[Any, Job] = {}
 
@@ -42,7 +42,7 @@ class RayWorkers:
 
     def finished(self, timeout: float) -> list[tuple[Job, Finished | Failed]]:
         if not self._answers():
-            time.sleep(timeout)  # Ray's own calls may not come back, or come back at once
+            time.sleep(timeout)  # Ray's own calls may never return, or return at once
             return []
         try:
             done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=timeout)
@@ -58,15 +58,15 @@ class RayWorkers:
         return results
 
     def close(self) -> None:
-        """Cancel what still runs and leave the cluster."""
-        if self._silent_since is None:  # a cluster that is gone has nothing to cancel
+        """Cancel the running jobs and leave the cluster."""
+        if self._silent_since is None:  # a lost cluster has nothing to cancel
             with contextlib.suppress(self._ray.exceptions.RayError):
                 for reference in self._running:
                     self._ray.cancel(reference, force=True)
-        self._ray.shutdown()  # also of a cluster that is gone: Ray would end this process a minute later
+        self._ray.shutdown()  # also after a lost cluster: otherwise Ray would end this process a minute later
 
     def _answers(self) -> bool:
-        """Whether the cluster answers now; an error once it has been silent for too long.
+        """Whether the cluster answers now. Raises an error if it has been silent for too long.
 
         Ray does not report a lost cluster: after a minute it ends this process, without a message.
         """
@@ -84,19 +84,19 @@ class RayWorkers:
 
 def endpoint(address: str) -> Endpoint | None:
     """The host and port of a cluster's address; None for ``auto``."""
-    found = re.fullmatch(r"(?:ray://)?([^\s:/]+):(\d+)", address)
-    if found is None and address != "auto":
+    match = re.fullmatch(r"(?:ray://)?([^\s:/]+):(\d+)", address)
+    if match is None and address != "auto":
         raise ValueError(f"--ray must be 'auto' or HOST:PORT, found {address!r}")
-    return None if found is None else (found[1], int(found[2]))
+    return None if match is None else (match[1], int(match[2]))
 
 
 def require_cluster(address: str) -> Endpoint | None:
-    """The endpoint of a cluster, refused in one line if nobody listens there: Ray itself would wait for minutes."""
-    found = endpoint(address)
+    """The endpoint of a cluster. Refused with one line if nobody listens there: Ray itself would wait for minutes."""
+    place = endpoint(address)
     with _refusing(address):
-        if found is not None:
-            socket.create_connection(found, PATIENCE).close()
-    return found
+        if place is not None:
+            socket.create_connection(place, PATIENCE).close()
+    return place
 
 
 @contextlib.contextmanager
@@ -110,12 +110,12 @@ def _refusing(address: str) -> Iterator[None]:
 
 def _connect(ray: Any, address: str) -> list[Endpoint]:
     """Join the cluster. Returns the endpoints that must keep answering."""
-    found = require_cluster(address)
+    place = require_cluster(address)
     with _refusing(address):
         ray.init(address=address, logging_level="ERROR", log_to_driver=False)
-    if found is not None and address.startswith("ray://"):  # the other ends are the business of the server there
-        return [found]
+    if place is not None and address.startswith("ray://"):  # the server there connects to the other nodes
+        return [place]
     context = ray.get_runtime_context()
     host, _, port = context.gcs_address.rpartition(":")
-    mine = [node for node in ray.nodes() if node["NodeID"] == context.get_node_id()]  # the node that this process talks through
+    mine = [node for node in ray.nodes() if node["NodeID"] == context.get_node_id()]  # the node of this connection
     return [(host.strip("[]"), int(port)), *((node["NodeManagerAddress"], node["NodeManagerPort"]) for node in mine)]

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.named import listed
-from dffl_studies.energy.data.clocks import weekday
-from dffl_studies.energy.data.panel import HOURS
+from dffl_studies.energy.data.panel import HOURS, weekday
 from dffl_studies.energy.input_table import InputTable, numbers_in
 
 ZONE, DATE = ("zone", "client_name", "client_id"), "date"

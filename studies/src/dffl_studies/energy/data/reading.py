@@ -11,7 +11,6 @@ import pandas as pd
 
 from dffl.checks import first_true
 from dffl.randomness import Purpose, checked_seed, stream
-from dffl_studies.energy.data.clocks import filled, is_skipped_hour
 from dffl_studies.energy.data.columns import (
     DATE,
     DEMAND,
@@ -24,10 +23,9 @@ from dffl_studies.energy.data.columns import (
     forecast_columns,
     price_columns,
 )  # fmt: skip
-from dffl_studies.energy.data.days import EVERY_DAY, Days
 from dffl_studies.energy.data.money import AS_IN_FILE, Money
-from dffl_studies.energy.data.panel import HOURS, Panel
-from dffl_studies.energy.input_table import InputTable, shown
+from dffl_studies.energy.data.panel import HOURS, Panel, filled, is_skipped_hour
+from dffl_studies.energy.input_table import EVERY_DAY, Days, InputTable, shown
 
 LEAST, MOST = 4, 12
 """The range of random demands, in whole hours of 24, for panels without demands: the paper's."""

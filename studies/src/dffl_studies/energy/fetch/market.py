@@ -116,7 +116,7 @@ def with_places(panel: Panel) -> Panel:
 def _authors_file(cache: Cache, base: str) -> Path:
     """The authors' panel in the cache, with its columns checked."""
     path = cache.fetch(f"{base}/{AUTHORS_FILE}", "pjm_data.csv", progress=cache.progress)
-    table, _ = read_table(path)
+    table = read_table(path).frame
     if missing := [name for name in AUTHORS_COLUMNS if name not in table]:
         raise ValueError(f"{path}: is not the authors' panel (no column {listed(missing, 5)}); remove it and run again")
     return path

@@ -12,8 +12,8 @@ from dffl.drawing import INK, in_print, note
 from dffl.training.methods import colour_of
 from dffl_studies.energy.figures.changes import HARM, limits, signed
 from dffl_studies.energy.figures.lines import lines_of, method_panels, name_lines, note_text
+from dffl_studies.energy.papers_tables import name_of
 from dffl_studies.energy.summary import FAIR, PAPERS, zone_changes, zone_order
-from dffl_studies.energy.tables import name_of
 
 DRAWN = ("fedavg", "interp-spo")
 """The methods of the paper's figure, in the order of a zone's bars."""

@@ -12,8 +12,7 @@ from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE
 from dffl.time.bases import STEADY
 from dffl.training.methods import colour_of
 from dffl_studies.energy.figures.lines import lines_of, method_panels, name_lines, note_text
-from dffl_studies.energy.harm import excesses, harmed_zones
-from dffl_studies.energy.summary import FAIR, zone_changes, zone_order
+from dffl_studies.energy.summary import FAIR, excesses, harmed_zones, zone_changes, zone_order
 
 CHANGED = ("fedavg", "interp-spo", "finetune-mix", "crossfit")
 """The methods that have a panel each; the last panel is of the steady average."""

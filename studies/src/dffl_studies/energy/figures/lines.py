@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dffl.drawing import PALE_INK, WIDE, blank
-from dffl_studies.energy.tables import name_of
+from dffl_studies.energy.papers_tables import name_of
 
 MOST = 60
 """The most zones that have a line each."""
