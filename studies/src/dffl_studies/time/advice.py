@@ -47,7 +47,7 @@ def _judged(rows: pd.DataFrame, split: float) -> pd.DataFrame:
         if told.same:
             continue
         stated = not math.isnan(told.low)
-        holds = told.low <= came <= told.high if stated else np.nan
+        holds = told.low - 1e-9 <= came <= told.high + 1e-9 if stated else np.nan  # rounding
         clear = stated and (told.probability >= LIKELY or told.probability <= UNLIKELY)
         right = (came > 0) == (told.value > 0) if clear else np.nan
         found.append({"stated": stated, "holds": holds, "clear": clear, "right": right, "width": (told.high - told.low) / 2})
