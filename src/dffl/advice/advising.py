@@ -186,12 +186,29 @@ def advise(
     if not otherwise and all(client.times is not None for client in federation) and enough_past(federation):
         kept = {name: value for name, value in settings.items() if "." not in name and name not in ("split", "period")}
         return advise_over_time(federation, confidence=confidence, progress=progress, **kept)
+    return advise_by_folds(
+        federation, folds=folds, blocks=blocks, quick=quick, fits=fits, confidence=confidence, progress=progress, **settings
+    )
+
+
+def advise_by_folds(
+    federation: Federation,
+    *,
+    folds: int = 5,
+    blocks: bool = False,
+    quick: bool = False,
+    fits: Mapping[str, Fit] | None = None,
+    confidence: float = 0.9,
+    progress: bool | None = None,
+    **settings: Unpack[SettingsKeywords],
+) -> Advice:
+    """`advise` by cross-validation, whether rows have an order or not."""
     # Held-out samples are divided in the same way in all comparisons.
     rule = settled(federation, Settings.of(split=settings.get("split"), period=settings.get("period")))
     blocks = blocks or rule.validation_blocks
     if not blocks and all(client.times is not None for client in federation):
         what = "its clients have times, and their samples are held out as if they were in no order"
-        warnings.warn(f"advise: {what}: intervals are too narrow; write split='time'", stacklevel=2)
+        warnings.warn(f"advise: {what}: intervals are too narrow; write split='time'", stacklevel=3)
     plan = TrainingPlan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     alike = sharing_of(federation)
     how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds}

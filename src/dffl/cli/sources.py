@@ -25,11 +25,11 @@ class FederationSource(NamedTuple):
     ordered: bool
     settings: Mapping[str, Any] = MappingProxyType({})
     notes: Sequence[str] = ()
-    over_time: OverTime | None = None
+    over_time: OrderedSource | None = None
     """The same with its test rows, where a backtest can judge by them."""
 
 
-class OverTime(NamedTuple):
+class OrderedSource(NamedTuple):
     """All rows of a federation in their order, and the keywords of `dffl.backtest` that its file gives."""
 
     federation: Federation
@@ -55,7 +55,7 @@ def for_advice(description: Description) -> tuple[dict[str, Any], list[str]]:
     return {**description.settings, **{f"{description.method}.{name}": value for name, value in used.items()}}, folds
 
 
-def over_time_of(description: Description) -> OverTime | None:
+def over_time_of(description: Description) -> OrderedSource | None:
     """All rows of a file with an order, where they are enough for a backtest."""
     from dffl.tables.over_time import keywords_of, notes_of, past_of, settings_of, whole
     from dffl.time.choosing import enough_past
@@ -69,7 +69,7 @@ def over_time_of(description: Description) -> OverTime | None:
     if description.named and description.method != "chosen":
         what = f"advice over time compares the choice among all rules; {description.method} is not used"
         notes.append(f"{description.path}: training.method: {what}")
-    return OverTime(federation, {**settings_of(description), **keywords_of(description)}, notes)
+    return OrderedSource(federation, {**settings_of(description), **keywords_of(description)}, notes)
 
 
 def unused_if_quick(settings: Mapping[str, Any]) -> list[str]:

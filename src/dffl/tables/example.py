@@ -44,7 +44,7 @@ set = { type = "zero-one-knapsack", weights = { file = "bakery_slots.csv", colum
 [[client]]
 name = "plant"                  # it runs twice a day, for 2 slots each. Its supplier's forecast is right on average.
 table = "plant.csv"             # its prices have the same names, in any order.
-set = { type = "consecutive-hours", run = 2, runs = 2 }
+set = { type = "consecutive-hours", run = 2, runs = 2 }   # two runs of two slots that follow each other.
 """
 
 
