@@ -99,7 +99,8 @@ def read(path: Path, index: str, what: str, limits: Limits | None = None) -> Arc
 
 def in_one_line(error: Exception) -> str:
     """The text of an error in one line of bounded length."""
-    text = " ".join(str(error).split())
+    # A stranger's file must not control the terminal through a message.
+    text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in " ".join(str(error).split()))
     if isinstance(error, KeyError):
         text = f"incomplete, {text} is missing"
     elif not isinstance(error, ValueError | OSError | zipfile.BadZipFile):

@@ -37,6 +37,8 @@ from dffl.training import Settings
 FORMAT, VERSION = "dffl-chosen", 2
 """Version 2 may contain models of a client's own features. Files without them have version 1."""
 PART = re.compile(r"parts/([0-9]{1,3})/(.+)")
+FURTHEST = 2.0
+"""The size of a miss rate of a range: it moves by small steps, and back when it has left 0 to 1."""
 ROWS = ("x", "c", "times", "feature_names", "cost_names", "maximize")
 """The saved arrays of a client, in addition to its name and its set."""
 
@@ -160,13 +162,13 @@ def _client(row: Mapping[str, Any], reader: Reader, asked: Asked) -> Client:
 
 def _by_part(archive: Archive) -> tuple[dict[str, bytes], dict[int, dict[str, bytes]]]:
     """The members of a file that are its own, and those of each of its parts."""
-    own: dict[str, bytes] = {}
+    shared_members: dict[str, bytes] = {}
     contents: dict[int, dict[str, bytes]] = {}
     for name, content in archive.members.items():
         match = PART.fullmatch(name)
-        members = own if match is None else contents.setdefault(int(match[1]), {})
+        members = shared_members if match is None else contents.setdefault(int(match[1]), {})
         members[name if match is None else match[2]] = content
-    return own, contents
+    return shared_members, contents
 
 
 def _part(members: dict[str, bytes], row: Mapping[str, Any], asked: Asked, solvers: Mapping[str, Any]) -> Fit:
@@ -202,5 +204,5 @@ def _check(model: Chosen, bounds: Limits) -> None:
         if client.times is None or not np.all(np.diff(client.times) > 0) or client.n < 2:
             raise ValueError(f"client {name!r}: its last rows must be two or more in ascending order")
         state = model.ranges[name]
-        if not np.isfinite([*state.errors, state.low_rate, state.high_rate]).all():
-            raise ValueError(f"client {name!r}: the state of its range must be finite numbers")
+        if not np.isfinite(state.errors).all() or not (np.abs([state.low_rate, state.high_rate]) <= FURTHEST).all():
+            raise ValueError(f"client {name!r}: the state of its range must be finite numbers, its rates at most {FURTHEST:g}")

@@ -410,18 +410,18 @@ class Reader:
         key = family, hashlib.blake2b(json.dumps(self._content(fields)).encode(), digest_size=32).digest()
         if key not in self._asked.sets:  # equal sets of many clients are one
             self._asked.sets[key] = self._new_set(family, self._fields(fields))
-        made: FeasibleSet = self._asked.sets[key]
-        return made
+        feasible_set: FeasibleSet = self._asked.sets[key]
+        return feasible_set
 
     def _content(self, value: Any) -> Any:
         """A description with a digest of each array in place of its number, by which equal ones of several parts are told."""
         if isinstance(value, list):
-            return [self._content(one) for one in value]
+            return [self._content(inner) for inner in value]
         if not isinstance(value, dict):
             return value
         if "array" in value:
             return {"array": self._digest(value["array"])}
-        return {name: self._content(one) for name, one in value.items()}
+        return {name: self._content(inner) for name, inner in value.items()}
 
     def _digest(self, number: int) -> str:
         if number not in self._digests:

@@ -20,6 +20,7 @@ from dffl.time.bases import plain_mean
 from dffl.time.chosen import Chosen, parts_of
 from dffl.time.outcome import CHOSEN
 from dffl.time.past import Past
+from dffl.time.ranges import AdaptiveRange
 from dffl.time.refits import Prepared
 from dffl.time.words import said
 from tests.time.made import federation, series
@@ -130,6 +131,8 @@ def test_a_file_gives_the_same_bits_and_an_export_has_one_client(model: Chosen, 
         ({"weight": 2.0}, "with a weight in \\(0, 1\\]"),
         ({"past": Past(lags=tuple(range(1, 5000)))}, "its past asks for 30\\d* features, and 'ridge' was trained on"),
         ({"about": "mine"}, "about must be a dictionary"),
+        ({"trained": ("\x1b[31mridge",)}, r"unknown rule 'ridge\+steady' \(trained: \\x1b\[31mridge; base: steady\)"),
+        ({"ranges": {"a": AdaptiveRange(low_rate=1e300), "b": AdaptiveRange()}}, "its rates at most 2"),
         (
             {"evidence": {"inside": {"a": 0.8, "b": 0.8}, "rules": {"steady": {"a": 0.1}}}},
             "evidence must be of all its clients",

@@ -96,17 +96,17 @@ def _cells(sides: list[_Side]) -> list[list[Cell]]:
     pairs = [(k, m) for k in range(len(sides)) for m in range(len(sides)) if 0 in (k, m) or k == m]
     moved, guesses = [], []
     for k, m in pairs:
-        one, to = sides[k], sides[m]
-        factor = _size(to.client) / _size(one.client)  # the set may have its own costs, in its own client's units
-        client = one.client.rows(one.guesses.rows)
-        client = client if k == m else replace(client, c=factor * client.c, c_mean=None, set=to.client.set)
+        source, target = sides[k], sides[m]
+        factor = _size(target.client) / _size(source.client)  # the set may have its own costs, in its own client's units
+        client = source.client.rows(source.guesses.rows)
+        client = client if k == m else replace(client, c=factor * client.c, c_mean=None, set=target.client.set)
         moved += [client] * 3
-        guesses += [guess if k == m else factor * guess for guess in one.guesses.costs]
+        guesses += [guess if k == m else factor * guess for guess in source.guesses.costs]
     lost = regrets_at_each(moved, guesses)
     cells = [[Cell(np.empty(0), np.empty(0)) for _ in sides] for _ in sides]
     for place, (k, m) in enumerate(pairs):
         unit = float(moved[3 * place].z_star_size.mean()) or 1.0
-        naive, known, shared = (one / unit for one in lost[3 * place : 3 * place + 3])
+        naive, known, shared = (cost / unit for cost in lost[3 * place : 3 * place + 3])
         cells[k][m] = Cell(shared - known, naive)
     return cells
 

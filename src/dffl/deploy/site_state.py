@@ -95,7 +95,8 @@ class SiteState:
             fix = "bring them back, or ask the coordinator for a new run (`dffl federation train --new`)"
             raise ValueError(f"{folder}: the site's rows, set or sense are not those with which it began this run; {fix}")
         for other in self.folder.glob("*") if self.folder.is_dir() else ():
-            if other != folder and other.is_dir():
+            # Only what a run has written: the user may have chosen a folder in which there is another "state" already.
+            if other != folder and (other / "plan.txt").is_file() and RUN_NAME.fullmatch(other.name) and not other.is_symlink():
                 shutil.rmtree(other)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         named = folder / "tau.txt"

@@ -92,7 +92,7 @@ class OverTime:
 
     def course(self, client: str) -> Course | None:
         """The course of a client, or of all together."""
-        return next((one for one in self.courses if one.client == client), None)
+        return next((course for course in self.courses if course.client == client), None)
 
 
 def over_time_of(plain: dict[str, Any] | None) -> OverTime | None:
@@ -101,8 +101,10 @@ def over_time_of(plain: dict[str, Any] | None) -> OverTime | None:
         return None
     read: dict[str, Any] = {
         "ends": tuple,
-        "courses": lambda many: tuple(Course(**one | {name: tuple(one[name]) for name in ("main", "now")}) for one in many),
-        "refits": lambda many: tuple(RefitTime(**one) for one in many),
+        "courses": lambda many: tuple(
+            Course(**entry | {name: tuple(entry[name]) for name in ("main", "now")}) for entry in many
+        ),
+        "refits": lambda many: tuple(RefitTime(**entry) for entry in many),
         "decided": lambda many: tuple(map(_decided, many)),
     }
     return OverTime(**{name: read[name](value) if name in read else value for name, value in plain.items()})

@@ -92,8 +92,8 @@ def _tables(data: ReportData) -> dict[str, Any]:
     """The tables by their places; several tables of one place are a list."""
     return {
         "savings": savings_table(data),
-        "courses": list(zip([one.client for one in shown_courses(data)], course_tables(data), strict=True)),
-        "decided": list(zip([one.client for one in shown_decisions(data)], decision_tables(data), strict=True)),
+        "courses": list(zip([entry.client for entry in shown_courses(data)], course_tables(data), strict=True)),
+        "decided": list(zip([entry.client for entry in shown_decisions(data)], decision_tables(data), strict=True)),
         "glance": glance_table(data),
         "clients": client_table(data),
         "changes": change_table(data),

@@ -84,7 +84,7 @@ class Battery(ProgramSet):
         def build() -> ProgramModel:  # not before it is needed: a program is far larger than what describes it
             return ProgramModel(_program(count, numbers, used, low, high, bool(exclusive)), **limits)
 
-        super().__init__(count, spec, build, known=numbers["wear"] > 0, whole=bool(exclusive))
+        super().__init__(count, spec, build, known=numbers["wear"] > 0, has_integers=bool(exclusive))
 
     @classmethod
     def toml_sized(cls, d: int) -> dict[str, Any]:

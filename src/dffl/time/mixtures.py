@@ -1,7 +1,6 @@
-"""The rules that follow from trained methods: each as it is, averages of several, and averages with the base.
+"""The rules that follow from trained methods: each alone, averages of several, and averages with the base.
 
-Averages are safer than what they are made of: an average with the base changes the base by less, and the errors of two networks
-differ.
+Averages are safer than their parts: an average with the base changes the base less, and the errors of two networks differ.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ def mixtures(trained: Sequence[str], base: str, own: Sequence[str] = ()) -> dict
 
 
 def usual_rule(trained: Sequence[str], base: str, brought: bool = False) -> str:
-    """What clients use unless another rule is clearly better: the widest average of the methods that correct the base.
+    """The usual rule of clients, unless another one is clearly better: the average of all methods that correct the base.
 
-    Where they have ``brought`` a forecast, it is this forecast.
+    If they have ``brought`` a forecast, it is this forecast.
     """
     if brought or not trained:
         return base
@@ -43,7 +42,7 @@ def usual_rule(trained: Sequence[str], base: str, brought: bool = False) -> str:
 
 
 def mixed(parts: Sequence[str], tables: Mapping[str, Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """The mean of what these expect, for each client."""
+    """The mean of the predictions of these parts, for each client."""
     if len(parts) == 1:
         return list(tables[parts[0]])
     return [np.mean(np.stack(each), axis=0) for each in zip(*(tables[part] for part in parts), strict=True)]

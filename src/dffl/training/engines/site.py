@@ -1,7 +1,7 @@
-"""What a visit works with: some clients of one shape, their samples, and what they keep between visits.
+"""The clients of a visit: several of one shape, their samples, and their state between visits.
 
-At a deployed site there is one client; a simulation has many of one shape together. Code that runs here treats the first axis
-of every array as the clients of the site and never mixes its rows, so the same code serves both.
+At a deployed site there is one client; a simulation has many of one shape together. Code that runs here treats the first
+axis of every array as the clients of the site and never mixes its rows, so the same code is used for both.
 """
 
 from __future__ import annotations
@@ -169,11 +169,11 @@ class Site:
     def judge(
         self, models: np.ndarray, mixing: np.ndarray, losses: Sequence[Loss], *, training: bool = False, smoothing: Any = None
     ) -> list[np.ndarray]:
-        """The mean of each loss on the clients' held-out samples, or on those that train, (clients, candidates) each.
+        """The mean of each loss on the clients' held-out samples, or on the training samples, (clients, candidates) each.
 
         It is 0 for a client that holds nothing out.
 
-        ``models`` (clients, models, numbers); ``mixing`` (candidates, models) defines how a candidate mixes their outputs;
+        ``models`` (clients, models, numbers); ``mixing`` (candidates, models) says how a candidate mixes their outputs;
         ``smoothing`` as in `train`.
         """
         table, rows = self._training_rows() if training else self._held_rows()

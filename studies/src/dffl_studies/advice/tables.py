@@ -1,4 +1,4 @@
-"""The tables of the advice study: who got the right direction, whether intervals hold, and what each rule loses."""
+"""The tables of the advice study: how often the direction is right, whether intervals hold, and the loss of each rule."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def holding(judged: pd.DataFrame) -> Table:
 
 
 def verdicts(judged: pd.DataFrame) -> Table:
-    """What each recommendation expected, and what came of it, by kind of federation."""
+    """For each recommendation its expectation and the result, by kind of federation."""
     cells = []
     for (kind, name), part in judged.groupby(["kind", "recommendation"]):
         deployed = {"mean cost deployed": _percent(part["deploy"] == "mean-cost")}
@@ -79,7 +79,7 @@ def _changed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _held(part: pd.DataFrame, name: str) -> pd.Series:
-    """Whose interval holds the true change."""
+    """Whether the interval contains the true change."""
     change, low, high = INTERVALS[name]
     return part[change].between(part[low], part[high])
 
@@ -97,12 +97,12 @@ def at_stake(part: pd.DataFrame, column: str) -> pd.Series:
 
 
 def right(part: pd.DataFrame, column: str) -> pd.Series:
-    """Whose recommended direction was the right one."""
+    """Whether the recommended direction was right."""
     return _directed(part, column, at_stake(part, column))
 
 
 def wrong(part: pd.DataFrame, column: str) -> pd.Series:
-    """Whose recommended direction was the wrong one."""
+    """Whether the recommended direction was wrong."""
     return _directed(part, column, -at_stake(part, column))
 
 
@@ -156,7 +156,7 @@ def rules(judged: pd.DataFrame) -> Table:
 
 
 def recommendations(judged: pd.DataFrame) -> Table:
-    """What happened to the clients with each recommendation."""
+    """The results of the clients with each recommendation."""
     cells = []
     for name, part in judged.groupby("recommendation"):
         cells += plain_cells((str(name),), _gains(part))
@@ -232,7 +232,7 @@ def _parts(judged: pd.DataFrame) -> Iterator[tuple[tuple[str, str], pd.DataFrame
 
 
 def _gains(part: pd.DataFrame) -> dict[str, float]:
-    """What was expected, and what came of it."""
+    """Expectations and results."""
     return {
         "clients": len(part), "shared: expected": 100 * part["gain"].median(),
         "shared: true": 100 * part["change"].median(), "shared: gained": _percent(part["change"] > 0),

@@ -1,7 +1,7 @@
-"""Benchmarks: what `dffl bench` measures, in one run on one machine, and what we aim at.
+"""Benchmarks: what `dffl bench` measures, in one run on one machine, and the target values.
 
-Each measurement runs in a process of its own: memory is then its own, one core can be given to it, and OR-Tools (in
-`benchmarks/peers`) never shares a process with HiGHS (in ours): their symbols clash.
+Each measurement runs in a separate process: its memory is then its own, one core can be given to it, and OR-Tools (in
+`benchmarks/peers`) never shares a process with HiGHS.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HELP = "import sys; sys.argv[1:] = ['--help']; from dffl.cli import main; main()
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number: how to get it, and what we aim at."""
+    """One number: how to measure it, and its target."""
 
     name: str
     command: tuple[str, ...]
@@ -32,12 +32,12 @@ class Measurement:
     higher_is_better: bool = True
     key: str = "value"
     peer_of: str | None = None
-    """The measurement of ours that this peer's is compared with."""
+    """The measurement of ours to which this peer's is compared."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """A measurement and what it gave; ``error`` is the reason if it gave nothing."""
+    """A measurement and its result; ``error`` is the reason if there is none."""
 
     measurement: Measurement
     value: float | None
@@ -46,7 +46,7 @@ class Result:
 
     @property
     def met(self) -> bool | None:
-        """Whether the aim was reached; None where there is none or nothing was measured."""
+        """Whether the target was reached; None if there is no target or no result."""
         m = self.measurement
         if m.aim is None or self.value is None:
             return None
@@ -117,7 +117,7 @@ class Results:
     results: list[Result]
 
     def ratio(self, result: Result) -> float | None:
-        """How many times better ours is than this peer's, both measured in this run."""
+        """The factor by which ours is better than this peer's, both measured in this run."""
         for ours in self.results:
             if ours.measurement.name == result.measurement.peer_of and ours.value and result.value:
                 better = ours.measurement.higher_is_better

@@ -24,8 +24,8 @@ def weekly(lost: Sequence[np.ndarray]) -> np.ndarray:
     """The mean over zones of each week before, from the regret of each day, zone by zone, the newest last."""
     days = max(map(len, lost), default=0) // WEEK * WEEK
     table = np.full((len(lost), days), np.nan)
-    for place, own in enumerate(lost):
-        some = own[max(len(own) - days, 0) :]
+    for place, values in enumerate(lost):
+        some = values[max(len(values) - days, 0) :]
         table[place, days - len(some) :] = some
     return np.asarray(np.nanmean(table.reshape(len(lost), -1, WEEK), axis=(0, 2))) if days else np.zeros(0)
 
@@ -42,8 +42,8 @@ def drift(naive: np.ndarray, usual: float = USUAL) -> float:
 
     - ``naive``: the mean regret of a naive rule in each week before, the newest last.
     """
-    own = changes_of(naive)
-    return float(np.sqrt((usual**2 + (own**2).sum()) / (1 + len(own))))
+    changes = changes_of(naive)
+    return float(np.sqrt((usual**2 + (changes**2).sum()) / (1 + len(changes))))
 
 
 def expected_mean(lost: np.ndarray, naive: np.ndarray) -> tuple[float, float]:

@@ -46,7 +46,9 @@ class Judged:
     @cached_property
     def tables(self) -> dict[tuple[str, str], np.ndarray]:
         return {
-            (str(trained), str(rule)): np.stack([one[self.names].to_numpy(float) for _, one in part.groupby("seed")])
+            (str(trained), str(rule)): np.stack(
+                [seed_rows[self.names].to_numpy(float) for _, seed_rows in part.groupby("seed")]
+            )
             for (trained, rule), part in self.rows.groupby(["trained", "rule"], sort=False)
         }
 
@@ -75,8 +77,8 @@ class Judged:
 
     def halves(self) -> list[slice]:
         """All half-years, a month apart, the last one to the end."""
-        whole = len(self.names)
-        return [slice(start, start + HALF) for start in range((whole - HALF - LEAST) % STEP + LEAST, whole - HALF + 1, STEP)]
+        count = len(self.names)
+        return [slice(start, start + HALF) for start in range((count - HALF - LEAST) % STEP + LEAST, count - HALF + 1, STEP)]
 
     def naive_rule(self, before: int) -> str:
         """The naive rule that lost least in the weeks before."""
@@ -91,9 +93,9 @@ class Judged:
 
     def change(self, rule: str, other: str, some: slice, trained: str = SHARED, by: str = SHARED) -> Change | None:
         """By how much a rule changes another's regret."""
-        own, theirs = self.of(trained, rule)[:, :, some], self.of(by, other)[:, :, some]
-        seeds = min(len(own), len(theirs))
-        return change_of(own[:seeds], theirs[:seeds], list(self.rows["zone"].unique()))
+        mine, theirs = self.of(trained, rule)[:, :, some], self.of(by, other)[:, :, some]
+        seeds = min(len(mine), len(theirs))
+        return change_of(mine[:seeds], theirs[:seeds], list(self.rows["zone"].unique()))
 
     def parts(self) -> dict[str, Parts]:
         """By market: what the chosen and a naive rule lose in a week, mean over all its zones and of each alone, first seed.
@@ -113,25 +115,32 @@ def _parts(zones: int) -> list[list[int]]:
     return [list(range(zones)), *([place] for place in range(zones))]
 
 
-def judged(options: RunOptions, given: dict[str, Path | None], seeds: list[int]) -> StudyResult:
+def judged(options: RunOptions, folders: dict[str, Path | None], seeds: list[int]) -> StudyResult:
     """Run what is missing, and write the tables."""
     from dffl_studies.running.render import write_tables
 
-    there = {name: folder for name, folder in given.items() if folder is not None and folder.is_dir()}
-    found = finished_rows(study(there, seeds), options)
-    tables = all_tables(found.rows)
-    write_tables(tables, found.folder / "tables", found.remark)
-    skipped = [name for name in given if name not in there]
+    there = {name: folder for name, folder in folders.items() if folder is not None and folder.is_dir()}
+    finished = finished_rows(study(there, seeds), options)
+    tables = all_tables(finished.rows)
+    write_tables(tables, finished.folder / "tables", finished.remark)
+    skipped = [name for name in folders if name not in there]
     remark = f"Skipped, as their data were not given: {', '.join(skipped)}." if skipped else ""
-    return StudyResult(found, tables, ("markets", "sharing", "expected"), remark=remark)
+    return StudyResult(finished, tables, ("markets", "sharing", "expected"), remark=remark)
 
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:
     """Every table that the finished jobs allow."""
     markets = [Judged(str(name), part) for name, part in rows.groupby("market", sort=False)]
     markets = [market for market in markets if market.has(SHARED, CHOSEN)]
-    made = [summary(markets), half_years(markets), every_rule(markets), sharing(markets), settings(markets), expected(markets)]
-    return [table for table in made if table.cells]
+    tables = [
+        summary(markets),
+        half_years(markets),
+        every_rule(markets),
+        sharing(markets),
+        settings(markets),
+        expected(markets),
+    ]
+    return [table for table in tables if table.cells]
 
 
 def summary(markets: Sequence[Judged]) -> Table:
@@ -139,12 +148,12 @@ def summary(markets: Sequence[Judged]) -> Table:
     cells: list[Cell] = []
     for market in markets:
         changes = [change.mean for _, _, change in _halves(market)]
-        whole = slice(market.halves()[0].start, len(market.names))
+        all_days = slice(market.halves()[0].start, len(market.names))
         hindsight = min(
-            (rule for rule, kind in market.kinds.items() if kind == NAIVE), key=lambda rule: market.regret(rule, whole)
+            (rule for rule, kind in market.kinds.items() if kind == NAIVE), key=lambda rule: market.regret(rule, all_days)
         )
-        against = market.change(CHOSEN, hindsight, whole)
-        counts = {"half-years": len(changes), "of them apart": (whole.stop - whole.start) // HALF}
+        against = market.change(CHOSEN, hindsight, all_days)
+        counts = {"half-years": len(changes), "of them apart": (all_days.stop - all_days.start) // HALF}
         cells += [Cell((market.name,), column, Count(count)) for column, count in counts.items()]
         numbers = {
             "mean change %": float(np.mean(changes)), "best %": min(changes), "worst %": max(changes),
@@ -172,11 +181,11 @@ def half_years(markets: Sequence[Judged]) -> Table:
     for market in markets:
         for some, naive, change in _halves(market):
             first, last = market.first + WEEK * some.start, market.last_of(some)
-            held = market.of(SHARED, INSIDE)[:, :, some].sum() / max(market.of(SHARED, RANGED)[:, :, some].sum(), 1)
+            inside = market.of(SHARED, INSIDE)[:, :, some].sum() / max(market.of(SHARED, RANGED)[:, :, some].sum(), 1)
             numbers = {
                 "naive": market.regret(naive, some), "chosen": market.regret(CHOSEN, some),
                 "change %": change.mean, "low %": change.low, "high %": change.high, "worst zone %": change.worst,
-                "ranges held %": 100 * float(held),
+                "ranges held %": 100 * float(inside),
             }  # fmt: skip
             if market.has(ALONE, CHOSEN):
                 alone = market.change(CHOSEN, naive, some, ALONE)
@@ -194,12 +203,12 @@ def every_rule(markets: Sequence[Judged]) -> Table:
     """Every rule on all test weeks."""
     cells: list[Cell] = []
     for market in markets:
-        whole = slice(market.halves()[0].start, len(market.names))
+        all_days = slice(market.halves()[0].start, len(market.names))
         for trained, rule in market.tables:
             if rule in FACTS or trained == SETTINGS or (trained != SHARED and (rule in PLAIN or rule == "forecast")):
                 continue
             row = (rule if trained == SHARED or rule != CHOSEN else f"{rule} ({trained})",)
-            cells.append(Cell(row, market.name, Value(market.regret(rule, whole, trained))))
+            cells.append(Cell(row, market.name, Value(market.regret(rule, all_days, trained))))
     return Table(
         "rules", "Regret of every rule", ("rule",), cells, "Mean of a day over zones and seeds, all weeks that are tested."
     )
@@ -209,15 +218,17 @@ def sharing(markets: Sequence[Judged]) -> Table:
     """What sharing changes, with the range over half-years."""
     cells: list[Cell] = []
     for market in markets:
-        whole = slice(market.halves()[0].start, len(market.names))
+        all_days = slice(market.halves()[0].start, len(market.names))
         for rule, trained, other, by in PAIRS:
             if not (market.has(trained, rule) and market.has(by, other)):
                 continue
-            found = market.change(rule, other, whole, trained, by)
+            difference = market.change(rule, other, all_days, trained, by)
             parts = [market.change(rule, other, some, trained, by) for some in market.halves()]
             values = [change.mean for change in parts if change is not None]
             name = f"{rule} against {other if other != CHOSEN else 'chosen among models alone'}"
-            cells += plain_cells((market.name, name), _ends(found) | {"best half-year %": min(values), "worst %": max(values)})
+            cells += plain_cells(
+                (market.name, name), _ends(difference) | {"best half-year %": min(values), "worst %": max(values)}
+            )
     note = "Change of regret, mean over zones; 95 % interval over weeks (and three seeds or more); negative: sharing gains."
     return Table("sharing", "Sharing against each zone alone", ("market", "what"), cells, note)
 
@@ -252,15 +263,15 @@ def expected(markets: Sequence[Judged]) -> Table:
     if not groups:
         return Table("expected", "", ("market",), [], "")
     parts = list(groups.values())
-    found = measured(parts)
-    columns = {"held %": [_inside(_cases(own, USUAL), ENDS) for own in parts], UNSEEN: found.unseen}
+    limits = measured(parts)
+    columns = {"held %": [_inside(_cases(group, USUAL), ENDS) for group in parts], UNSEEN: limits.unseen}
     cells: list[Cell] = []
-    for place, (name, own) in enumerate(groups.items()):
-        counts = {"zones and parts": float(len(own)), "cases": float(len(_cases(own, USUAL)))}
-        cells += plain_cells((name,), counts | {column: 100 * held[place] for column, held in columns.items() if held})
-    ends = dict(zip(("low end", "high end"), found.ends, strict=True))
-    means = {column: 100 * float(np.mean(held)) for column, held in columns.items() if held}
-    cells += plain_cells(("all",), means | {"usual change": found.usual, "wider by": found.factor} | ends)
+    for place, (name, group) in enumerate(groups.items()):
+        counts = {"zones and parts": float(len(group)), "cases": float(len(_cases(group, USUAL)))}
+        cells += plain_cells((name,), counts | {column: 100 * shares[place] for column, shares in columns.items() if shares})
+    ends = dict(zip(("low end", "high end"), limits.ends, strict=True))
+    means = {column: 100 * float(np.mean(shares)) for column, shares in columns.items() if shares}
+    cells += plain_cells(("all",), means | {"usual change": limits.usual, "wider by": limits.factor} | ends)
     note = (
         "Cases: the chosen rules in the 13, 26 and 52 weeks after each week, in the mean of all zones and of each zone alone. "
         "Ends: the 10 % and 90 % quantiles of log(regret / mean of the last "
@@ -292,35 +303,35 @@ class Measured(NamedTuple):
 def measured(groups: Sequence[Parts]) -> Measured:
     """The numbers that `dffl_studies.energy.expected` needs."""
     usual, apart = usual_change(groups), []
-    for place, own in enumerate(groups):
+    for place, group in enumerate(groups):
         others = [parts for number, parts in enumerate(groups) if number != place]
         if others:
             change = usual_change(others)
-            apart.append((_cases(own, change), _quantiles([_cases(parts, change) for parts in others])))
-    held = {
+            apart.append((_cases(group, change), _quantiles([_cases(parts, change) for parts in others])))
+    shares_by = {
         float(factor): [_inside(cases, (factor * low, factor * high)) for cases, (low, high) in apart]
         for factor in np.arange(1, 5, 0.01)
     }
-    factor = next((one for one, shares in held.items() if not shares or np.mean(shares) >= HELD), 5.0)
+    factor = next((limit for limit, shares in shares_by.items() if not shares or np.mean(shares) >= HELD), 5.0)
     low, high = _quantiles([_cases(parts, usual) for parts in groups])
-    return Measured(usual, factor, (factor * low, factor * high), held.get(factor, []))
+    return Measured(usual, factor, (factor * low, factor * high), shares_by.get(factor, []))
 
 
 def usual_change(groups: Sequence[Parts]) -> float:
     """The root of the mean square of monthly changes, each market counting alike."""
     squares = [np.concatenate([changes_of(naive) for _, naive in parts]) ** 2 for parts in groups]
-    return float(np.sqrt(np.mean([own.mean() for own in squares])))
+    return float(np.sqrt(np.mean([values.mean() for values in squares])))
 
 
 def _cases(parts: Parts, usual: float) -> np.ndarray:
     """How far each mean is from what was expected, in monthly changes."""
-    made = []
+    cases = []
     for lost, naive in parts:
         for start in range(RECORD, len(lost)):
             known = lost[start - RECORD : start].mean()
             later = [lost[start : start + weeks].mean() for weeks in HORIZONS if start + weeks <= len(lost)]
-            made += [np.log(mean / known) / drift(naive[:start], usual) for mean in later if min(mean, known) > 0]
-    return np.array(made)
+            cases += [np.log(mean / known) / drift(naive[:start], usual) for mean in later if min(mean, known) > 0]
+    return np.array(cases)
 
 
 def _quantiles(tables: Sequence[np.ndarray]) -> tuple[float, float]:

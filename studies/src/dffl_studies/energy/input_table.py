@@ -101,8 +101,8 @@ class InputTable:
         """The rows of all keys except these."""
         present = set(self.keys)
         if unknown := keys - present:
-            found = f"names {self.key} {min(unknown)!r}, which is not there; it has {listed(sorted(present))}"
-            raise ValueError(f"{self.path}: --without {found}")
+            problem = f"names {self.key} {min(unknown)!r}, which is not there; it has {listed(sorted(present))}"
+            raise ValueError(f"{self.path}: --without {problem}")
         if keys == present:
             raise ValueError(f"{self.path}: --without leaves no {self.key}")
         return self.kept(~pd.Series(self.keys).isin(keys).to_numpy()) if keys else self
@@ -115,18 +115,18 @@ class InputTable:
             raise ValueError(f"{self.at(row)}: a second row for this {what}, after {self.line(int(np.argmax(same)))}; keep one")
 
     def _keys(self, column: str) -> np.ndarray:
-        codes, found = pd.factorize(self.table[column])
-        names = np.array([*map(_name, found), ""], object)[codes]  # a cell without a value has the code -1
+        codes, unique = pd.factorize(self.table[column])
+        names = np.array([*map(_name, unique), ""], object)[codes]  # a cell without a value has the code -1
         if (row := first_true(names == "")) is not None:
             raise ValueError(f"{self.path}, {self.line(row)}: {column} is empty; name the {self.key}, or remove the line")
-        wrong = np.array([not str(name).strip().isprintable() for name in found] + [False])[codes]
+        wrong = np.array([not str(name).strip().isprintable() for name in unique] + [False])[codes]
         if (row := first_true(wrong)) is not None:
             raise ValueError(f"{self.path}, {self.line(row)}: {column} {names[row]!r} {UNPRINTABLE}")
         return names
 
     def _dates(self, column: str) -> np.ndarray:
-        codes, found = pd.factorize(self.table[column])
-        days = np.array([*map(_day, found), None], "datetime64[D]")[codes]
+        codes, unique = pd.factorize(self.table[column])
+        days = np.array([*map(_day, unique), None], "datetime64[D]")[codes]
         if (row := first_true(np.isnat(days))) is not None:
             text = "nothing" if codes[row] < 0 else repr(str(self.table[column].iloc[row]))
             where = f"{self.path}, {self.line(row)}: {self.key} {self.keys[row]}"
@@ -159,10 +159,10 @@ def numbers_in(cells: pd.Series) -> tuple[np.ndarray, int | None]:
     """The cells as numbers, NaN where empty, and the position of the first that is neither empty nor a finite number."""
     moments = pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells)
     try:
-        found = pd.Series(np.nan, cells.index) if moments else pd.to_numeric(cells, errors="coerce")
+        numbers = pd.Series(np.nan, cells.index) if moments else pd.to_numeric(cells, errors="coerce")
     except OverflowError:  # whole numbers of hundreds of digits: as texts they are infinite, and refused
-        found = pd.to_numeric(cells.where(cells.isna(), cells.astype(str)), errors="coerce")
-    values = found.to_numpy(np.float64, na_value=np.nan)
+        numbers = pd.to_numeric(cells.where(cells.isna(), cells.astype(str)), errors="coerce")
+    values = numbers.to_numpy(np.float64, na_value=np.nan)
     return values, first_true(~np.isfinite(values) & cells.notna().to_numpy() & (cells != "").to_numpy(bool, na_value=False))
 
 
@@ -205,11 +205,11 @@ class Days(NamedTuple):
         if self == EVERY_DAY:
             return rows
         first, last = self._ends()
-        kept = (rows.dates >= first) & (rows.dates <= last)
-        if not kept.any():
+        inside = (rows.dates >= first) & (rows.dates <= last)
+        if not inside.any():
             there = f"its days are {rows.dates.min()} to {rows.dates.max()}"
             raise ValueError(f"{rows.path}: has no day from {self.first or 'its first'} to {self.last or 'its last'}; {there}")
-        return rows.kept(kept)
+        return rows.kept(inside)
 
     def _ends(self) -> tuple[np.datetime64, np.datetime64]:
         first, last = read_day("--from", self.first or EARLIEST), read_day("--to", self.last or LATEST)

@@ -88,11 +88,11 @@ def newcomers(market: Market, preset: Preset, zones: Sequence[str], seed: int = 
     """Leave each of these zones out in turn, and judge it with this many days of its own."""
     if len(market.federation) < 2:
         raise ValueError(f"{market.panel.source}: a newcomer needs other zones to learn from, found one zone")
-    made = []
+    rows = []
     for zone in zones:
         market.panel.rows(zone)  # refuses an unknown zone
-        made += _judged(market, preset, zone, seed, days)
-    return Newcomers(pd.DataFrame(made, columns=["zone", "days", "rule", "regret"]), market.panel.money)
+        rows += _judged(market, preset, zone, seed, days)
+    return Newcomers(pd.DataFrame(rows, columns=["zone", "days", "rule", "regret"]), market.panel.money)
 
 
 def _judged(market: Market, preset: Preset, zone: str, seed: int, days: Sequence[int]) -> list[tuple[str, int, str, float]]:
@@ -102,21 +102,23 @@ def _judged(market: Market, preset: Preset, zone: str, seed: int, days: Sequence
     weight = SteadyAverage(others, [day_numbers(client) for client in others]).weight(known)
     settings, shared = preset.settings | {"seed": seed}, Candidate.of("fedavg")
     fit = _prepared(others, weight).trained(shared, known, settings)
-    newcomer, made = market.federation[zone], []
+    newcomer, rows_judged = market.federation[zone], []
     start = int((day_numbers(newcomer) < first).sum())
     for count in (count for count in days if count <= start):
-        own = newcomer.rows(slice(start - count, start + HORIZON))
-        prepared, later = _prepared([own], weight), slice(count, own.n)
-        expected = {rule: table(rule, own, weight)[later] for rule in (STEADY, "mean-7")}
-        expected[SHARED] = prepared.predictions(_with(fit, own), [later])[0]
+        few = newcomer.rows(slice(start - count, start + HORIZON))
+        prepared, later = _prepared([few], weight), slice(count, few.n)
+        expected = {rule: table(rule, few, weight)[later] for rule in (STEADY, "mean-7")}
+        expected[SHARED] = prepared.predictions(_with(fit, few), [later])[0]
         enough = count - Past().longest
         if enough >= TUNES:
             [client] = prepared.federation([count])
             expected[TUNED] = prepared.predictions(fit.joined_by(client, progress=False), [later])[0]
         if enough >= LEARNS:
             expected[ALONE] = prepared.predictions(prepared.trained(Candidate.of("local"), [count], settings), [later])[0]
-        made += [(zone, count, rule, float(regrets_at(own.rows(later), costs).mean())) for rule, costs in expected.items()]
-    return made
+        rows_judged += [
+            (zone, count, rule, float(regrets_at(few.rows(later), costs).mean())) for rule, costs in expected.items()
+        ]
+    return rows_judged
 
 
 def _prepared(clients: Sequence[Client], weight: float) -> Prepared:

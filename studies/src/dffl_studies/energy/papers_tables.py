@@ -67,8 +67,8 @@ def changes(rows: pd.DataFrame, against: str) -> Table:
 
 def over_seeds(values: pd.Series) -> Value:
     """The mean over seeds and its standard deviation; no deviation if the values are equal."""
-    found = Value.over_seeds(values)
-    return found if found.sd > 1e-9 else Value(found.mean)
+    value = Value.over_seeds(values)
+    return value if value.sd > 1e-9 else Value(value.mean)
 
 
 COLUMNS = {"local": "local", "fedavg": "federated", "interp-spo": "interpolated"}

@@ -112,9 +112,9 @@ class Preset:
         """The market that is judged: zones without a choice or without enough days are left out, each with a note."""
         panel = self.panel(path)
         sets = {} if self.decisions is None else sets_of(Path(self.decisions), panel)
-        made = placed(without_choice(panel, set(sets)), self.split)
-        panel = made.panel.noted(fleet(made.panel))
-        return Market(panel, in_time(panel, self.sampling, sets), sets, made.first_test)
+        usable = placed(without_choice(panel, set(sets)), self.split)
+        panel = usable.panel.noted(fleet(usable.panel))
+        return Market(panel, in_time(panel, self.sampling, sets), sets, usable.first_test)
 
 
 def choice_of(name: str) -> MethodChoice:

@@ -26,10 +26,10 @@ FREE = ("engine", "chunk_size")
 """Settings that change no number."""
 
 
-def published_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+def published_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """The synthetic study's settings, as in the authors' later code, and what is ``given`` (--set) unless that contradicts."""
     papers: dict[str, Any] = AUTHORS["settings"]
-    for name, value in given.items():
+    for name, value in options.items():
         method, dot, _ = name.partition(".")
         if dot and method in PAPERS_METHODS:
             raise ValueError(
@@ -41,7 +41,7 @@ def published_settings(given: Mapping[str, Any]) -> dict[str, Any]:
                 raise ValueError(
                     f"--set {name}={value} contradicts {OPTION}, which has {name} = {theirs}; leave one of them out"
                 )
-    return papers | dict(given)
+    return papers | dict(options)
 
 
 def refuse_contradictions(contradictions: Mapping[str, tuple[bool, str]]) -> None:

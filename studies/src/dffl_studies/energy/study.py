@@ -57,13 +57,13 @@ def judge(*, data: str, protocol: dict[str, Any], methods: list[str], seed: int,
     for method in trained:
         fit = fits[method]
         lost = fit.regrets_of(test.clients)
-        chosen = pd.DataFrame([fit.row(client, own) for client, own in zip(test, lost, strict=True)])
-        kept = chosen[[name for name in ("regret", "lambda", "epochs") if name in chosen]]
-        tables.append(week_columns(lost, weeks).join(kept).assign(zone=test.names, method=method))
+        chosen = pd.DataFrame([fit.row(client, regrets_here) for client, regrets_here in zip(test, lost, strict=True)])
+        choices = chosen[[name for name in ("regret", "lambda", "epochs") if name in chosen]]
+        tables.append(week_columns(lost, weeks).join(choices).assign(zone=test.names, method=method))
     regrets = naive_regrets(market, setup.cost, first_test) if rules else {}
     for rule in rules:
         lost = regrets[rule]
-        known = {"zone": test.names, "method": rule, "regret": [own.mean() for own in lost]}
+        known = {"zone": test.names, "method": rule, "regret": [regrets_here.mean() for regrets_here in lost]}
         tables.append(week_columns(lost, weeks).assign(**known))
     best = [float((client.c * client.w_star).sum(axis=-1).mean()) for client in test]
     zones = {"zone": test.names, "demand": market.demands, "n": train.counts, "n_test": test.counts, "best": best}
@@ -82,9 +82,9 @@ def naive_regrets(panel: Panel, cost: str, first_test: str) -> dict[str, list[np
     ]
     optima(clients)
     dates = [panel.dates[rows] for rows in panel.zones.values()]
-    known = [int((own < end).sum()) for own in dates]
+    known = [int((values < end).sum()) for values in dates]
     lost = naive_losses(clients, dates, known)
-    return {rule: [own[first:] for own, first in zip(lost[rule], known, strict=True)] for rule in NAIVE}
+    return {rule: [values[first:] for values, first in zip(lost[rule], known, strict=True)] for rule in NAIVE}
 
 
 @dataclass(frozen=True)
@@ -157,25 +157,25 @@ def run(
     ``market`` is the market of the prices, as the user names it: the paper's numbers are shown next to those of PJM only.
     """
     panel = setup.open(str(path))
-    made = halves(panel, setup)
-    refuse_early(made.train, setup.methods, **setup.training(seeds[0]))  # before any training
+    parts = halves(panel, setup)
+    refuse_early(parts.train, setup.methods, **setup.training(seeds[0]))  # before any training
     name = path.resolve().name.split(".")[0]
-    found = finished_rows(study(path, setup, seeds), options, Path(f"dffl-energy-{name}-as-published"))
+    finished = finished_rows(study(path, setup, seeds), options, Path(f"dffl-energy-{name}-as-published"))
     comparison = Comparison.of(panel, setup, market)
-    tables = all_tables(found.rows, comparison)
-    write_tables(tables, found.folder / "tables", found.remark)
+    tables = all_tables(finished.rows, comparison)
+    write_tables(tables, finished.folder / "tables", finished.remark)
     if figures:
         from dffl_studies.energy.figures import draw_all  # Matplotlib is slow to import
 
-        draw_all(found.rows, zone_table(panel), None, found.folder / "figures")
+        draw_all(finished.rows, zone_table(panel), None, finished.folder / "figures")
     return PublishedResult(
-        **vars(found), panel=panel, setup=setup, first_test=made.first_test, tables=tables, comparison=comparison
+        **vars(finished), panel=panel, setup=setup, first_test=parts.first_test, tables=tables, comparison=comparison
     )
 
 
 def zone_table(panel: Panel) -> pd.DataFrame:
     """One row per zone: its demand, its place and how far its own price part reaches."""
-    own = panel.own
-    reach = [float(np.percentile(own[rows], PERCENTILE)) for rows in panel.zones.values()]
+    contributions = panel.own
+    reach = [float(np.percentile(contributions[rows], PERCENTILE)) for rows in panel.zones.values()]
     lat, lon = with_places(panel).places.T
     return pd.DataFrame({"zone": panel.names, "demand": panel.demands, "own_p95": reach, "lat": lat, "lon": lon})

@@ -1,4 +1,4 @@
-"""Who is better than whom: paired over federations, and corrected for the number of comparisons."""
+"""Comparisons of entries: paired over federations, and corrected for the number of comparisons."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def standings(units: pd.DataFrame, reference: str) -> dict[str, Standing]:
 
 def different(units: pd.DataFrame) -> list[tuple[str, str]]:
     """The pairs of entries that can be distinguished."""
-    from scipy.stats import wilcoxon  # slow to import, and needed here alone
+    from scipy.stats import wilcoxon  # slow to import, and needed only here
 
     pairs, p_values = list(itertools.combinations(units.columns, 2)), []
     for first, second in pairs:
@@ -56,7 +56,7 @@ def different(units: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def paired(differences: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """The mean of paired differences and half the width of its Student interval; not a number for a single one."""
+    """The mean of paired differences and half the width of its Student interval; NaN for a single one."""
     from scipy.special import stdtrit
 
     n, mean = len(differences), float(differences.mean())

@@ -1,4 +1,4 @@
-"""The two studies behind the leaderboard: a search over each entry's candidates, then the judgement of what it chose."""
+"""The two studies of the leaderboard: a search over each entry's candidates, then the judgement of the chosen ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dffl.fitting import Fit
 
 BLOCKS = 20
-"""Test samples are kept as so many means of consecutive ones: enough for an interval, and small on disk."""
+"""Regrets of test samples are stored as this many means of consecutive samples: enough for an interval, and small."""
 BLOCK_COLUMNS = [f"block_{number:02d}" for number in range(BLOCKS)]
 
 
@@ -52,11 +52,11 @@ def judging_study(
     entries: Sequence[Entry],
     zones: Path | None,
     seeds: Sequence[int] = SEEDS,
-    whole: bool = False,
+    full: bool = False,
 ) -> Study:
     """One job for each federation, start and entry; ``chosen`` holds each problem's options of each entry."""
     parts = [(-1, part) for part in zones_part()] if zones else []
-    parts += enumerate(synthetic_part(seeds, whole))
+    parts += enumerate(synthetic_part(seeds, full))
     weighted = [
         (
             _phase(place, part, entry, start),
@@ -72,10 +72,10 @@ def judging_study(
 
 
 def _phase(place: int, part: Parameters, entry: Entry, start: int) -> tuple[int, ...]:
-    """When a job's turn comes, so that a run which is stopped early has something whole.
+    """The order of the jobs, so that the results of an interrupted run are complete for some part.
 
-    Seed by seed: the zones; federations of equal sizes, which are quick, first from one start and half of them from all; those
-    of unequal sizes; the losses; the rest.
+    Seed by seed: the zones; federations of equal sizes, which are fast, first with one start and half of them with all;
+    those of unequal sizes; the losses; the rest.
     """
     later, loss = place % PART >= PART // 2, entry.kind == "loss"
     order = [
@@ -90,7 +90,7 @@ def _phase(place: int, part: Parameters, entry: Entry, start: int) -> tuple[int,
 
 
 def quick_study(chosen: dict[str, dict[str, str]], entries: Sequence[Entry]) -> Study:
-    """One start on one federation of each problem, without the losses: a first look."""
+    """One start on one federation of each problem, without the losses, for quick results."""
     parts: list[Parameters] = [
         {"seed": 0, "problem": problem, "imbalanced": False, "degree": 4, "eta_obj": 0.5, "eta_constr": 0.5}
         for problem in PROBLEMS
@@ -119,7 +119,7 @@ def choose(rows: pd.DataFrame, entries: Sequence[Entry]) -> dict[str, dict[str, 
 
 
 def searched(rows: pd.DataFrame) -> set[tuple[str, str]]:
-    """The problems and entries that the search has rows of."""
+    """The problems and entries for which the search has rows."""
     return {(str(problem), str(entry)) for problem, entry in rows[["problem", "entry"]].drop_duplicates().to_numpy()}
 
 

@@ -14,9 +14,9 @@ from dffl_studies.leaderboard.study import BLOCK_COLUMNS
 from dffl_studies.running.tables import Cell, Count, Table, Value
 
 DEFAULT = "crossfit"
-"""What the others are compared with."""
+"""The reference of all others."""
 UNIT = ["seed", "eta_obj", "eta_constr", "degree", "imbalanced"]
-"""What tells the federations of a problem apart."""
+"""The columns that distinguish the federations of a problem."""
 REFERENCES = {"local-tuned": "harmed", "local": "harmed (local)"}
 """The own models that a client could have instead, and the columns that count whom an entry harms significant against them."""
 

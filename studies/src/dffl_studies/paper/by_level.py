@@ -28,7 +28,7 @@ from dffl_studies.running.tables import Cell, Table, Value
 AXES = ("eta_obj", "eta_constr")
 COMPARED = ("local", "fedavg")
 REFERENCE = "interp-spo"
-"""The paper's own method, to which all others are compared."""
+"""The paper's own method, the reference of all others."""
 OURS = tuple(method for method in ORDER if method not in ("mean-cost", *PAPER_FOUR, *ORACLES))
 TIE = 1e-7
 """Regrets, in percent, that differ by less are equal."""
@@ -87,7 +87,7 @@ def mean_weights(clients: pd.DataFrame) -> pd.DataFrame:
 
 
 def contests(rows: pd.DataFrame) -> dict[str, list[str]]:
-    """Which methods compete: the paper's four, and these with ours. A method of ours that lacks clients of theirs is not in."""
+    """Which methods compete: the paper's four, and these with ours. One of ours that lacks clients of theirs is left out."""
     four = methods_in(rows, PAPER_FOUR)
     clients = {method: set(zip(part["job"], part["client"], strict=True)) for method, part in rows.groupby("method")}
     wanted = set.union(set(), *(clients[method] for method in four))

@@ -1,4 +1,4 @@
-"""`dffl privacy-study`: what privacy and sites that lie cost, in regret."""
+"""`dffl privacy-study`: the cost of privacy and of lying sites, in regret."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def privacy_study(
 
 
 def judge(options: RunOptions, zones: Path | None) -> StudyResult:
-    """Search, judge what was chosen, and write tables and the figure."""
+    """Search, judge the chosen settings, and write tables and the figure."""
     from dataclasses import replace
 
     from dffl.training.privacy.spending import accountant

@@ -15,7 +15,7 @@ from dffl_studies.privacy.study import AGGREGATORS, LEVELS, NAIVE, NOTHING, TRAI
 from dffl_studies.privacy.tables import in_order
 
 NAIVE_LINES = {"mean-cost": (":", 0.01), "local": ("--", 0.32), "local-tuned": ("-", 0.55)}
-"""The line of each naive row, and where across the panel its name stands: apart, also where two are equally good."""
+"""The line style of each naive rule, and the position of its name, which differs so that names do not overlap."""
 COLOURS = ("#222222", "#E69F00", "#0072B2", "#009E73", "#CC79A7", "#D55E00")
 """Of aggregators, in their order."""
 
@@ -43,7 +43,7 @@ def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
             used.add(axes)
         for axes in set(panels.flat) - used:
             axes.set_axis_off()
-        if below:  # beside the last panel, where no line is
+        if below:  # next to the last panel, where there are no lines
             handles = panels[-1][0].get_legend_handles_labels()
             panels[-1][min(len(below), columns - 1)].legend(*handles, loc="center left", title="aggregator", alignment="left")
         note(

@@ -1,6 +1,6 @@
-"""Sites that lie, in simulation: an aggregator that puts lies in the place of some clients' updates, before another one.
+"""Lying sites in simulation: an aggregator that replaces the updates of some clients by lies, before another aggregator.
 
-Nothing but studies uses it. The liars know what the honest clients sent, which is more than they could in a deployment.
+Only studies use it. The liars know the updates of the honest clients, which they could not in a deployment.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dffl.training.aggregators import Aggregator, Around, Memory, Moment, Update
 from dffl.training.aggregators.base import stacked_vectors
 
 Attack = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
-"""From the liars' own changes (liars, numbers), those of the honest clients, and a generator, to the liars' lies."""
+"""From the liars' own changes (liars, numbers), those of the honest clients, and a generator, to the lies."""
 
 
 def sign_flip(update: np.ndarray, honest: np.ndarray, draws: np.random.Generator) -> np.ndarray:
-    """The opposite of what was learned, five times as long."""
+    """The opposite of the learned change, five times as long."""
     return -5.0 * update
 
 
@@ -54,7 +54,7 @@ ATTACKS: dict[str, Attack] = {
 
 
 class Lying(Around):
-    """``inner`` behind sites that lie: in every round the updates of ``liars`` are replaced by those of ``attack``."""
+    """``inner`` with lying sites: in every round the updates of ``liars`` are replaced by those of ``attack``."""
 
     name = "lying"
 
@@ -80,6 +80,6 @@ class Lying(Around):
 
 
 def drawn_liars(names: Sequence[str], count: int, seed: int) -> tuple[str, ...]:
-    """So many of the names at random; those of a smaller count are among those of a larger one."""
+    """A number of random names. The names of a smaller number are among those of a larger one."""
     order = stream(seed, Purpose.LIE, "who").permutation(len(names))
     return tuple(sorted(names)[place] for place in order[:count])

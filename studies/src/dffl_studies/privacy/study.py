@@ -27,15 +27,15 @@ EPSILONS = (1.0, 10.0, 100.0, 1000.0)
 DELTA = 1e-5
 CLIPS = (0.03, 0.1, 0.3, 1.0, 3.0)
 ROUNDS = {"client": (5, 20, 50), "sample": (5, 10, 20)}
-"""What the search chooses from. Fewer rounds leave less noise on each; steps that hide samples are ten times as slow."""
+"""The candidates of the search. With fewer rounds, each has less noise; steps that protect samples are ten times as slow."""
 LOCAL_EPOCHS = 5
 STARTS = 3
 TRAININGS = {"fedavg": 1, "finetune": 1, "crossfit": 5}
-"""The methods, and how many shared models each trains on a client's data. `finetune` without its refit has one."""
+"""The methods, and the number of shared models that each trains on a client's data. `finetune` without its refit has one."""
 SAMPLE_TRAININGS = TRAININGS | {"crossfit": 4}
 """A sample is in four of five folds."""
 WITH_CROSSFIT = (NOTHING, "client, server's noise")
-"""The levels at which `crossfit` is judged too: where it is quick enough, and with 20 clients alone."""
+"""The levels at which `crossfit` is judged too: those that are fast enough, and only with 20 clients."""
 OPTIONS: dict[str, dict[str, Any]] = {"finetune": {"refit": False}}
 NAIVE = ("mean-cost", "local", "local-tuned")
 AGGREGATORS: dict[str, Any] = {
@@ -45,7 +45,7 @@ AGGREGATORS: dict[str, Any] = {
 LIARS = (0, 2, 6)
 LIED_TO = {DEMO: ("sign flip", "large noise", "same value", "a little"), REAL: ("sign flip", "a little")}
 TUNED_AMONG_LIARS = ("mean", "sign flip")
-"""The aggregator and the attack with which `finetune` is judged too: what tuning at home repairs."""
+"""The aggregator and the attack with which `finetune` is judged too, to see what tuning at the client repairs."""
 NO_LIES: Parameters = {"attack": "", "liars": 0, "aggregate": "mean"}
 NO_PRIVACY: Parameters = {"level": NOTHING, "epsilon": None, "clip": None, "rounds": 20}
 
@@ -56,7 +56,7 @@ def data_sets(zones: Path | None) -> list[str]:
 
 
 def methods_at(level: str, data: str) -> list[str]:
-    """What is judged at a level on these data."""
+    """The methods for a level on these data."""
     return [name for name in TRAININGS if name != "crossfit" or (level in WITH_CROSSFIT and data not in CLIENTS)]
 
 
@@ -111,7 +111,7 @@ def judging_study(chosen: Choice, zones: Path | None) -> Study:
                     calm = {"aggregate": aggregate, "rounds": chosen[data, NOTHING, None, method][1]}
                     lies = [{"attack": attack if liars else "", "liars": liars} for liars in LIARS]
                     wanted += [_parameters(data, method, **calm, **parameters) for parameters in lies]
-    unlike = {Job(parameters).key: parameters for parameters in wanted}  # nobody lies in the same way under every attack
+    unlike = {Job(parameters).key: parameters for parameters in wanted}  # without liars, all attacks are the same
     jobs = [Job({**parameters, "start": start}) for start in range(STARTS) for parameters in unlike.values()]
     return Study("privacy", judge_one, jobs, {"search": False}, weight, _places(zones))
 
@@ -128,7 +128,7 @@ def weight(job: Parameters) -> float:
 
 
 def privacy_of(method: str, level: str, epsilon: float, clip: float, rounds: int) -> dict[str, Any]:
-    """The setting with which this method spends this epsilon as a whole."""
+    """The setting with which this method uses this epsilon in total."""
     table = LEVELS[level]
     uses = rounds * (SAMPLE_TRAININGS[method] * LOCAL_EPOCHS if table["level"] == "sample" else TRAININGS[method])
     return {**table, "clip": clip, "noise": noise_for(epsilon, {**table, "clip": clip}, uses, DELTA)}
@@ -156,7 +156,7 @@ def judge_one(
     fit = dffl.fit(parts.train, (method, OPTIONS.get(method, {})), progress=False, **settings)
     spent = fit.spending().epsilon(DELTA) if epsilon is not None else None
     if spent is not None and epsilon is not None and method in TRAININGS and abs(spent / epsilon - 1) > 1e-6:
-        raise ValueError(f"{method}: epsilon must be {epsilon}, found {spent}")  # what was planned is what the fit counted
+        raise ValueError(f"{method}: epsilon must be {epsilon}, found {spent}")  # as planned
     table = in_blocks(fit, parts)
     return table.assign(lies=table["client"].isin(lying), noise=noise).astype({"noise": "float64"})
 

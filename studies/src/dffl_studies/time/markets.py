@@ -16,7 +16,7 @@ from dffl_studies.energy.data.panel import weekday
 from dffl_studies.energy.input_table import InputTable
 
 FORECASTS = {"dnn": "DNN Ensemble", "lear": "LEAR Ensemble"}
-"""The published forecasts, by the name of the fleet that brings them."""
+"""The published forecasts, by the name of the fleet that uses them."""
 BOUGHT = 8
 """Hours a day that are bought where a market states no demand."""
 ABROAD = ("BE", "FR")

@@ -14,7 +14,7 @@ from dffl_studies.time.markets import FLEETS
 
 WEEK = 7
 SECONDS = {"zones": 60.0, "zones, prices only": 60.0, "pjm": 100.0}
-"""Seconds that a fleet takes, roughly, where it is not 30."""
+"""The rough duration of a fleet in seconds, if it is not 30."""
 
 
 def study(folders: Mapping[str, Path], refit: int = 28, window: int = 90, seed: int = 0) -> Study:
@@ -28,7 +28,7 @@ def study(folders: Mapping[str, Path], refit: int = 28, window: int = 90, seed: 
 
 
 def judge_one(*, fleet: str, refit: int, window: int, seed: int, **folders: str) -> pd.DataFrame:
-    """For each rule, client and week what was lost; for the chosen rules also which range held, and how long all took."""
+    """For each rule, client and week the losses; for the chosen rules also how many ranges held, and the running time."""
     import dffl
     from dffl.time.outcome import CHOSEN
     from dffl.time.ranges import misses

@@ -25,7 +25,7 @@ def relative(rows: pd.DataFrame) -> pd.Series:
 
 
 def change(rows: pd.DataFrame, rule: str, other: str) -> tuple[float, float, float]:
-    """How much more a rule loses than another, in percent, and its 95 % interval over blocks of weeks."""
+    """The extra loss of a rule compared with another, in percent, and its 95 % interval over blocks of weeks."""
     both = rows[rows["rule"].isin([rule, other])]
     sums = both.pivot_table(index="week", columns=["rule", "client"], values=["regret", "best"], aggfunc="sum").fillna(0.0)
     lost = [sums["regret"][name].to_numpy() for name in (rule, other)]

@@ -80,15 +80,15 @@ def _hours(rows: InputTable, notes: list[str]) -> Slots:
         )
     if first:
         notes.append(f"{rows.path}: hours are numbered 1 to {HOURS}: hour 1 was read as the one that begins at midnight")
-    whole = hours.astype(int) - first
+    whole_hours = hours.astype(int) - first
     if MINUTE not in rows.table:
-        return Slots(whole, HOURS)
+        return Slots(whole_hours, HOURS)
     minutes = rows.complete(MINUTE)
     there = np.unique(minutes)
     step = int(np.gcd.reduce([60, *there.astype(int)]))
     if (row := first_true((minutes < 0) | (minutes >= 60) | (minutes != np.floor(minutes)))) is not None:
         raise ValueError(f"{rows.at(row)}: minute must be a whole number from 0 to 59, found {shown(minutes[row])}")
-    slots = Slots(whole * (60 // step) + minutes.astype(int) // step, HOURS * 60 // step)
+    slots = Slots(whole_hours * (60 // step) + minutes.astype(int) // step, HOURS * 60 // step)
     _refuse_mixed(rows, minutes, slots)
     return slots
 
@@ -162,14 +162,14 @@ def _interpolate(days: InputTable, grid: np.ndarray, slots: Slots, notes: list[s
     few, many = (missing > 0) & (missing <= most), missing > most
     what = "hours" if slots.periods == HOURS else "periods"
     if many.all():
-        found = f"zone {days.keys[0]}, {days.dates[0]}: {missing[0]} of {slots.periods} missing"
-        raise ValueError(f"{days.path}: no day has the price of at least {slots.periods - most} {what}, found {found}")
+        problem = f"zone {days.keys[0]}, {days.dates[0]}: {missing[0]} of {slots.periods} missing"
+        raise ValueError(f"{days.path}: no day has the price of at least {slots.periods - most} {what}, found {problem}")
     for place in np.flatnonzero(few):
         grid[place] = filled(grid[place])
     for which, done in ((few, "interpolated within the day"), (many, "the day was left out")):
         if (row := first_true(which)) is not None:
-            found = f"zone {days.keys[row]}, {days.dates[row]}: {missing[row]} of {slots.periods} {what} missing, {done}"
-            notes.append(f"{days.path}: {found}{in_all(which)}")
+            problem = f"zone {days.keys[row]}, {days.dates[row]}: {missing[row]} of {slots.periods} {what} missing, {done}"
+            notes.append(f"{days.path}: {problem}{in_all(which)}")
     return ~many
 
 
@@ -199,14 +199,14 @@ def build_panel(
         names, values = [CALENDAR[0]], weekday(days.dates)[:, None].astype(float)
     else:
         daily = span.of(InputTable.read(Path(weather), ZONE, DATE))
-        known, found, names = _weather(daily.without(left_out & set(daily.keys)), covariates, notes)
+        known, columns_found, names = _weather(daily.without(left_out & set(daily.keys)), covariates, notes)
         place = _zone_days(known).get_indexer(_zone_days(days))
         if not (place >= 0).any():
             raise ValueError(
                 f"{hourly.path} and {weather} have no zone and day in common; zones must have the same names in both"
             )
         notes += _unmatched(days, known, place)
-        days, grid, values = days.kept(place >= 0), grid[place >= 0], found[place[place >= 0]]
+        days, grid, values = days.kept(place >= 0), grid[place >= 0], columns_found[place[place >= 0]]
     forecast = _forecast(hourly, days)
     facts = zone_facts(days, grid.shape[1]) if zones is None else _facts_of(Path(zones), set(days.keys), notes, grid.shape[1])
     # Column by column, as a table has them: the last digit of a day's spread depends on the order in memory.

@@ -63,28 +63,28 @@ def _entsoe(path: Path, read: Table) -> InputTable:
     """ENTSO-E's export of day-ahead prices, old (dots, one zone in a column's name) or new (slashes, a column of areas)."""
     table, names = read.frame, [str(name) for name in read.frame]
     mtu = next(name for name in names if name.startswith(MTU))
-    column, (currency, unit) = next((name, found.groups()) for name in names if (found := DAY_AHEAD.match(name)))
+    column, (currency, unit) = next((name, match.groups()) for name in names if (match := DAY_AHEAD.match(name)))
     zone = next((name for name in names if name.startswith("BZN|")), None)
-    kept = ~table[column].astype(str).str.strip().isin(NO_PRICE).to_numpy()
+    used = ~table[column].astype(str).str.strip().isin(NO_PRICE).to_numpy()
     if SEQUENCE in table:
-        kept &= table[SEQUENCE].astype(str).isin(SINGLE).to_numpy()
+        used &= table[SEQUENCE].astype(str).isin(SINGLE).to_numpy()
     begin = table[mtu].astype(str).str.extract(BEGIN)
-    if (row := first_true(begin.isna().any(axis=1) & kept)) is not None:
+    if (row := first_true(begin.isna().any(axis=1) & used)) is not None:
         raise ValueError(f"{read.at(row)}: {mtu} must be as 31/01/2024 13:00 - ..., found {table[mtu].iloc[row]!r:.60}")
-    if not kept.any():
+    if not used.any():
         raise ValueError(f"{path}: has no day-ahead price in {column!r}")
     name = (zone or path.stem).removeprefix("BZN|")
     areas = table[AREA].astype(str).str.removeprefix("BZN|") if AREA in table else pd.Series(name, table.index)
     day, month, year, hour, minute = (begin[place] for place in range(5))
-    made: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "zone": areas,
         "date": year + "-" + month + "-" + day,
         "hour": hour,
         "minute": minute,
         "total": table[column],
     }
-    made |= {"currency": currency, "unit": unit}
-    return InputTable(replace(read.take(np.flatnonzero(kept)), frame=_timed(pd.DataFrame(made)[kept])), ZONE, DATE)
+    columns |= {"currency": currency, "unit": unit}
+    return InputTable(replace(read.take(np.flatnonzero(used)), frame=_timed(pd.DataFrame(columns)[used])), ZONE, DATE)
 
 
 def _energy_charts(path: Path) -> InputTable:
@@ -101,10 +101,10 @@ def _energy_charts(path: Path) -> InputTable:
     if len(seconds) != len(prices) or not len(seconds):
         raise ValueError(f"{path}: must have as many prices as moments, found {len(prices)} and {len(seconds)}; {fix}")
     local = pd.Series(pd.to_datetime(seconds, unit="s", utc=True)).dt.tz_convert(CENTRAL)
-    made = {"zone": path.stem, "currency": currency, "unit": unit, "total": prices}
-    table = pd.DataFrame(_moments(local.dt) | made)
-    kept = ~np.isnan(prices)
-    return _rows(path, table[kept], np.flatnonzero(kept) + 1)
+    columns = {"zone": path.stem, "currency": currency, "unit": unit, "total": prices}
+    table = pd.DataFrame(_moments(local.dt) | columns)
+    used = ~np.isnan(prices)
+    return _rows(path, table[used], np.flatnonzero(used) + 1)
 
 
 def _epf(path: Path, forecast: str | None) -> InputTable:
@@ -118,10 +118,10 @@ def _epf(path: Path, forecast: str | None) -> InputTable:
     if (row := first_true(moments.isna())) is not None:
         raise ValueError(f"{path}, line {row + 2}: must begin with a moment, found {table.iloc[row, 0]!r:.60}")
     zone = path.name.split(".")[0].removeprefix("forecasts_")
-    made = pd.DataFrame(_moments(moments.dt) | {"zone": zone, "total": table[price]})
+    frame = pd.DataFrame(_moments(moments.dt) | {"zone": zone, "total": table[price]})
     if forecast is not None:
-        made["forecast"] = table[forecast]
-    return _rows(path, made, np.arange(len(made)) + 2)
+        frame["forecast"] = table[forecast]
+    return _rows(path, frame, np.arange(len(frame)) + 2)
 
 
 def _moments(when: Any) -> dict[str, pd.Series]:
