@@ -118,7 +118,7 @@ def advise(
     with answering():
         from dffl.advice import advise as advise_clients
         from dffl.advice.display import AdviceShown, OverTimeShown
-        from dffl.advice.over_time import advise_over_time
+        from dffl.advice.over_time import AdviceOverTime, advise_over_time
         from dffl.cli.sources import load, unused_if_quick
 
         loaded = load(source, seed or 0, without or ())
@@ -133,7 +133,10 @@ def advise(
             confidence=confidence, progress=shown_progress(quiet), **{**loaded.settings, **typed},
         )  # fmt: skip
         notes = [*loaded.notes, *(unused_if_quick(loaded.settings) if quick else ())]
-        answer(AdviceShown(advice, loaded.title, notes), json_)
+        if isinstance(advice, AdviceOverTime):  # of a source whose clients have times
+            answer(OverTimeShown(advice, loaded.title, notes), json_)
+        else:
+            answer(AdviceShown(advice, loaded.title, notes), json_)
 
 
 @app.command()

@@ -17,6 +17,9 @@ MOST_UNUSUAL = 0.25
 """A column has drifted only where more than this share of the latest rows is beyond the usual values,"""
 ERRORS = 6.0
 """and their mean by more than this many standard errors from that of the model's rows (measured: `benchmarks.alarms`)."""
+FAR = 0.5
+"""It has drifted also where their mean is beyond the usual values by more than this share of their width: however slow a level
+is, it does not go so far in the rows that a model has seen."""
 LAGS = (1, 4, 14)
 """Rows between which values are compared to see how slowly a column forgets; the slowest counts."""
 SLOWEST = 0.995
@@ -30,7 +33,9 @@ def drifted(before: np.ndarray, latest: np.ndarray) -> np.ndarray:
     low, high = np.quantile(before, [(1 - USUAL) / 2, (1 + USUAL) / 2], axis=0)
     slack = 1e-9 * np.maximum(np.abs(low), np.abs(high))
     unusual = ((latest < low - slack) | (latest > high + slack)).mean(axis=0)
-    return np.asarray((unusual > MOST_UNUSUAL) & (_errors(before, latest) > ERRORS))
+    mean, beyond = latest.mean(axis=0), FAR * (high - low) + slack
+    far = (mean < low - beyond) | (mean > high + beyond)
+    return np.asarray((unusual > MOST_UNUSUAL) & (far | (_errors(before, latest) > ERRORS)))
 
 
 def _errors(before: np.ndarray, latest: np.ndarray) -> np.ndarray:
