@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dffl.losses import rspo_plus as rspo_plus
     from dffl.losses import spo_plus as spo_plus
     from dffl.models import load as load
+    from dffl.parquet_federation import ParquetFederation as ParquetFederation
     from dffl.predictor import ConstantPredictor as ConstantPredictor
     from dffl.predictor import MeanPredictor as MeanPredictor
     from dffl.predictor import MixedPredictor as MixedPredictor
@@ -88,6 +89,7 @@ _HOMES = {
     "limits": ("Limits",),
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
     "models": ("fit", "load"),
+    "parquet_federation": ("ParquetFederation",),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Assignment", "Ball", "Battery", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",

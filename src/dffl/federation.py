@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -342,6 +342,14 @@ class Federation(Sequence[Client]):
         """The number of decisions d."""
         return int(self.clients[0].c.shape[1])
 
+    def oracles(self) -> Iterator[tuple[str, FeasibleSet]]:
+        """The clients' names and oracles."""
+        return oracles(self.clients)
+
+    def parts(self) -> Iterator[Federation]:
+        """All clients in order, as many at once as memory is meant to hold: here all of them."""
+        yield self
+
     def relaxed(self) -> Federation:
         """The clients on sets without integer conditions; training on these is easier."""
         return Federation([client.with_set(client.set.relaxed) for client in self])
@@ -411,9 +419,14 @@ def optima(clients: Sequence[Client]) -> list[np.ndarray]:
     return [_OPTIMA[client] for client in clients]
 
 
-def limits_met(clients: Sequence[Client], what: str) -> CallLimits:
-    """A context that warns of the clients whose solvers stop at a limit inside it."""
-    counted = {f"client {client.name!r}": client.oracle.calls for client in clients}
+def oracles(clients: Iterable[Client]) -> Iterator[tuple[str, FeasibleSet]]:
+    """The clients' names and oracles."""
+    return ((client.name, client.oracle) for client in clients)
+
+
+def limits_met(asked: Iterable[tuple[str, FeasibleSet]], what: str) -> CallLimits:
+    """A context that warns of the clients, given as `oracles`, whose solvers stop at a limit inside it."""
+    counted = {f"client {name!r}": oracle.calls for name, oracle in asked}
     return CallLimits({name: calls for name, calls in counted.items() if calls is not None}, what)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -18,10 +18,12 @@ import pandas as pd
 from dffl.batched import predict_each, solve_each
 from dffl.cache import keep_compiled_programs
 from dffl.feature_range import normalisers, require_within_reach
-from dffl.federation import Client, Federation, limits_met
+from dffl.federation import Client, Federation, limits_met, oracles
 from dffl.judging import clipped_shares, judged, predicted, regrets_at_each, regrets_under
+from dffl.later import Later, NamedLater
 from dffl.losses import Loss
 from dffl.new_rows import NewRows, different_items
+from dffl.parquet_federation import ParquetFederation
 from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet
@@ -76,7 +78,7 @@ class Fit:
     features: int
     feature_names: tuple[str, ...] | None
     dim: int
-    members: dict[str, Member]
+    members: Mapping[str, Member]
     shared: Predictor | None
     """The model for a client that did not take part, if the method has one."""
     history: pd.DataFrame
@@ -93,6 +95,17 @@ class Fit:
     """
     reads: Callable[[Any, str], np.ndarray] | None = None
     """Reads features from a user's data frame, for a client. `dffl.load` sets it for models of `dffl fit FILE`."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shared, Later):
+            self.__dict__["_later"] = self.__dict__.pop("shared")
+
+    def __getattr__(self, name: str) -> Any:
+        """The shared model of clients on disk: its units are those of all their rows, which are read for it."""
+        if name != "shared" or "_later" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.__dict__["shared"] = self.__dict__["_later"].make()
+        return self.__dict__["shared"]
 
     def __repr__(self) -> str:
         return f"Fit({self.method!r}, {len(self.members)} clients, {self.features} features, {self.dim} decisions)"
@@ -166,7 +179,7 @@ class Fit:
         predictors = [self._member(client).predictor for client in clients]
         for client, predictor in zip(clients, predictors, strict=True):
             require_within_reach(client.name, predictor, client.x, self.feature_names)
-        with limits_met(clients, "solves of regrets"):
+        with limits_met(oracles(clients), "solves of regrets"):
             return regrets_under(predictors, clients)
 
     def judge(self, clients: Sequence[Client]) -> list[tuple[np.ndarray, np.ndarray | None]]:
@@ -190,7 +203,7 @@ class Fit:
             raise ValueError(f"method {self.method!r} keeps no out-of-fold predictions; crossfit and local-tuned do")
         return table
 
-    def evaluate(self, test: Federation) -> pd.DataFrame:
+    def evaluate(self, test: Federation | ParquetFederation) -> pd.DataFrame:
         """One row per client: the loss of its decisions on a test federation.
 
         - ``regret``: the mean over samples, in raw units
@@ -200,8 +213,11 @@ class Fit:
         - ``n``, ``n_test``: the numbers of training and of test samples
         - ``took_part``: false for a client that was not in the training, which uses the shared model
         """
-        self.check(test)
-        return pd.DataFrame([self.row(client, *lost) for client, lost in zip(test, self.judge(test.clients), strict=True)])
+        rows = []
+        for part in test.parts() if isinstance(test, ParquetFederation) else [test]:
+            self.check(part)
+            rows += [self.row(client, *lost) for client, lost in zip(part, self.judge(part.clients), strict=True)]
+        return pd.DataFrame(rows)
 
     def joined_by(
         self,
@@ -245,7 +261,7 @@ class Fit:
         if client.n == 1:
             warnings.warn(f"{who}: one sample cannot be held out, so nothing is tuned: it has the shared model", stacklevel=2)
         history = pd.concat([self.history, alone.history], ignore_index=True) if len(alone.history) else self.history
-        return replace(self, members=self.members | alone.members, history=history)
+        return replace(self, members={**self.members, **alone.members}, history=history)
 
     def spending(self) -> Spending:
         """What the trainings of this fit released, if `Settings.privacy` hid something; its ``epsilon(delta)`` is the privacy
@@ -295,7 +311,7 @@ class Fit:
             names = ", ".join(repr(name) for name in list(self.members)[:5])
             raise ValueError(
                 f"no client {client!r} in this fit (it has {names}{', ...' if len(self.members) > 5 else ''}); "
-                "hand in a dffl.Client to use the shared model for one that took no part"
+                "pass a dffl.Client to use the shared model for one that took no part"
             )
         return self.members[client]
 
@@ -363,7 +379,9 @@ def _require_finite(client: str, costs: np.ndarray) -> None:
 
 
 def require_federation(name: str, value: Any) -> None:
-    """Refuse what is not a federation."""
+    """Refuse what is not a federation in memory."""
+    if isinstance(value, ParquetFederation):
+        raise ValueError(f"{name} must be in memory here: dffl.Federation(list({name})) reads all {len(value)} clients")
     if not isinstance(value, Federation):
         raise ValueError(f"{name} must be a dffl.Federation, found {type(value).__name__}")
 
@@ -399,7 +417,7 @@ def _same_items(what: str, mine: int, theirs: int) -> None:
 
 
 def fit(
-    federation: Federation,
+    federation: Federation | ParquetFederation,
     method: MethodChoice = DEFAULT_METHOD,
     *,
     validation: Federation | None = None,
@@ -432,7 +450,7 @@ class SharedRun(NamedTuple):
 
 @contextmanager
 def running(
-    federation: Federation,
+    federation: Federation | ParquetFederation,
     plans: Sequence[SharedRun],
     validation: Federation | None = None,
     progress: bool | Progress | None = None,
@@ -442,10 +460,11 @@ def running(
 
     ``progress`` may be a bar that several calls share; its owner closes it.
     """
-    require_federation("federation", federation)
+    if not isinstance(federation, ParquetFederation):
+        require_federation("federation", federation)
     keep_compiled_programs()
     owned = nullcontext(progress) if isinstance(progress, Progress) else Progress(progress)
-    with limits_met(federation.clients, "solves of training"), owned as bar, ExitStack() as stack:
+    with limits_met(federation.oracles(), "solves of training"), owned as bar, ExitStack() as stack:
         runs, work, unused, saved = [], 0.0, validation is not None, []
         for number, (plan_settings, asked) in enumerate(plans):
             settings = plan_settings.for_clients(federation)
@@ -480,24 +499,29 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
     if len(outcome.predictors) != len(run.federation):
         wanted = f"a predictor for each of {len(run.federation)} clients"
         raise ValueError(f"method {name!r} must return {wanted}, found {len(outcome.predictors)}")
-    for trained in outcome.predictors:
+    for trained in () if run.on_disk else outcome.predictors:
         if not isinstance(trained, Predictor):
             fix = "run.personal(vectors) makes predictors of vectors"
             raise TypeError(f"method {name!r} must return dffl predictors, found {type(trained).__name__}; {fix}")
     for label, values in outcome.choices.items():
         if np.ndim(values) != 1 or len(values) != len(run.federation):
             raise ValueError(f"method {name!r}: choices[{label!r}] must have one number for each client, found {values!r:.60}")
-    members = {}
-    unseen = _out_of_fold(run, outcome)
-    for position, (client, predictor) in enumerate(zip(run.federation, outcome.predictors, strict=True)):
+    unseen, federation, history = _out_of_fold(run, outcome), run.federation, run.history.frame(only=jobs)
+
+    def member(position: int) -> Member:
+        client, predictor = federation[position], outcome.predictors[position]
         choices = {label: values[position] for label, values in outcome.choices.items()}
         out_of_fold = unseen[position] if unseen else None
         if out_of_fold is not None:
             choices["out_of_fold_regret"] = float(out_of_fold["regret"].mean())
-        members[client.name] = Member(client.name, client.n, client.set, client.maximize, predictor, choices, out_of_fold)
-    federation, history = run.federation, run.history.frame(only=jobs)
-    if (history["clipped"] > 0).any():  # otherwise no output was clipped, and there is nothing to compute
-        _warn_of_clip(federation, outcome.predictors, run.settings.tau)
+        return Member(client.name, client.n, client.set, client.maximize, predictor, choices, out_of_fold)
+
+    members: Mapping[str, Member] = NamedLater(member, {name: place for place, name in enumerate(federation.names)})
+    clipped = history.loc[history["clipped"] > 0, "client"].unique()
+    if len(clipped):  # otherwise no output was clipped, and there is nothing to compute
+        stored = federation if isinstance(federation, ParquetFederation) else None
+        whose = [stored.places[name] for name in clipped[:MOST_CHECKED]] if stored is not None else range(len(federation))
+        _warn_of_clip(federation, whose, outcome.predictors, run.settings.tau)
     return Fit(
         method=name,
         options=dict(asked.options),
@@ -506,7 +530,7 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
         feature_names=federation.feature_names,
         cost_names=federation.cost_names,
         dim=federation.dim,
-        members=members,
+        members=members if run.on_disk else dict(members),
         shared=outcome.shared,
         history=history,
         effort=_effort(run, jobs),
@@ -514,16 +538,21 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
     )
 
 
-_CLIP_SAID: WeakKeyDictionary[Federation, set[float | None]] = WeakKeyDictionary()
+MOST_CHECKED = 64
+"""Clients on disk that are read to see whether their model is clipped."""
+_CLIP_SAID: WeakKeyDictionary[Federation | ParquetFederation, set[float | None]] = WeakKeyDictionary()
 """The clips of which the user was warned already: one line for a federation, not one for each method and seed."""
 
 
-def _warn_of_clip(federation: Federation, predictors: Sequence[Predictor], tau: float | None) -> None:
+def _warn_of_clip(
+    federation: Federation | ParquetFederation, whose: Sequence[int], predictors: Sequence[Predictor], tau: float | None
+) -> None:
     """Warn of clients whose model is clipped at many of its training samples: it cannot express what it has learnt."""
     if tau in _CLIP_SAID.setdefault(federation, set()):
         return
-    shares = clipped_shares(predictors, [client.x for client in federation], federation.dim)
-    named = [f"client {name!r}: {share:.0%}" for name, share in zip(federation.names, shares, strict=True) if share > CLIPPED]
+    some = [federation[place] for place in whose]
+    shares = clipped_shares([predictors[place] for place in whose], [client.x for client in some], federation.dim)
+    named = [f"client {one.name!r}: {share:.0%}" for one, share in zip(some, shares, strict=True) if share > CLIPPED]
     if named:
         _CLIP_SAID[federation].add(tau)
         more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
@@ -551,7 +580,7 @@ def _out_of_fold(run: Run, outcome: Outcome) -> list[dict[str, np.ndarray]]:
     """For each client the result of `Fit.out_of_fold`, for its own rows; empty for a method without folds."""
     if not outcome.unseen:
         return []
-    clients, settings = run.federation.clients, run.settings
+    clients, settings = [*run.federation], run.settings
     predictions = [np.empty(client.c.shape) for client in clients]
     for part, models in outcome.unseen:
         rows = [settings.splitting.folds(client, part.count)[part.number] for client in clients]

@@ -58,7 +58,7 @@ def paired(owner: str, names: Sequence[str], cost_names: Sequence[str] | None, d
             raise ValueError(f"{owner}: {pair}; list the columns in the order of the costs, or use a pattern such as 'dnn_*'")
         return list(names)
     if cost_names is None:
-        fix = "hand in c as a data frame, or list the columns in the order of the costs"
+        fix = "pass c as a data frame, or list the columns in the order of the costs"
         raise ValueError(f"{owner}: {pattern!r:.80} is matched with the names of the costs, which have none; {fix}")
     return _matched(owner, {str(under_star(pattern, name)): name for name in names}, cost_names)
 
@@ -90,7 +90,7 @@ def placed_last(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """The features with the forecast columns after the others, and the names in that order."""
     if names is None:
-        fix = f"hand in x as a data frame, or the forecast as a table of {dim} columns"
+        fix = f"pass x as a data frame, or the forecast as a table of {dim} columns"
         raise ValueError(f"{owner}: {columns[0]!r:.80} is the name of columns of x, which have no names; {fix}")
     forecast_places = chosen(owner, columns, names)
     last = paired(owner, forecast_places, cost_names, dim, columns[0] if is_pattern(columns, names) else None)

@@ -16,6 +16,7 @@ from dffl.federation import Federation
 from dffl.fitting import DEFAULT_METHOD, Fit, require_federation
 from dffl.fitting import fit as fit_once
 from dffl.limits import Limits
+from dffl.parquet_federation import ParquetFederation
 from dffl.predictor import NetworkFactory
 from dffl.time.choosing import enough_past, fit_chosen
 from dffl.time.chosen import Chosen
@@ -26,7 +27,7 @@ OWN_DATA = "own_data"
 """The key of a model's `about` with the description of a user's columns."""
 
 
-def fit(federation: Federation, method: MethodChoice | None = None, **keywords: Any) -> Fit | Chosen:
+def fit(federation: Federation | ParquetFederation, method: MethodChoice | None = None, **keywords: Any) -> Fit | Chosen:
     """Fit one method to a federation.
 
     - ``method``: a name, or a name with options: ``("ditto", {"pull": 0.1})``. Where all clients have ``times``, the default is
@@ -36,6 +37,8 @@ def fit(federation: Federation, method: MethodChoice | None = None, **keywords: 
     - ``keywords``: those of `dffl.fitting.fit`: options of the method, settings of `dffl.Settings`, ``validation``,
       ``progress`` and ``checkpoint``.
     """
+    if isinstance(federation, ParquetFederation):
+        return fit_once(federation, DEFAULT_METHOD if method is None else method, **keywords)
     require_federation("federation", federation)
     timed = all(client.times is not None for client in federation)
     if method is None:

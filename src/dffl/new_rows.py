@@ -59,7 +59,7 @@ class NewRows:
             names = [name for name, present in zip(self.names, is_given, strict=True) if present]
             if missing := [name for name in names if name not in x.columns]:
                 brought = self.has_forecast and missing[0] in self.names[-self.dim :]
-                more = ", a column of the forecast; hand in that column, or the forecast as forecast=" if brought else ""
+                more = ", a column of the forecast; pass that column, or the forecast as forecast=" if brought else ""
                 raise ValueError(f"x must have the columns of training, found none named {missing[0]!r}{more}")
             x = x[names]
         array = _numbers("x", x)

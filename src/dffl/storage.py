@@ -2,7 +2,7 @@
 
 A predictor is stored as the tree of its fields. A network is stored as its vector of numbers and rebuilt by the factory that
 made it, so a fit with a custom network is loaded with ``load(path, network=factory)``; a digest of what that network
-computes tells another one of the same shapes. A black-box solver is stored by its name, and handed in again: ``load(path,
+computes tells another one of the same shapes. A black-box solver is stored by its name, and passed again: ``load(path,
 solvers={name: function})``.
 """
 
@@ -180,7 +180,7 @@ def _rebuild(
     if network is None and wanted in NETWORKS:
         network = wanted
     if wanted is not None and network is None:
-        raise ValueError(f"trained with the network {wanted!r:.80}; hand in its factory: load(path, network=...)")
+        raise ValueError(f"trained with the network {wanted!r:.80}; pass its factory: load(path, network=...)")
     settings = Settings.read(values, network if wanted is not None else None)
     if dim * (settings.item_features + bool(settings.forecast)) > features:
         raise ValueError(f"{settings.item_features} features of each of {dim} items must be among its {features} features")
@@ -216,7 +216,7 @@ def _require_same_network(manifest: dict[str, Any], settings: Settings) -> None:
         return  # 0.2.0 stored no digest, and another JAX may write the same steps differently
     if told.get("digest") != _computes(settings, manifest["features"], manifest["dim"]):
         wanted = manifest["settings"]["network"]
-        fix = f"hand in the factory that it was trained with, {wanted!r:.80}"
+        fix = f"pass the factory that it was trained with, {wanted!r:.80}"
         raise ValueError(f"the given network has the right shapes, but computes something else than the saved one; {fix}")
 
 
@@ -320,7 +320,7 @@ class Writer:
             return {"array": self._number(value)}
         if isinstance(value, FeasibleSet):
             if isinstance(value, Solver) and self._solvers.setdefault(value.name, value) != value:
-                fix = "give each its own name=, by which it is handed in when the fit is loaded"
+                fix = "give each its own name=, by which it is passed when the fit is loaded"
                 raise ValueError(f"cannot save: two different solvers are named {value.name!r}; {fix}")
             return {"set": type(value).__name__, "spec": self._fields(value.spec())}
         if isinstance(value, Predictor | Normaliser):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dffl.time.choice import choose, choose_rules, day_scaled
+from dffl.time.choice import choose, choose_rules, day_scaled, margins
 from dffl.time.ranges import AdaptiveRange, adaptive_ranges, inside
 
 
@@ -122,6 +122,19 @@ def test_a_forecast_is_left_only_where_another_rule_was_clearly_better_in_all_ro
     early = record(40, mix=1.01)
     early[7, :, :20] -= 0.5  # better long ago: the window does not count
     assert chosen(early, window=20, brought=True) == ["mix", "mix"]
+
+
+def test_a_light_correction_of_a_forecast_needs_one_standard_error_and_any_other_two() -> None:
+    names = ["forecast", "a", "a+forecast", "mix-25"]
+    lost = np.ones((4, 2, 40))
+    for place, picked in ((2, "forecast"), (3, "mix-25")):  # 1.6 standard errors, as above
+        better = lost.copy()
+        better[place] += np.tile([-0.5, 0.3], 20)
+        assert choose_rules(names, better, ("a",), "forecast", 20, brought=True) == [picked] * 2
+        numbers = margins(names[:1] + names[2:], better[[0, 2, 3], 0], "forecast", "forecast", 20, True)
+        assert (numbers < 0).tolist() == [False, False, place == 3]
+    lost[3] += np.tile([-0.5, 0.4], 20)  # 0.7 of them
+    assert choose_rules(names, lost, ("a",), "forecast", 20, brought=True) == ["forecast"] * 2
 
 
 def test_where_nothing_is_known_or_trained() -> None:

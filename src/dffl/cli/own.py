@@ -185,6 +185,9 @@ def backtest(
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file from which a backtest that was stopped resumes; it is removed at the end.")
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Models trained at once; by default one per core. It changes no number.")
+    ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -200,7 +203,7 @@ def backtest(
 
         if checkpoint is not None:
             require_target(checkpoint, "--checkpoint", inputs_of(federation))
-        answer(run(read(federation), start, refit, window, method, shown_progress(quiet), checkpoint), json_)
+        answer(run(read(federation), start, refit, window, method, shown_progress(quiet), checkpoint, jobs), json_)
 
 
 def decide(

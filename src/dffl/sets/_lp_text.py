@@ -165,7 +165,7 @@ class _Reader:
     def _wrong(self, token: _Token | None, wanted: str) -> NoReturn:
         if token is not None:
             self._draft.line = token.line
-        raise self._draft.refused(f"{wanted} must stand here, found {'the end' if token is None else repr(token.text)}")
+        raise self._draft.refused(f"{wanted} must be here, found {'the end' if token is None else repr(token.text)}")
 
     # What the sections hold.
 

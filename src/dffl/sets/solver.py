@@ -220,7 +220,7 @@ def _set_of(name: str, dim: int, contains: Any) -> FeasibleSet | None:
 
 
 def handed_in(name: str, dim: int, decide: Any) -> Solver:
-    """The solver of a saved fit, from what the user handed in for its name: a `Solver`, a function or a model of PyEPO."""
+    """The solver of a saved fit, from what the user passed for its name: a `Solver`, a function or a model of PyEPO."""
     dimension(f"solver {name!r:.80}", dim)
     if isinstance(decide, Solver):
         solver = decide

@@ -25,7 +25,7 @@ IN_FILES = {
     "make the client with maximize=True": 'write sense = "max" for the client',
     "make the client with maximize=False": 'write sense = "min" for the client',
     "ModelFile(sense=...)": "sense in its set",
-    ", or hand in arrays in the order of the file": ", or list predicted in the order of the costs",
+    ", or pass arrays in the order of the file": ", or list predicted in the order of the costs",
 }
 """Replaces words of messages for Python by the words of a federation's file."""
 
@@ -169,9 +169,8 @@ class Assembly:
             with self.problems.catching(f"{plan.path}: federation.order: column {plan.order!r}"):
                 self.order.require(site.plan.name, table, order_kind(table, plan.order))
             if (day := day_as_number(rows)) is not None:
-                what = (
-                    f"column {plan.order!r}, such as {day}, is read as a number: it has no weekdays, and gaps where months end"
-                )
+                why = "it has no calendar, and gaps where months or years end"
+                what = f"column {plan.order!r}, such as {day}, is read as a number: {why}"
                 self.notes.append(f"{table.source.name}: {what}; write dates as 2021-01-31")
         if dropped:
             what = f"client {site.plan.name!r}: {dropped} of {len(table)} rows have empty cells and are left out"

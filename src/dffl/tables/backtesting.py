@@ -41,6 +41,7 @@ def run(
     methods: Sequence[str] | None = None,
     progress: bool | None = None,
     checkpoint: Path | None = None,
+    jobs: int | None = None,
 ) -> OwnBacktest:
     """The backtest of a file. From [training] it uses only the seed. Options that are typed replace those under [time]."""
     require_order(description)
@@ -54,6 +55,7 @@ def run(
         start=start if description.dates or start is None else _number(start),
         progress=progress,
         checkpoint=checkpoint,
+        jobs=jobs,
         **{**keywords, **{name: value for name, value in typed.items() if value is not None}},
     )
     return OwnBacktest(outcome, description.notes)

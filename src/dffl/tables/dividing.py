@@ -233,7 +233,7 @@ def _meaning(plan: Plan, by_costs: bool, crossed: bool) -> str:
     if plan.split == DRAW:
         return f'each client draws its own test rows, {TOO_GOOD}; remove split = "draw"'
     if plan.split == ROW and by_costs and not plan.key:
-        remedy = 'write split = "cost", or key = "COLUMN" with a column that tells rows apart, such as the date'
+        remedy = 'write split = "cost", or key = "COLUMN" with a column that distinguishes rows, such as the date'
         return f"other parts of them differ, {TOO_GOOD}; {remedy}"
     if crossed:
         return f"not all of them are held out together, see below, and {MEANS}"

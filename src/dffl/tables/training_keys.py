@@ -41,7 +41,7 @@ def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
     for key, value in keys.rest().items():
         keys.take(key, "", lambda _: True)
         if key in known and key in options:
-            keys.refuse(key, "stands here and under options; keep one")
+            keys.refuse(key, "is here and under options; remove one")
         elif key in known:
             options[key] = value
         elif key in OF_THE_FEDERATION:

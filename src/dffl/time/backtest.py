@@ -12,21 +12,20 @@ import numpy as np
 
 from dffl.checks import require_whole
 from dffl.federation import Client, Federation, optima
-from dffl.fitting import Fit
 from dffl.judging import regrets_at_each
 from dffl.progress import Progress
-from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean
+from dffl.time.bases import FORECAST, NAIVE, STEADY
 from dffl.time.choice import FLEET, choose_rules, day_scaled
 from dffl.time.kept import Kept
-from dffl.time.mixtures import MIX, mixed, mixtures
+from dffl.time.mixtures import HALF, LIGHT, MIX, mixed, mixtures
 from dffl.time.network import VECTOR
 from dffl.time.outcome import Backtest, Choice
-from dffl.time.own import Views
 from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE
-from dffl.time.refits import BOTH, OWN, PAST, Candidate
+from dffl.time.refits import BOTH, OWN, PAST, Candidate, relaxed_where_slow
 from dffl.time.spans import ranges_of
 from dffl.time.timeline import Timeline
+from dffl.time.trainings import Ground, forecasts_of
 from dffl.training.keywords import MethodChoice
 
 NETWORKS: tuple[MethodChoice, ...] = ("fedavg", ("fedavg", {"network": VECTOR}))
@@ -43,6 +42,8 @@ CANDIDATES: tuple[MethodChoice, ...] = (
 MOST_PRODUCTS = 250
 """Ridge regression of degree 2 is a default candidate up to this number of features, squares and products."""
 REFIT, WINDOW = 28, 90
+RECORD = 365
+"""Moments before the start from which on rules are judged where clients bring a forecast, as all of their record counts."""
 
 Forecasts = dict[str, list[list[np.ndarray]]]
 """For each rule and each client, its predictions for the rows of each block, (rows, d)."""
@@ -61,6 +62,7 @@ def backtest(
     share: float = SHARE,
     clock: str | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    jobs: int | None = None,
     progress: bool | None = None,
     **settings: Any,
 ) -> Backtest:
@@ -80,22 +82,27 @@ def backtest(
     - ``share``: the share of costs that ranges are to hold.
     - ``clock``: ``seconds``, ``nanoseconds`` (since 1970) or ``numbers``, what the times are; guessed by default.
     - ``checkpoint``: a file that keeps what is trained until the backtest is complete, so that the same call resumes there.
-    - ``settings``: settings of all trainings, such as ``seed`` or ``rounds``.
+    - ``jobs``: how many models are trained at once; by default as many as there are cores. It changes no bit.
+    - ``settings``: settings of all trainings, such as ``seed`` or ``rounds``. Where a solver decides with integer conditions,
+      ``relax`` is on by default.
     """
     if not isinstance(federation, Federation):
         raise ValueError(f"federation must be a dffl.Federation, found {type(federation).__name__}")
     past, base = past or Past(), _base_of(federation, base)
     _require_settings(settings)
+    if jobs is not None:
+        require_whole("jobs", jobs, least=1, most=1024)
+    settings = relaxed_where_slow(federation.clients, settings)
     trained = candidates_of(CANDIDATES if candidates is None else candidates, federation, settings)
-    timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
+    timeline = Timeline.of(federation.clients, refit, window, start, past, clock, RECORD if base == FORECAST else 0)
     if past.season is None:
         past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
     optima(federation.clients)
+    ground = Ground.of(federation.clients, timeline, base, past, settings)
     recipe = (trained, base, past, refit, timeline.origins, sorted(settings.items()))
     cached = None if checkpoint is None else Kept.of(checkpoint, federation, recipe)
     with Progress(progress) as bar, cached or nullcontext():
-        bar.expect(len(timeline.origins) * max(len(trained), 1))
-        forecasts = _forecasts(federation, trained, base, past, timeline, settings, bar, cached)
+        forecasts = _forecasts(ground, trained, bar, cached, jobs)
     order = [base, *(rule for rule in forecasts if rule != base)]
     expected = {rule: [np.concatenate(blocks) for blocks in forecasts[rule]] for rule in order}
     clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
@@ -147,45 +154,31 @@ def _candidates(choices: Sequence[MethodChoice]) -> list[Candidate]:
     """The candidates; equal names are refused."""
     candidates = [Candidate.of(candidate) for candidate in choices]
     for number, candidate in enumerate(candidates):
-        if candidate.label in (*NAIVE, FORECAST, MIX) or candidate.label in [other.label for other in candidates[:number]]:
+        taken = (*NAIVE, FORECAST, MIX, LIGHT, HALF, *(other.label for other in candidates[:number]))
+        if candidate.label in taken:
             raise ValueError(f"candidates: {candidate.label!r} is there already; name each rule once")
     return candidates
 
 
 def _forecasts(
-    federation: Federation, trained: Sequence[Candidate], base: str, past: Past, timeline: Timeline,
-    settings: Mapping[str, Any], bar: Progress, cached: Kept | None = None,
-) -> Forecasts:  # fmt: skip
+    ground: Ground, trained: Sequence[Candidate], bar: Progress, cached: Kept | None = None, jobs: int | None = None
+) -> Forecasts:
     """The predictions of each rule for each row from the first origin on."""
-    clients = federation.clients
-    average = SteadyAverage(clients, timeline.days, past.known_after)
-    means = {rule: [plain_mean(rule, client.c, past.known_after) for client in clients] for rule in MEANS}
+    timeline, base = ground.timeline, ground.base
     labels, own = labels_of(trained)
+    learned = forecasts_of(ground, trained, bar, cached, jobs)
     rules = mixtures(labels, base, own)
     forecasts: Forecasts = {}
-    fitted: dict[tuple[str, int], Fit] = {}
     for origin in timeline.origins:
-        known, rows = timeline.known(origin), timeline.block(origin)
-        plain_tables = means | {STEADY: average.forecasts(average.weight(known))}
-        if federation.has_forecast:
-            plain_tables[FORECAST] = [client.forecast for client in clients]
-        block = {rule: [table[some] for table, some in zip(tables, rows, strict=True)] for rule, tables in plain_tables.items()}
-        views = Views(clients, timeline.days, plain_tables[base], past, base == FORECAST)
-        for candidate in trained:
-            tables = None if cached is None else cached.stored(origin, candidate.label, len(clients))
-            if tables is None:
-                since = timeline.trained_once(origin) if candidate.once else origin
-                if (candidate.label, since) not in fitted:
-                    model = views.of(candidate.features).trained(candidate, timeline.known(since), settings)
-                    fitted[candidate.label, since] = model
-                tables = views.predictions(fitted[candidate.label, since], rows)
-                if cached is not None:
-                    cached.keep(origin, candidate.label, tables)
-            block[candidate.label] = tables
-            bar.advance(1, f"{candidate.label} at {timeline.shown(origin)}")
+        rows = timeline.block(origin)
+        block = {
+            rule: [table[some] for table, some in zip(tables, rows, strict=True)]
+            for rule, tables in ground.naive(origin).items()
+        }
+        block |= {candidate.label: learned[origin, candidate.label] for candidate in trained}
         block |= {rule: mixed(parts, block) for rule, parts in rules.items()}
         for rule, tables in block.items():
-            places = forecasts.setdefault(rule, [[] for _ in clients])
+            places = forecasts.setdefault(rule, [[] for _ in ground.clients])
             for place, table in enumerate(tables):
                 places[place].append(table)
     return forecasts

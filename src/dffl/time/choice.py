@@ -6,7 +6,7 @@ together (``fleet``), or for each client with its own record shrunk towards that
 The rule that was best lately was often lucky. So where models are trained, the average of all of them and of the base is the
 usual rule. Another rule replaces it if it was better by more than the noise; the base does if it was better at all. A forecast
 that clients bring is the usual rule itself: an average with it, or a naive rule, replaces it if it was clearly better in all
-rows so far.
+rows so far; a light correction, which is less of a risk, if it was better by more than the noise in all of them.
 
 Clients whose rows stay apart (`dffl.time.fleet`) choose by the same record, of which each sends one number per rule.
 """
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dffl.time.mixtures import mixtures, usual_rule
+from dffl.time.mixtures import LIGHT, mixtures, usual_rule
 from dffl.time.units import day_scaled as day_scaled
 
 FLEET, SHRUNK = WAYS = ("fleet", "shrunk")
@@ -30,6 +30,9 @@ NOISE_OF_OWN = 2.0
 """The same for a rule with a model of own features: if features explain the costs, it is better by much more."""
 NOISE_OF_FORECAST = 2.0
 """The same if the usual rule is the clients' forecast: nobody is advised to leave it because of chance."""
+
+NOISE_OF_LIGHT = 1.0
+"""The same for the light correction of a forecast, a quarter of what was learned: if it is wrong, it costs little."""
 
 
 class _Record(NamedTuple):
@@ -125,7 +128,7 @@ def choose_rules(
     scores, start = recent.scores(how, STRENGTH), names.index(base)
     if brought:
         scores = all_rows.scores(how, STRENGTH)
-        clear = scores + NOISE_OF_FORECAST * all_rows.noise(start, how, STRENGTH) < scores[start]
+        clear = scores + _noise_beside_forecast(names) * all_rows.noise(start, how, STRENGTH) < scores[start]
         return [names[number] for number in np.where(clear.any(axis=0), np.where(clear, scores, np.inf).argmin(axis=0), start)]
     if not parts:
         return [names[number] for number in scores.argmin(axis=0)]
@@ -149,6 +152,11 @@ def eligible(rules: Sequence[str], trained: Sequence[str], base: str, brought: b
     ]
 
 
+def _noise_beside_forecast(names: Sequence[str]) -> np.ndarray:
+    """By how many standard errors each rule must be better than the forecast that clients bring, (rules, 1)."""
+    return np.array([[NOISE_OF_LIGHT if name == LIGHT else NOISE_OF_FORECAST] for name in names])
+
+
 def margins(names: Sequence[str], scaled: np.ndarray, usual: str, base: str, window: int, brought: bool) -> np.ndarray:
     """How much more each rule has lost at one client than the usual one, plus the noise that it must be better by.
 
@@ -159,7 +167,8 @@ def margins(names: Sequence[str], scaled: np.ndarray, usual: str, base: str, win
     """
     lost = scaled[:, None, :]
     all_rows, recent = _Record.of(lost), _Record.of(lost[:, :, max(lost.shape[2] - window, 0) :])
-    record, times, place = all_rows if brought else recent, NOISE_OF_FORECAST if brought else NOISE, names.index(usual)
+    times = _noise_beside_forecast(names) if brought else NOISE
+    record, place = all_rows if brought else recent, names.index(usual)
     scores = record.scores(FLEET, STRENGTH)
     differences = scores - scores[place] + times * record.noise(place, FLEET, STRENGTH)
     if not brought:  # the base replaces the usual rule if it was better at all

@@ -24,6 +24,7 @@ from dffl.time.outcome import CHOSEN, Backtest
 from dffl.time.own import Views
 from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE, AdaptiveRange
+from dffl.time.refits import relaxed_where_slow
 from dffl.time.timeline import FEWEST, Timeline
 from dffl.training.keywords import MethodChoice
 
@@ -77,9 +78,11 @@ def enough_past(federation: Federation, keywords: Mapping[str, Any] | None = Non
     return all(int(np.searchsorted(when, first)) >= needed for when in timeline.times)
 
 
-def fit_chosen(federation: Federation, candidates: Sequence[MethodChoice] | None = None, **keywords: Any) -> Chosen:
+def fit_chosen(
+    federation: Federation, candidates: Sequence[MethodChoice] | None = None, *, jobs: int | None = None, **keywords: Any
+) -> Chosen:
     """Choose by a backtest, and fit the chosen rules on all rows; keywords as in `dffl.backtest`."""
-    return made_of(backtested(federation, candidates, **keywords), federation, candidates, **keywords)
+    return made_of(backtested(federation, candidates, jobs=jobs, **keywords), federation, candidates, **keywords)
 
 
 def made_of(
@@ -104,6 +107,7 @@ def made_of(
     if past.season is None:
         past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)  # as in the backtest
     rules, why = final_rules(outcome, window, choice)
+    settings = relaxed_where_slow(clients, settings)
     used = {part for rule in rules for part in parts_of(rule, outcome.trained, outcome.base, outcome.own)} | {outcome.base}
     average, weight = None, USUAL_WEIGHT
     if STEADY in used:

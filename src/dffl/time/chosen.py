@@ -257,7 +257,7 @@ class Chosen:
 
     def _rows_of(self, client: Client) -> TimedRows:
         if client.times is None:
-            raise ValueError(f"client {client.name!r}: rows that follow others need times; hand in dffl.Client(..., times=...)")
+            raise ValueError(f"client {client.name!r}: rows that follow others need times; pass dffl.Client(..., times=...)")
         return TimedRows(self._in_seconds(client.times), client.x, client.c)
 
     def _in_seconds(self, times: np.ndarray) -> np.ndarray:

@@ -10,14 +10,18 @@ from itertools import combinations
 
 import numpy as np
 
+from dffl.time.bases import FORECAST
+
 MIX = "mix"
 """The mean of all trained methods and of the base."""
+LIGHT, HALF = "mix-25", "mix-50"
+"""Where clients bring a forecast: a quarter, or a half, of the mean correction that all trained methods make of it."""
 
 
 def mixtures(trained: Sequence[str], base: str, own: Sequence[str] = ()) -> dict[str, tuple[str, ...]]:
     """Each rule, and the methods (and base) that it is the mean of: methods first, then their averages.
 
-    - ``trained``: methods that correct the base.
+    - ``trained``: methods that correct the base. Of a forecast there are lighter corrections too.
     - ``own``: models that see a client's own features; each is also averaged with another one, with the base, and with all the
       methods that correct the base.
     """
@@ -28,6 +32,9 @@ def mixtures(trained: Sequence[str], base: str, own: Sequence[str] = ()) -> dict
     rules |= {f"{label}+{base}": (label, base) for label in trained}
     if len(trained) > 1:
         rules |= {"+".join(trained): tuple(trained), MIX: (*trained, base)}
+    if trained and base == FORECAST:
+        rules[LIGHT] = (*trained, *[base] * (3 * len(trained)))
+        rules |= {HALF: (*trained, *[base] * len(trained))} if len(trained) > 1 else {}
     return rules
 
 

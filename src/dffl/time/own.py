@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -94,12 +95,14 @@ class Views:
     ):  # fmt: skip
         self._given = clients, days, bases, past, brought
         self._made: dict[str, Refits] = {}
+        self._lock = Lock()
 
     def of(self, features: str) -> Refits:
         """The inputs of candidates with these ``features``."""
-        if features not in self._made:
-            self._made[features] = self._view(features)
-        return self._made[features]
+        with self._lock:
+            if features not in self._made:
+                self._made[features] = self._view(features)
+            return self._made[features]
 
     def _view(self, features: str) -> Refits:
         if features == OWN:

@@ -47,7 +47,7 @@ def origins_in(client: Client, recipe: FleetRecipe) -> tuple[Client, list[int]]:
     """
     who = f"client {client.name!r}"
     if client.times is None:
-        fix = "name the column as `order` in the plan, or hand in dffl.Client(..., times=...)"
+        fix = "name the column as `order` in the plan, or pass dffl.Client(..., times=...)"
         raise ValueError(f"{who}: the choice over time needs an order of the rows, found none; {fix}")
     surely = float(np.abs(client.times).min()) > SURELY_NANOSECONDS
     clock = (NANOSECONDS if surely else SECONDS) if recipe.dates else NUMBERS

@@ -38,9 +38,13 @@ class Timeline:
 
     @classmethod
     def of(
-        cls, clients: Sequence[Client], refit: int, window: int, start: Any, past: Past, clock: str | None = None
-    ) -> Timeline:
-        """The timeline of a backtest from ``start`` on, with a refit every ``refit`` moments and choices by ``window`` rows."""
+        cls, clients: Sequence[Client], refit: int, window: int, start: Any, past: Past, clock: str | None = None,
+        record: int = 0,
+    ) -> Timeline:  # fmt: skip
+        """The timeline of a backtest from ``start`` on, with a refit every ``refit`` moments and choices by ``window`` rows.
+
+        ``record``: from how many moments before ``start`` on rules are to be judged, if that is more than the window.
+        """
         require_whole("refit", refit, least=1, most=10**6)
         require_whole("window", window, least=1, most=10**6)
         clock = _clock(clients, clock)
@@ -58,7 +62,7 @@ class Timeline:
             least = shown_moment(float(moments[earliest]), dates) if earliest < len(moments) else "a later row"
             why = f"{needed} rows of each client come before a first training ({past.longest} for lags and means)"
             raise ValueError(f"start must be {least} or later, found {shown_moment(float(moments[first]), dates)}: {why}")
-        before = min(-(-window // refit), (first - earliest) // refit)
+        before = min(-(-max(window, record) // refit), (first - earliest) // refit)
         origins = tuple(range(first - before * refit, len(moments), refit))
         return cls(times, moments, origins, first, refit, past.known_after, dates)
 
@@ -94,7 +98,7 @@ class Timeline:
 def _clock(clients: Sequence[Client], clock: str | None) -> str:
     for client in clients:
         if client.times is None:
-            fix = "hand in dffl.Client(..., times=...), or name the column as `order` in the federation's file"
+            fix = "pass dffl.Client(..., times=...), or name the column as `order` in the federation's file"
             raise ValueError(f"client {client.name!r}: a backtest needs an order of the rows, found none; {fix}")
     if clock is not None and clock not in CLOCKS:
         raise ValueError(f"clock must be one of {', '.join(CLOCKS)}, found {clock!r:.40}")

@@ -10,12 +10,14 @@ import numpy as np
 from dffl.serial import too_alike
 from dffl.time.bases import FORECAST, MEANS, STEADY
 from dffl.time.gains import CONFIDENCE
+from dffl.time.mixtures import HALF, LIGHT
 from dffl.time.outcome import CHOSEN, SAME
 
 TINY = 1e-9
 """A difference of relative regrets below this is rounding."""
 FLEET = "fleet"
 """The reason for a choice: sites whose data stay apart have compared the losses of each rule (`dffl.time.fleet`)."""
+CORRECTED = {LIGHT: "a quarter", HALF: "a half"}
 SHOWN = 3
 """The most different rules of clients in a sentence."""
 
@@ -24,6 +26,8 @@ def rule_in_words(rule: str) -> str:
     """A rule at the end of a sentence."""
     if rule in MEANS:
         return f"the moving average of {MEANS[rule]} rows ({rule})"
+    if rule in CORRECTED:
+        return f"your forecast with {CORRECTED[rule]} of the correction that the models have learned ({rule})"
     return {FORECAST: "your forecast", STEADY: "the steady moving average (steady)"}.get(rule, rule)
 
 
@@ -31,7 +35,7 @@ def keep_or_use(rule: str) -> str:
     """What to do, as the beginning of a sentence."""
     if rule == FORECAST:
         return "Keep your forecast"
-    return f"Keep to {rule_in_words(rule)}" if rule in MEANS or rule == STEADY else f"Use {rule}"
+    return f"{'Keep to' if rule in MEANS or rule == STEADY else 'Use'} {rule_in_words(rule)}"
 
 
 def said(

@@ -26,6 +26,7 @@ from dffl.federation import Client, Federation
 from dffl.files import require_target, write_whole
 from dffl.limits import Limits
 from dffl.networks import draws, quiet
+from dffl.parquet_federation import ParquetFederation
 from dffl.training.history import DivergenceError
 from dffl.training.settings import Settings
 
@@ -184,11 +185,14 @@ def computation(settings: Settings, features: int, dim: int) -> str:
     return re.sub(r"0x[0-9a-f]+", "", traced)
 
 
-def run_fingerprint(federation: Federation, validation: Federation | None, settings: Settings) -> str:
+def run_fingerprint(federation: Federation | ParquetFederation, validation: Federation | None, settings: Settings) -> str:
     """The content of a run: its data, sets, settings and what they compute. Engines are left out, as they change no numbers."""
     computes = computation(settings, federation.features, federation.dim)
     words = settings.telling() | {"dffl": COMPUTES, "computes": computes}
     content = hashlib.blake2b(repr(words).encode(), digest_size=16)
+    if isinstance(federation, ParquetFederation):
+        content.update(federation.fingerprint().encode())
+        return content.hexdigest()
     for client in [*federation, *(validation or [])]:
         _take_in(client, content)
     return content.hexdigest()

@@ -7,19 +7,24 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
 
 from dffl.federation import Client, Federation
+from dffl.later import EachLater, Later
 from dffl.losses import Loss
+from dffl.parquet_federation import ParquetFederation
 from dffl.predictor import ConstantPredictor, NetworkPredictor, Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.randomness import NoiseSource
 from dffl.training.alone import Own
 from dffl.training.checkpoint import Checkpoint
 from dffl.training.engines.base import ClientAnswers, Engine, Note
+from dffl.training.engines.on_ray import RayActors, RayEngine
+from dffl.training.engines.parquet import ParquetEngine
 from dffl.training.engines.start import precision
 from dffl.training.engines.vector import LoopEngine, VectorEngine
 from dffl.training.history import History
@@ -40,7 +45,7 @@ class Outcome:
 
     predictors: Sequence[Predictor]
     shared: Predictor | None = None
-    """The model for a client that did not take part, if the method has one."""
+    """The model for a client that did not take part, if the method has one; of clients on disk it may be made `Later`."""
     choices: dict[str, list[float]] = field(default_factory=dict)
     """Named numbers chosen for each client, such as ``lambda`` or ``epochs``."""
     unseen: Sequence[tuple[FoldSamples, Sequence[Predictor]]] = ()
@@ -70,7 +75,7 @@ class Run:
 
     def __init__(
         self,
-        federation: Federation,
+        federation: Federation | ParquetFederation,
         settings: Settings,
         validation: Federation | None = None,
         progress: Progress | None = None,
@@ -79,6 +84,10 @@ class Run:
     ):
         settings = settled(federation, settings.for_clients(federation)).at(federation.dim)
         self.federation, self.settings = federation, settings
+        self.on_disk = isinstance(federation, ParquetFederation)
+        """The clients' rows are in files, and read when they are asked for."""
+        self.performing = ""
+        """The method that is under way, for messages."""
         self._secret = noise
         self.noise = noise or NoiseSource.public(settings.seed)
         """The source of noise, here and in the engines of this process: public in a simulation; a deployed server or site gives
@@ -89,6 +98,8 @@ class Run:
         self._tried: list[Loss] = []
         """The losses that were tested with rows that fill up a batch."""
         self.require_loss(settings.loss)
+        if validation is not None:
+            self._refuse_on_disk("chooses by a validation federation")
         self.validation = None if validation is None else _matched(federation, validation)
         if self.validation is not None and settings.relax:
             self.validation = self.validation.relaxed()
@@ -106,8 +117,6 @@ class Run:
         """The trainings that each training asked for, including itself."""
         self._asking: list[dict[Key, None]] = []
         self._rehearsal: Rehearsal | None = None
-        self.performing = ""
-        """The current method, for messages."""
         self.judged: set[Part] = set()
         """The parts whose held-out samples were asked for."""
 
@@ -169,13 +178,20 @@ class Run:
     def personal(self, vectors: np.ndarray, part: Part = ALL) -> list[Predictor]:
         """Each client's predictor, from one vector for each client."""
         engine = self.engine(part)
-        return [self._predictor(engine, vector, unit) for vector, unit in zip(vectors, engine.units, strict=True)]
+        return self._each(lambda place: self._predictor(self._network(engine, vectors[place]), engine.units[place]))
 
-    def common(self, vector: np.ndarray, part: Part = ALL) -> tuple[list[Predictor], Predictor]:
+    def common(self, vector: np.ndarray, part: Part = ALL) -> tuple[list[Predictor], Any]:
         """One network in each client's own units, and one in the units of all for a client that did not take part."""
         engine = self.engine(part)
-        shared = self._predictor(engine, vector, self.pooled_units(part))
-        return [NetworkPredictor(shared.network, unit, shared.tau) for unit in engine.units], shared
+        network = self._network(engine, vector)
+        each = self._each(lambda place: self._predictor(network, engine.units[place]))
+        shared = Later(lambda: self._predictor(network, self.pooled_units(part)))
+        return each, shared if self.on_disk else shared.make()
+
+    def _each(self, make: Callable[[int], Predictor]) -> Any:
+        """A predictor for each client; of clients on disk each is made, and its rows are read, when it is asked for."""
+        each = EachLater(make, len(self.federation))
+        return each if self.on_disk else [*each]
 
     def pooled_units(self, part: Part = ALL) -> Normaliser:
         """The units of all clients together, for a client that did not take part."""
@@ -186,6 +202,7 @@ class Run:
 
     def alone(self, make: Callable[[Client], Own]) -> Outcome:
         """The models that each client makes of its own samples, without an engine. A rehearsal skips them."""
+        self._refuse_on_disk("makes its models of all clients' samples")
         if self._rehearsal is not None:
             self._rehearsal.hand_out(work=float(sum(self.federation.counts)))
             return Outcome([ConstantPredictor(np.zeros(self.federation.dim))] * len(self.federation))
@@ -255,11 +272,11 @@ class Run:
     def require_loss(self, loss: Loss | str) -> None:
         """Refuse a loss that cannot be computed on some client's set."""
         loss_value = Loss.of(loss)
-        for client in self.trained_on:
+        for name, oracle in self.trained_on.oracles():
             try:
-                loss_value.check(client.oracle)
+                loss_value.check(oracle)
             except ValueError as error:
-                raise ValueError(f"client {client.name!r}: {error}") from None
+                raise ValueError(f"client {name!r}: {error}") from None
         if loss_value not in self._tried and not type(loss_value).__module__.startswith("dffl.losses."):
             refuse_seen_padding(loss_value, self.trained_on[0])
             if isinstance(self.settings.hides, SamplePrivacy) and loss_value.trains:
@@ -331,18 +348,37 @@ class Run:
         return result
 
     def _laid_out(self, part: Part) -> Engine:
-        divided = part.divide(self.trained_on, self.settings, self.validation)
-        kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
+        if isinstance(self.trained_on, ParquetFederation):
+            if part != ALL:
+                self._refuse_on_disk("holds samples out")
+            if self.settings.engine == "ray":
+                return RayEngine(self._ray_actors, str(part), self.trained_on, self.settings, None, None, self._secret)
+            return ParquetEngine(self.trained_on, self.settings, self._secret)
+        divided, settings = part.divide(self.trained_on, self.settings, self.validation), part.seeded(self.settings)
         units = self._units(part, divided.train)
-        return kind(divided.train, part.seeded(self.settings), divided.judge, units, self._secret)
+        if self.settings.engine == "ray":
+            return RayEngine(self._ray_actors, str(part), divided.train, settings, divided.judge, units, self._secret)
+        kind = LoopEngine if self.settings.engine == "loop" else VectorEngine
+        return kind(divided.train, settings, divided.judge, units, self._secret)
+
+    @cached_property
+    def _ray_actors(self) -> RayActors:
+        return RayActors()
 
     def _units(self, part: Part, train: Federation) -> list[Normaliser]:
         return part.units(train, self.settings)
 
-    def _predictor(self, engine: Engine, vector: np.ndarray, unit: Normaliser) -> NetworkPredictor:
+    def _refuse_on_disk(self, what: str) -> None:
+        if self.on_disk:
+            fix = "dffl.Federation(list(federation)) holds them; fedavg, fedprox, scaffold and local read them as they train"
+            raise ValueError(f"method {self.performing!r} {what}, which needs the clients in memory: {fix}")
+
+    def _network(self, engine: Engine, vector: np.ndarray) -> Any:
         template = engine.template
         with precision(self.settings):
-            network = template.assemble([jnp.asarray(array) for array in template.cut(np.asarray(vector))])
+            return template.assemble([jnp.asarray(array) for array in template.cut(np.asarray(vector))])
+
+    def _predictor(self, network: Any, unit: Normaliser) -> NetworkPredictor:
         return NetworkPredictor(network, unit, np.asarray(self.settings.clip(self.federation.dim)))
 
 
@@ -398,7 +434,7 @@ def _bytes(values: Mapping[str, Any]) -> int:
     return sum(value.nbytes for value in values.values() if isinstance(value, np.ndarray))
 
 
-def _matched(federation: Federation, validation: Federation) -> Federation:
+def _matched(federation: Federation | ParquetFederation, validation: Federation) -> Federation:
     """The validation clients in the federation's order."""
     known, offered = set(federation.names), set(validation.names)
     for client in validation:

@@ -16,6 +16,7 @@ from dffl.federation import Federation
 from dffl.items import ItemFactory
 from dffl.losses import Loss
 from dffl.named import nearest, plain, rebuilt
+from dffl.parquet_federation import ParquetFederation
 from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
 from dffl.randomness import checked_seed
 from dffl.splitting import RULES, TIME, Splitting
@@ -146,7 +147,8 @@ class Settings:
     dtype: str = "float32"
     """The precision of training, float32 or float64."""
     engine: str = "vector"
-    """`vector` trains clients together, `loop` one by one; the numbers are the same."""
+    """`vector` trains clients together, `loop` one by one, `ray` on the nodes of the Ray cluster that RAY_ADDRESS names (or of
+    this machine's); the numbers are the same."""
     chunk_size: int = 32
     """The number of clients that the vectorised engine trains at once on a core, at least 4. It bounds the memory and changes
     no numbers.
@@ -170,7 +172,7 @@ class Settings:
         self._check_period()
         if self.engine == "processes":
             raise ValueError(NO_PROCESSES)
-        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop"))):
+        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop", "ray"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
         for name in FLAGS:
@@ -245,7 +247,7 @@ class Settings:
             values["engine"] = "loop"
         return replace(cls.of(**values), **of_clients)
 
-    def for_clients(self, federation: Federation) -> Settings:
+    def for_clients(self, federation: Federation | ParquetFederation) -> Settings:
         """These settings for a run of these clients, who determine whether there is a forecast, and features of items."""
         if self.forecast and not federation.has_forecast:
             raise ValueError(BY_NAME)

@@ -31,7 +31,9 @@ def client_units(federation: Federation, settings: Settings) -> list[Normaliser]
     return [pooled(units_of_clients, federation.names, federation.counts, settings, federation.dim)] * len(units_of_clients)
 
 
-def pooled(units: list[Normaliser], names: Sequence[str], counts: Sequence[int], settings: Settings, dim: int) -> Normaliser:
+def pooled(
+    units: Sequence[Normaliser], names: Sequence[str], counts: Sequence[int], settings: Settings, dim: int
+) -> Normaliser:
     """The units of all samples together, from each client's own units and its number of samples."""
     order = sorted(range(len(names)), key=lambda place: names[place])  # so that sums do not depend on the order of the clients
     return Normaliser.pool([units[k] for k in order], [counts[k] for k in order], dim if settings.forecast else 0)

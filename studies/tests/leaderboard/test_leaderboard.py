@@ -112,7 +112,7 @@ def test_paths_are_judged_with_pyepos_noise_on_the_clients_of_training() -> None
 def test_zones_need_their_folder() -> None:
     from dffl_studies.leaderboard.federations import zones_part
 
-    with pytest.raises(ValueError, match="zones, weather: hand in the folder of the zones' tables with --zones"):
+    with pytest.raises(ValueError, match="zones, weather: pass the folder of the zones' tables with --zones"):
         divided(False, None, **zones_part()[0])
 
 

@@ -82,14 +82,16 @@ class Engine(Protocol):
     template: Template
     initial: np.ndarray
     """The start vector of every client."""
-    units: list[Normaliser]
-    """The units of each client's features and costs."""
     judges: bool
     """Whether there are samples for judging candidates."""
     in_process: bool
     """Whether the clients are in this process, so that `kept` costs nothing."""
     all_answer: bool
     """Whether every client answers. In a deployment, a round continues without those that are refused, late or dead."""
+
+    @property
+    def units(self) -> Sequence[Normaliser]:
+        """The units of each client's features and costs."""
 
     def ask(
         self,

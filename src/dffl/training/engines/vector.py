@@ -109,7 +109,7 @@ class VectorEngine:
             with self.precision():
                 return answered(visitor, site, sent)
 
-        notes = _Notes(note or _ignore)
+        notes = _Notes(note or ignore)
         sites = list(self.sites(members, scope, notes.add))
         with host_errors((client.name, client.oracle) for client in self.federation):
             for answer in side_by_side(visit, sites, self._cores, notes.pass_on, notes.stop):
@@ -122,7 +122,7 @@ class VectorEngine:
         """The clients at these positions (default: all), in sites of one shape."""
         laid_out = self._everyone if members is None or len(members) == len(self.names) else self._laid_out(members)
         for mine, side in laid_out:
-            yield Site(mine, self._layout, side, self._kept[scope], note or _ignore)
+            yield Site(mine, self._layout, side, self._kept[scope], note or ignore)
 
     @cached_property
     def _everyone(self) -> list[tuple[np.ndarray, ClientSide]]:
@@ -192,8 +192,8 @@ def _evenly(items: list[Any], number: int) -> Iterator[list[Any]]:
         yield [items[place] for place in part]
 
 
-def _ignore(note: Note) -> None:
-    pass
+def ignore(note: Note) -> None:
+    """Of a caller who wants no notes."""
 
 
 class _Notes:

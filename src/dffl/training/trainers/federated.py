@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -315,4 +316,10 @@ def sampled(names: Sequence[str], settings: Settings, round: int) -> np.ndarray:
     if count == total:
         return np.arange(total)
     drawn = stream(settings.seed, Purpose.SAMPLE_CLIENTS, counter=round).choice(total, count, replace=False)
-    return np.sort(np.argsort(np.array(names, dtype=object), kind="stable")[drawn])
+    return np.sort(_by_name(tuple(names))[drawn])
+
+
+@lru_cache(maxsize=16)
+def _by_name(names: tuple[str, ...]) -> np.ndarray:
+    """The positions of the names in sorted order: the same in every round."""
+    return np.argsort(np.array(names, dtype=object), kind="stable")

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from dffl.cores import core_count
 from dffl.progress import Progress
 
 BASE_IMPORTS = "import jax, equinox, optax"
@@ -33,6 +35,8 @@ class Measurement:
     key: str = "value"
     peer_of: str | None = None
     """The measurement of ours to which this peer's is compared."""
+    python: Callable[[], str] = field(default=lambda: sys.executable)
+    """The interpreter that measures: a peer has an environment of its own."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ def measurements(quick: bool = False) -> list[Measurement]:
     ]
     many, huge, zones = ("200", "1000", "100") if quick else ("2000", "10000", "1000")
     measured += [
-        Measurement(f"growth 20 to {many} clients", own("growth", "20", many), "times", 1.3, False),
+        *_growth(own, quick, many),
         Measurement(f"peak memory {huge} clients", own("memory", huge), "GB", 4.0, False),
         Measurement(f"peak memory {zones} zones x 3 years", own("market", zones, "weather"), "GB", 4.0, False),
         Measurement(f"peak memory {zones} zones, past prices", own("market", zones, "past"), "GB", 4.0, False),
@@ -83,6 +87,21 @@ def measurements(quick: bool = False) -> list[Measurement]:
         Measurement("dffl --help", own("importing", HELP), "s", 0.5, False),
     ]
     return measured
+
+
+def _growth(own: Callable[..., tuple[str, ...]], quick: bool, clients: str) -> list[Measurement]:
+    """How costs grow, as curves; cores are those of this machine."""
+    sizes = {"clients": ["20", "200", clients], "samples": ["100", "1000"], "decisions": ["50", "400"]}
+    if not quick:
+        sizes = {**sizes, "samples": ["100", "300", "1000", "3000"], "decisions": ["25", "50", "100", "200", "400"]}
+    found = [
+        Measurement(
+            f"growth {of[0]} to {of[-1]} {axis}", own("growth", axis, *of), "times", 1.3 if axis == "clients" else None, False
+        )
+        for axis, of in sizes.items()
+    ]
+    counts = sorted({1, core_count() // 2 or 1, core_count()})
+    return [*found, Measurement(f"rounds on {counts[-1]} cores over 1", own("cores", *map(str, counts)), "times")]
 
 
 def run(asked: list[Measurement], only: str = "", progress: bool | None = None) -> Results:
@@ -101,7 +120,11 @@ def run(asked: list[Measurement], only: str = "", progress: bool | None = None) 
 
 
 def _measured(measurement: Measurement) -> Result:
-    done = subprocess.run([sys.executable, "-m", *measurement.command], capture_output=True, text=True, check=False)
+    try:
+        command = [measurement.python(), "-m", *measurement.command]
+    except OSError as error:  # no environment for this peer
+        return Result(measurement, None, error=str(error))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
@@ -136,13 +159,15 @@ class Results:
 
     def show(self, console: Console) -> None:
         table = Table(title="Measured on this machine, each in a process of its own", title_justify="left")
-        for heading, side in (("measurement", "left"), ("value", "right"), ("unit", "left"), ("aim", "right"), ("", "left")):
+        columns = (("measurement", "left"), ("ratio, or aim", "left"), ("value", "right"), ("unit", "left"), ("curve", "left"))
+        for heading, side in columns:
             table.add_column(heading, justify=side)  # type: ignore[arg-type]
         for result in self.results:
             m = result.measurement
             aim = "" if m.aim is None else f"{'>=' if m.higher_is_better else '<='} {m.aim:,g}"
             ratio = self.ratio(result)  # a peer has a ratio and no aim
-            note = f"ours is {ratio:,.1f}x" if ratio else {True: "reached", False: "missed", None: ""}[result.met]
+            note = f"ours is {ratio:,.1f}x" if ratio else {True: f"{aim} reached", False: f"{aim} missed", None: ""}[result.met]
             value = "-" if result.value is None else (f"{result.value:,.0f}" if result.value >= 1000 else f"{result.value:.3g}")
-            table.add_row(m.name, value, m.unit, aim, result.error or note)
+            curve = ", ".join(f"{size}: {one:.2f}" for size, one in result.details.get("curve", {}).items())
+            table.add_row(m.name, result.error or note, value, m.unit, curve)
         console.print(table)

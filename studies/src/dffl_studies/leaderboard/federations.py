@@ -88,7 +88,7 @@ def _zones(search: bool, folder: str | None, problem: str) -> Divided:
     from dffl_studies.energy.setup import Setup, halves
 
     if folder is None:
-        raise ValueError(f"{problem}: hand in the folder of the zones' tables with --zones")
+        raise ValueError(f"{problem}: pass the folder of the zones' tables with --zones")
     setup = Setup(lags=problem == ZONES[1], without=("NE_INTERNAL_HUB",))
     parts = halves(setup.open(folder), setup)
     settings = {name: value for name, value in setup.training(seed=0).items() if name != "seed"}

@@ -58,7 +58,7 @@ def judge(options: RunOptions, zones: Path | None) -> StudyResult:
 
     accountant()  # refused at once, not in every job
     if zones is not None and not zones.is_dir():
-        raise ValueError(f"--zones: {zones} is no folder")
+        raise ValueError(f"--zones: {zones} is not a folder")
     folder = options.out or Path("dffl-privacy")
     searched = finished_rows(study.search_study(zones), replace(options, out=folder / "search", only=[]))
     planned = study.judging_study(study.choose(searched.rows), zones)

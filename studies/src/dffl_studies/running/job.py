@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dffl.ray_cluster import one_line
+
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 """A job has one core, so that its numbers do not depend on how many jobs run at the same time."""
 
@@ -50,9 +52,3 @@ def run_job(task: Callable[..., pd.DataFrame], arguments: dict[str, Any]) -> Fin
     except (Exception, SystemExit) as error:
         return Failed(one_line(error), traceback.format_exc())
     return Finished(rows, time.perf_counter() - started, time.process_time() - used)
-
-
-def one_line(error: BaseException) -> str:
-    """An error's kind and the first line of its message."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

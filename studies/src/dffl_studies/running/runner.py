@@ -17,9 +17,10 @@ import pyarrow as pa
 
 from dffl.checks import require_whole
 from dffl.progress import Progress
-from dffl_studies.running.cluster import RayWorkers, require_cluster
+from dffl.ray_cluster import one_line, require_cluster
+from dffl_studies.running.cluster import OPTION, RayWorkers
 from dffl_studies.running.frames import ColumnClashError
-from dffl_studies.running.job import Failed, Finished, one_line
+from dffl_studies.running.job import Failed, Finished
 from dffl_studies.running.store import Store
 from dffl_studies.running.study import Job, Study
 from dffl_studies.running.workers import LocalWorkers, core_ids
@@ -80,7 +81,7 @@ def run(
     if workers is not None and ray is not None:
         raise ValueError("workers and ray exclude each other: a cluster gives all its cores")
     if ray is not None:
-        require_cluster(ray)  # before anything is written
+        require_cluster(ray, OPTION)  # before anything is written
     store = Store(folder)
     with store.locked(), _terminated_like_interrupted():
         with _disk(store):

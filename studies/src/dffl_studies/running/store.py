@@ -23,6 +23,7 @@ import pandas as pd
 
 import dffl
 from dffl.files import write_text, write_whole
+from dffl.ray_cluster import one_line
 from dffl_studies.running.description import (
     ANOTHER,
     Description,
@@ -50,7 +51,7 @@ from dffl_studies.running.frames import (
     with_version,
     without,
 )
-from dffl_studies.running.job import TIMES, Finished, one_line
+from dffl_studies.running.job import TIMES, Finished
 from dffl_studies.running.sealed import check_table
 from dffl_studies.running.study import Job, Study
 from dffl_studies.running.versions import count_versions, in_words

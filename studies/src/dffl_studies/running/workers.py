@@ -16,7 +16,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
 from typing import Any
 
-from dffl_studies.running.job import Failed, Finished, one_line, run_job
+from dffl.ray_cluster import one_line
+from dffl_studies.running.job import Failed, Finished, run_job
 from dffl_studies.running.study import Job, Study
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

@@ -55,7 +55,7 @@ def judge(options: RunOptions, folders: dict[str, Path | None]) -> StudyResult:
 
     there = {name: folder for name, folder in folders.items() if folder is not None and folder.is_dir()}
     absent = [
-        name if folder is None else f"{name} ({folder} is no folder)" for name, folder in folders.items() if name not in there
+        name if folder is None else f"{name} ({folder}: not a folder)" for name, folder in folders.items() if name not in there
     ]
     finished = finished_rows(study(there), options)
     tables = all_tables(finished.rows)
