@@ -80,7 +80,8 @@ def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> Change
     steps = np.minimum(steps, MOST_STEPS * usual)
     lengths = np.array([one.length for one in changes])
     medians = _medians_of_others(lengths)
-    reach = steps * [_reach(settings, rate, one.size) for one in changes]
+    reaches = {size: _reach(settings, rate, size) for size in {one.size for one in changes}}
+    reach = steps * [reaches[one.size] for one in changes]
     return ChangeLimits(lengths, medians, np.maximum(settings.change_limit * medians * np.maximum(steps / usual, 1.0), reach))
 
 
