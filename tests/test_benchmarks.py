@@ -78,3 +78,22 @@ def test_tables_of_own_data_are_read_and_measured(tmp_path: Path, monkeypatch: p
     assert own.line("rows of csv, read", missed, 1.0).endswith("| missed |")
     assert own.line("rows of csv, read", missed | {"seconds": 9.0}, 1.0).endswith("| reached |")
     assert own.line("rows of csv, read", missed | {"seconds": 9.0, "memory": 5.0}, 1.0).endswith("| missed |")
+
+
+def test_growth_is_the_cost_of_each_unit_over_that_of_the_first_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = pytest.importorskip("dffl_studies.bench.measure")
+    # ten times the clients take 20 times as long: twice the cost of each
+    monkeypatch.setattr(measure, "rounds", lambda seconds, clients: {"value": {20: 100.0, 200: 5.0}[clients]})
+    assert measure.growth("clients", 1.0, (20, 200)) == {"value": 2.0, "curve": {"20": 1.0, "200": 2.0}}
+
+
+def test_a_peer_without_an_environment_is_a_row_that_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    measurements = pytest.importorskip("dffl_studies.bench.measurements")
+    environments = pytest.importorskip("benchmarks.peers.environments")
+    monkeypatch.setenv("DFFL_PEERS_DIR", str(tmp_path))
+    monkeypatch.setitem(environments.ENVIRONMENTS, "nobody", ("./there-is-no-such-package",))
+    peer = measurements.Measurement("nobody", ("x",), "s", python=lambda: environments.python_of("nobody"))
+    [found] = measurements.run([peer], progress=False).results
+    assert found.value is None
+    assert found.error.startswith("cannot be installed: ")
+    assert not list(tmp_path.glob("*/complete"))

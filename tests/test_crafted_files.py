@@ -357,6 +357,19 @@ def test_those_of_before_take_no_memory_in_a_process_of_their_own(honest: Path, 
         assert megabytes < MEGABYTES, name
 
 
+def test_an_array_that_many_clients_name_is_held_once(honest: Path, tmp_path: Path) -> None:
+    def craft(parts: Parts, manifest: dict[str, Any]) -> None:
+        one, n = manifest["members"][0], 100_000
+        tables = {"predicted": np.ones((n, 5)), "objective": np.ones(n), "regret": np.ones(n)}
+        out_of_fold = {"dict": {name: added(parts, table) for name, table in tables.items()}}
+        manifest["members"] = [one | {"name": f"c{k}", "n": n, "out_of_fold": out_of_fold} for k in range(200)]
+
+    path = written(honest, craft, tmp_path / "crafted.dffl")  # 1.1 GB, if each client had its own
+    before = forget_peak()
+    assert len(dffl.load(path).members) == 200
+    assert memory("VmHWM") - before < MEGABYTES * 2**20
+
+
 @pytest.mark.slow
 def test_each_takes_no_memory_in_a_process_of_its_own(honest: Path, tmp_path: Path) -> None:
     for number, (name, craft) in enumerate(CRAFTED.items()):

@@ -1,4 +1,4 @@
-"""What users hand in is checked, and a split keeps every sample once."""
+"""What users pass is checked, and a split keeps every sample once."""
 
 from __future__ import annotations
 

@@ -46,6 +46,9 @@ def test_an_input_is_recognised_under_every_path(tmp_path: Path) -> None:
             require_target(path, "--out", [tmp_path / "other", tmp_path / "in.csv"])
         assert str(path) in str(caught.value), what
     require_target(tmp_path / "new", "--out", [tmp_path / "in.csv"])
+    for ending in ("-wal", "-shm", "-journal", ".wal"):  # the last changes of a database
+        with pytest.raises(ValueError, match=f"--out {READS}"):
+            require_target(tmp_path / f"in.db{ending}", "--out", [tmp_path / "in.db"])
     (tmp_path / "old").write_text("")
     require_target(tmp_path / "old", "--out", [tmp_path / "in.csv"])  # a regular file that is no input may be replaced
 

@@ -65,7 +65,7 @@ def test_a_client_that_took_no_part_gets_the_shared_model(fitted: dffl.Fit) -> N
     np.testing.assert_allclose(fitted.shared.normaliser.x_mean, pooled.mean(axis=0))  # type: ignore[attr-defined]
     np.testing.assert_allclose(fitted.shared.normaliser.x_scale, pooled.std(axis=0))  # type: ignore[attr-defined]
     assert counts.sum() == len(pooled)
-    with pytest.raises(ValueError, match=r"no client 'newcomer' in this fit .*hand in a dffl.Client"):
+    with pytest.raises(ValueError, match=r"no client 'newcomer' in this fit .*pass a dffl.Client"):
         fitted.predict("newcomer", newcomer.x)
     local = dffl.fit(mixed(), "mean-cost")
     with pytest.raises(ValueError, match="client 'newcomer' took no part, and method 'mean-cost' has no shared model"):

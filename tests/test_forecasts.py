@@ -89,7 +89,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "costs without names": ({"c": DAY[COSTS].to_numpy()}, r"'dnn_\*' is matched with the names of the costs, which have none"),
     "features without names": (
         {"x": DAY[FEATURES].to_numpy()},
-        "the name of columns of x, which have no names; hand in x as a data frame",
+        "the name of columns of x, which have no names; pass x as a data frame",
     ),
     "another shape": ({"forecast": np.zeros((N, 2))}, r"forecast: must have the shape \(8, 3\), a column for each cost"),
     "by position": ({"forecast": True}, "client 'a': forecast must be"),
@@ -148,7 +148,7 @@ def test_new_rows_bring_the_forecast_by_name_or_beside_the_features(fit: dffl.Fi
 
 
 def test_rows_without_the_forecast_are_refused_by_name(fit: dffl.Fit) -> None:
-    with pytest.raises(ValueError, match="found none named 'dnn_02', a column of the forecast; hand in that column, or"):
+    with pytest.raises(ValueError, match="found none named 'dnn_02', a column of the forecast; pass that column, or"):
         fit.decide("a", DAY.drop(columns="dnn_02"))
     with pytest.raises(ValueError, match=r"x must have 5 columns.* the last 3 are the forecast: hand it in as forecast="):
         fit.decide("a", DAY[["temp", "weekend"]].to_numpy())

@@ -79,7 +79,7 @@ def test_a_network_of_ones_own_needs_its_factory(tmp_path: Path) -> None:
     fed = dffl.Federation([client("a", dffl.TopK(5, 2))])
     fit = dffl.fit(fed, "fedavg", network=tiny, **QUICK)
     fit.save(tmp_path / "own.dffl")
-    with pytest.raises(ValueError, match=r"trained with the network '.*tiny'; hand in its factory: load\(path, network=...\)"):
+    with pytest.raises(ValueError, match=r"trained with the network '.*tiny'; pass its factory: load\(path, network=...\)"):
         dffl.load(tmp_path / "own.dffl")
     with pytest.raises(ValueError, match="its network has 41 numbers, the given factory makes one of 20"):
         dffl.load(tmp_path / "own.dffl", network=lambda key, p, d: eqx.nn.Linear(p, d, key=key))
@@ -96,7 +96,7 @@ def test_another_network_of_the_same_shapes_is_refused(dtype: str, tmp_path: Pat
     fed = dffl.Federation([client("a", dffl.TopK(5, 2))])
     fit = dffl.fit(fed, "local", network=made(jnp.tanh), dtype=dtype, **QUICK)
     fit.save(path)
-    with pytest.raises(ValueError, match=r"own\.dffl: the given network .* computes something else .*; hand in the factory"):
+    with pytest.raises(ValueError, match=r"own\.dffl: the given network .* computes something else .*; pass the factory"):
         dffl.load(path, network=made(jax.nn.relu))
     for wide in (False, True):  # the program around may use either precision
         with jax.enable_x64(wide):

@@ -1,6 +1,5 @@
-"""dffl beside its peers, measured in one run on one machine.
+"""dffl beside its peers, measured in one run on one machine, each peer in an environment of its own.
 
-pip install '.[peers]'
 python -m benchmarks.peers [--only TEXT] [--quick] [--json]
 """
 
@@ -8,6 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
+
+from benchmarks.peers.environments import python_of
 
 from dffl.terminal import console
 from dffl_studies.bench.measurements import Measurement, measurements, run
@@ -16,7 +18,8 @@ from dffl_studies.bench.measurements import Measurement, measurements, run
 def peer(name: str, module: str, case: str, key: str, unit: str, ours: str) -> Measurement:
     """A peer's measurement, and the one of ours that it is compared with."""
     command = (f"benchmarks.peers.{module}", "--case", case)
-    return Measurement(name, command, unit, higher_is_better=unit != "ms", key=key, peer_of=ours)
+    python = partial(python_of, module)
+    return Measurement(name, command, unit, higher_is_better=unit != "ms", key=key, peer_of=ours, python=python)
 
 
 PEERS = [
@@ -25,6 +28,7 @@ PEERS = [
     peer("PyTorch closed form", "pytorch", "spo", "instances_per_second", "instances/s", "SPO+ knapsack"),
     peer("PyTorch step", "pytorch", "step", "milliseconds_per_step", "ms", "step knapsack, one core"),
     peer("PyTorch FedAvg loop", "pytorch", "rounds", "rounds_per_second", "rounds/s", "federated rounds"),
+    peer("FedJAX", "fedjax", "rounds", "rounds_per_second", "rounds/s", "federated rounds"),
     peer("Flower simulation", "flower", "rounds", "rounds_per_second", "rounds/s", "federated rounds"),
 ]
 

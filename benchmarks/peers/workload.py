@@ -137,7 +137,7 @@ def require(*packages: str) -> None:
     # a folder of that name in the working directory (Ray leaves one named ray) is found too, but has no origin
     missing = [name for name, spec in specs.items() if spec is None or spec.origin is None]
     if missing:
-        print(f"missing {', '.join(missing)}: pip install 'dffl[peers]' brings it", file=sys.stderr)
+        print(f"missing {', '.join(missing)}: python -m benchmarks.peers installs it", file=sys.stderr)
         sys.exit(3)
 
 

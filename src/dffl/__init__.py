@@ -1,6 +1,6 @@
 """Decision-focused federated learning.
 
-Everything that users rely on is here; it is imported on first use, so that ``import dffl`` and the command line are quick.
+All public names are here. They are imported on first use, so that ``import dffl`` and the command line are fast.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dffl.losses import rspo_plus as rspo_plus
     from dffl.losses import spo_plus as spo_plus
     from dffl.models import load as load
+    from dffl.parquet_federation import ParquetFederation as ParquetFederation
     from dffl.predictor import ConstantPredictor as ConstantPredictor
     from dffl.predictor import MeanPredictor as MeanPredictor
     from dffl.predictor import MixedPredictor as MixedPredictor
@@ -88,6 +89,7 @@ _HOMES = {
     "limits": ("Limits",),
     "losses": ("Loss", "mean_of_regret_ratios", "mse", "optimal_value", "regret", "relative_regret", "rspo_plus", "spo_plus"),
     "models": ("fit", "load"),
+    "parquet_federation": ("ParquetFederation",),
     "predictor": ("ConstantPredictor", "MeanPredictor", "MixedPredictor", "Network", "NetworkPredictor", "Predictor"),
     "sets": (
         "Assignment", "Ball", "Battery", "Box", "Bracket", "ConsecutiveHours", "Ellipsoid", "EntropySimplex", "FeasibleSet",
@@ -116,7 +118,7 @@ _MOVED = {
     "data": "dffl.tables; synthetic federations are in dffl.synthetic",
     "own": "dffl.tables",
 }
-"""What earlier versions had here, and where it is now."""
+"""Names of earlier versions, and where they are now."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""A file of named members that is read as it was written, or refused in one line that names it.
+"""A file of named members. Reading it gives what was written, or one line that says what is wrong with the file.
 
-It is a zip file whose comment is its seal: a digest of every byte before it, so that no flipped bit goes unnoticed. Members are
-not compressed, so that no file unpacks to more than its own size. Files of version 0.1.0 have no seal, and are compressed.
+It is a zip file whose comment is a digest of all bytes before it, the seal, so that every changed bit is noticed. Members
+are not compressed, so no file unpacks to more than its own size. Files of version 0.1.0 have no seal and are compressed.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ SEAL = b"dffl-blake2b-"
 WIDTH = len(SEAL) + 64
 END, END_SIZE = b"PK\x05\x06", 22
 LONG_END, LONG_END_SIZE = b"PK\x06\x06", 56 + 20
-"""The last records of a zip file, and those before it of one with many members."""
+"""The last record of a zip file, and the two records before it in a file with many members."""
 ENTRY_SIZE = 46
-"""The least bytes of an entry in its list."""
+"""The smallest entry of the list of members, in bytes."""
 SPARE, RATIO = 1 << 24, 20
-"""What a file without a seal may unpack to, at most: bytes, and a multiple of its size."""
+"""The most bytes that a file without a seal may unpack to: a constant plus a multiple of its size."""
 
 
 class Archive(NamedTuple):
-    """What a file held, and whether its digest was checked."""
+    """The content of a file, and whether its digest was checked."""
 
     members: dict[str, bytes]
     sealed: bool
@@ -52,7 +52,7 @@ def write(path: Path, members: Mapping[str, bytes]) -> None:
 
 
 def is_sealed(path: Path) -> bool:
-    """Whether a file ends with a seal, as all that `write` wrote do; the seal is not checked."""
+    """Whether a file ends with a seal, as all files of `write` do. The seal is not checked."""
     with path.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(-min(WIDTH, file.tell()), os.SEEK_END)
@@ -60,15 +60,15 @@ def is_sealed(path: Path) -> bool:
 
 
 def require_model_target(path: Path, name: str, inputs: Iterable[Path] = ()) -> None:
-    """Refuse a file that must not be written, see `require_target`, or that is there and is no model: it may be a table."""
+    """Refuse a target that cannot be written, see `require_target`, or a file that is not a model: it may be a table."""
     require_target(path, name, inputs)
     require_replaceable(path, name, "a model", is_sealed)
 
 
 def read(path: Path, index: str, what: str, limits: Limits | None = None) -> Archive:
-    """The members of a file, one of which is called ``index`` and tells that it is ``what``.
+    """The members of a file. ``index`` is the member that describes it; messages call the file ``what``.
 
-    ``limits`` bound the file of a stranger; the index is JSON of bounded size in any case.
+    ``limits`` bound the file of a stranger. The size of the index is always bounded.
     """
     try:
         size = path.stat().st_size
@@ -82,33 +82,34 @@ def read(path: Path, index: str, what: str, limits: Limits | None = None) -> Arc
             sealed = _checked_seal(path, size)
             if len(set(names)) < len(names):
                 raise ValueError("damaged, since it holds a member twice")
-            if any(one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for one in listed):
+            if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in listed):
                 raise ValueError("it is compressed in another way than files of dffl")
-            if sum(one.file_size for one in listed) > (size if sealed else SPARE + RATIO * size):
+            if sum(entry.file_size for entry in listed) > (size if sealed else SPARE + RATIO * size):
                 raise ValueError("it unpacks to far more than its size, as no file of dffl does")
-            members = {one.filename: _member(archive, one) for one in listed}
+            members = {entry.filename: _member(archive, entry) for entry in listed}
             if limits is not None:
-                # Each value of JSON takes up to some hundred bytes when it is read, and follows one of these characters.
+                # Reading JSON takes up to some hundred bytes per value, and each value follows one of these characters.
                 limits.check("values", sum(members[index].count(mark) for mark in (b",", b"[", b"{")), "values")
             return Archive(members, sealed)
     except ValueError:
         raise
-    except Exception as error:  # zipfile lets errors of many kinds through, such as zlib's
+    except Exception as error:  # zipfile passes on errors of many kinds, such as those of zlib
         raise ValueError(f"not {what}, or cut short ({in_one_line(error)})") from None
 
 
 def in_one_line(error: Exception) -> str:
-    """What an error says, in one line of bounded length."""
-    said = " ".join(str(error).split())
+    """The text of an error in one line of bounded length."""
+    # A stranger's file must not control the terminal through a message.
+    text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in " ".join(str(error).split()))
     if isinstance(error, KeyError):
-        said = f"incomplete, {said} is missing"
+        text = f"incomplete, {text} is missing"
     elif not isinstance(error, ValueError | OSError | zipfile.BadZipFile):
-        said = f"{type(error).__name__}: {said}"
-    return said if len(said) <= 500 else f"{said[:500]} ..."
+        text = f"{type(error).__name__}: {text}"
+    return text if len(text) <= 500 else f"{text[:500]} ..."
 
 
 def _listed(path: Path, size: int) -> int:
-    """The most members that the list of a zip file has room for, by its last records; to read it takes room for each."""
+    """The largest number of members for which the list of a zip file has room; reading needs memory for each of them."""
     with path.open("rb") as file:
         file.seek(max(0, size - END_SIZE - WIDTH - LONG_END_SIZE))
         end = file.read()
@@ -122,23 +123,23 @@ def _listed(path: Path, size: int) -> int:
 
 
 def _checked_seal(path: Path, size: int) -> bool:
-    """Whether a file has a seal; one that is not that of its content is refused."""
-    found, left = hashlib.blake2b(digest_size=32), size - WIDTH
+    """Whether a file has a seal. A seal that does not match the content is refused."""
+    digest, left = hashlib.blake2b(digest_size=32), size - WIDTH
     with path.open("rb") as file:
         while left > 0 and (part := file.read(min(left, 1 << 20))):
-            found.update(part)
+            digest.update(part)
             left -= len(part)
         seal = file.read()
     if not seal.startswith(SEAL):
         return False
-    if seal != SEAL + found.hexdigest().encode():
+    if seal != SEAL + digest.hexdigest().encode():
         raise ValueError("damaged, since its digest is not that of its content; write or copy it again")
     return True
 
 
-def _member(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> bytes:
-    with archive.open(one) as file:
-        return file.read(one.file_size + 1)  # read() would unpack all there is, whatever size was promised
+def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    with archive.open(entry) as file:
+        return file.read(entry.file_size + 1)  # read() would unpack everything, whatever size the list says
 
 
 def _seal(content: bytes) -> bytes:
@@ -153,7 +154,7 @@ def packed(array: np.ndarray) -> bytes:
 
 
 def unpacked(content: bytes) -> np.ndarray:
-    """The array of a member; one that claims to be larger than it is is refused before room is made for it."""
+    """The array of a member. An array that claims to be larger than its member is refused before memory is allocated."""
     stream = io.BytesIO(content)
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError("an array of an unknown format")

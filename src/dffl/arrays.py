@@ -1,7 +1,7 @@
-"""Arrays by what they hold, for signatures: n samples, p features, d costs; a decision has d numbers too.
+"""Types of arrays for signatures: n samples, p features, d costs; a decision has d numbers too.
 
-Shapes of dffl's arrays are written here once. A name ends in ``At`` where any axes may come before the last one. Other modules
-import these names for type checkers alone (``if TYPE_CHECKING``), since JAX is slow to import.
+Names that end in ``At`` allow any axes before the last one. Other modules import these names only for type checkers (``if
+TYPE_CHECKING``), because the import of JAX is slow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int, UInt32, UInt64
 
-# A client's samples, and what is computed of them: NumPy, in float64.
+# The samples of a client and results for them: NumPy, float64.
 Features = Float[np.ndarray, "n p"]
 Costs = Float[np.ndarray, "n d"]
 Decisions = Float[np.ndarray, "n d"]
@@ -21,7 +21,7 @@ CostsAt = Float[np.ndarray, "... d"]
 DecisionsAt = Float[np.ndarray, "... d"]
 RowNumbers = UInt64[np.ndarray, "n"]
 
-# What compiled programs compute with.
+# Arrays in compiled programs.
 ScaledFeatures = Float[Array, "n p"]
 ScaledCosts = Float[Array, "n d"]
 ScaledDecisions = Float[Array, "n d"]
@@ -30,7 +30,7 @@ Vectors = Float[Array, "... d"]
 Values = Float[Array, "..."]
 TruthValues = Bool[Array, "..."]
 
-# What engines hand to the client update: NumPy arrays, and traced ones inside the compiled program.
+# Arrays that engines pass to the client update: NumPy arrays, or traced arrays in a compiled program.
 Model = Float[Any, "numbers"]
 Scalar = Float[Any, ""]
 Table = Float[Any, "rows columns"]

@@ -1,7 +1,7 @@
-"""Many clients at once, in float64: what they predict, what they decide, and what that loses.
+"""Many clients at once, in float64: their predictions, their decisions, and the losses of these.
 
-Every function takes one object and one table for each client, of any sizes, and gives a table for each. A client's answers do
-not depend on the clients beside it, to the last bit.
+Every function takes one object and one table for each client, of any sizes, and returns a table for each. The result of a
+client does not depend on the other clients, to the last bit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dffl.tiles import is_array, over_tiles
 
 
 def predict_each(predictors: Sequence[Predictor], features: Sequence[np.ndarray], dim: int) -> list[np.ndarray]:
-    """The raw costs (n, dim) that each predictor expects at its own raw features (n, p)."""
+    """The raw costs (n, dim) that each predictor gives for its own raw features (n, p)."""
     with jax.enable_x64(True):
         return over_tiles(_predict, predictors, [(x,) for x in features], dim)
 
@@ -47,7 +47,7 @@ def _predict(predictors: Predictor, x: np.ndarray) -> Array:
 
 @eqx.filter_jit
 def _mapped(arrays: Any, rest: Any, x: Any) -> Array:
-    return jax.vmap(lambda own, rows: eqx.combine(own, rest)(rows))(arrays, x)
+    return jax.vmap(lambda arrays_of_one, rows: eqx.combine(arrays_of_one, rest)(rows))(arrays, x)
 
 
 @jax.jit
@@ -61,16 +61,16 @@ def _regret(sets: FeasibleSet, guesses: Array, c: Array, w_star: Array) -> Array
 
 
 MOST = 1 << 23
-"""The most numbers that are computed at once: it bounds the memory."""
+"""The most numbers that are computed at once, to bound the memory."""
 
 
 def in_parts(sizes: Sequence[int]) -> Iterator[slice]:
-    """Stretches of clients, in order, that have `MOST` numbers at most, or are one client."""
-    start, held = 0, 0
+    """Groups of consecutive clients with at most `MOST` numbers, or with a single client."""
+    start, load = 0, 0
     for place, size in enumerate(sizes):
-        if place > start and held + size > MOST:
+        if place > start and load + size > MOST:
             yield slice(start, place)
-            start, held = place, 0
-        held += size
+            start, load = place, 0
+        load += size
     if sizes:
         yield slice(start, len(sizes))

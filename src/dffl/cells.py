@@ -1,8 +1,8 @@
-"""What the cells of a column are: numbers, dates or texts. Columns come from CSV, Parquet, databases or data frames.
+"""The cells of a column: numbers, dates or texts. Columns come from CSV, Parquet, databases or data frames.
 
-Texts that look the same are the same: `ü` may be stored as one sign or as a `u` with dots, and programs differ in that. All
-texts of cells, names of columns and names in a federation's file get one coding, the composed one (NFC). Paths and queries
-stay as they are: a file is found under the name that it has.
+Texts that look the same are the same: `ü` can be stored as one character or as a `u` with a combining mark. All texts of
+cells, names of columns and names in a federation's file are composed (Unicode NFC). Paths and queries are not changed,
+because files are found by their exact name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 EMPTY = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "<NA>"]
-"""What counts as an empty cell. In a key column only "" does: a client may be called NA."""
+"""Texts that count as an empty cell. In a key column only "" does: a client may be called NA."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+([eE][+-]?\d+)?")
 MOMENT = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)(?:[T ](\d\d?):(\d\d)(?::(\d\d)(?:\.\d+)?)?\s?(Z|[+-]\d\d:?\d\d)?)?")
@@ -25,13 +25,13 @@ MOMENT = re.compile(r"(\d{4})([-/])(\d\d?)\2(\d\d?)(?:[T ](\d\d?):(\d\d)(?::(\d\
 TRUTH = {"true": 1.0, "false": 0.0}
 BLANK = frozenset(EMPTY)
 A_MOMENT = "a date such as 2024-09-01 or a number, as the column under order has them"
-"""What messages ask for where a moment of an order is wanted."""
+"""The forms of a moment, for messages."""
 ELSEWHERE = ("table", "test", "path", "file", "query")
-"""Keys of a federation's file whose texts are no names of its columns."""
+"""Keys of a federation's file whose texts are not names of its columns."""
 
 
 def missing_in(cells: pd.Series, known: Collection[str] = ()) -> np.ndarray:
-    """Which cells are empty. A word such as None is not, where it is ``known``: a category may be called so."""
+    """Which cells are empty. A word such as None is not empty if it is ``known``: a category may have this name."""
     empty = np.asarray(cells.isna(), bool)
     if _plain(cells):
         return empty
@@ -40,7 +40,7 @@ def missing_in(cells: pd.Series, known: Collection[str] = ()) -> np.ndarray:
 
 
 def numbers_of(cells: pd.Series) -> np.ndarray:
-    """The cells as numbers, NaN where a cell is none; true and false are 1 and 0."""
+    """The cells as numbers; NaN if a cell is not a number. True and false are 1 and 0."""
     if pd.api.types.is_datetime64_any_dtype(cells) or pd.api.types.is_timedelta64_dtype(cells):
         return np.full(len(cells), np.nan)
     if _plain(cells):
@@ -49,7 +49,7 @@ def numbers_of(cells: pd.Series) -> np.ndarray:
 
 
 def dates_of(cells: pd.Series) -> np.ndarray:
-    """The cells as moments of a clock as it is written, in seconds; NaT where a cell is not a date. See `offsets_of`."""
+    """The cells as moments in seconds, by the clock as it is written; NaT if a cell is not a date. See `offsets_of`."""
     nat = np.datetime64("NaT", "s")
     if pd.api.types.is_datetime64_any_dtype(cells):
         clock = cells.dt.tz_localize(None) if getattr(cells.dtype, "tz", None) is not None else cells
@@ -60,7 +60,7 @@ def dates_of(cells: pd.Series) -> np.ndarray:
 
 
 def offsets_of(cells: pd.Series) -> np.ndarray:
-    """How far the clocks of dates are ahead of UTC, in seconds; NaN where a cell has no offset, or is not a date."""
+    """The offset from UTC of each date, in seconds; NaN if a cell has no offset, or is not a date."""
     if pd.api.types.is_datetime64_any_dtype(cells):
         if getattr(cells.dtype, "tz", None) is None:
             return np.full(len(cells), np.nan)
@@ -70,24 +70,24 @@ def offsets_of(cells: pd.Series) -> np.ndarray:
 
 
 def instants_of(cells: pd.Series) -> np.ndarray:
-    """As `dates_of`, in UTC where a clock has an offset from it: what rows are ordered by."""
+    """Like `dates_of`, but in UTC if a date has an offset. Rows are ordered by it."""
     return dates_of(cells) - np.nan_to_num(offsets_of(cells)).astype("timedelta64[s]")
 
 
 def moment_kind(cells: pd.Series) -> str | None:
-    """What dates are, where most cells are dates: "offset" if all of them are instants, else "date"; None for other cells."""
+    """The kind of dates if most cells are dates: "offset" if all of them are instants, else "date". None for other cells."""
     if 2 * (~np.isnat(dates_of(cells))).sum() <= len(cells):
         return None
     return "date" if np.isnan(offsets_of(cells)).any() else "offset"
 
 
 def texts_of(cells: pd.Series) -> np.ndarray:
-    """The cells as texts without blanks around them, "" where a cell is empty."""
+    """The cells as texts without blanks around them; "" for an empty cell."""
     return _each(cells, text_of, object, "")
 
 
 def text_of(value: Any) -> str:
-    """A cell as a text. Whole numbers are written without a point: pandas makes fractions of them where cells are empty."""
+    """A cell as a text. Whole numbers have no point, although pandas stores them as fractions in columns with empty cells."""
     if isinstance(value, bool | np.bool_):
         return str(value).lower()
     if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 2**53:
@@ -106,20 +106,20 @@ def _plain(cells: pd.Series) -> bool:
 
 
 def _each(cells: pd.Series, change: Callable[[Any], Any], kind: Any, empty: Any) -> np.ndarray:
-    """Every cell changed; cells repeat, so each different one is looked at once."""
-    found: Sequence[Any] | pd.Index
-    if cells.dtype == object:  # 1, 1.0 and True are equal, and no three texts
+    """The result of a function for each cell. Cells repeat, so the function is called once for each different cell."""
+    values: Sequence[Any] | pd.Index
+    if cells.dtype == object:  # 1, 1.0 and True are equal, but different texts
         seen: dict[Any, int] = {}
         filled = (None if _is_empty(value) else value for value in cells)
         codes = np.array([-1 if value is None else seen.setdefault(_key(value), len(seen)) for value in filled], int)
-        found = [value for _, value in seen]
+        values = [value for _, value in seen]
     else:
-        codes, found = pd.factorize(cells)
-    made = np.empty(len(found) + 1, dtype=kind)
-    for place, value in enumerate(found):
-        made[place] = change(value)
-    made[-1] = empty  # a cell without a value has the code -1
-    return made[codes]
+        codes, values = pd.factorize(cells)
+    results = np.empty(len(values) + 1, dtype=kind)
+    for place, value in enumerate(values):
+        results[place] = change(value)
+    results[-1] = empty  # a cell without a value has the code -1
+    return results[codes]
 
 
 def _key(value: Any) -> tuple[type, Any]:
@@ -143,7 +143,7 @@ def _number(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return np.inf  # a whole number of hundreds of digits: refused as not finite
+        return np.inf  # a whole number with hundreds of digits: refused because it is not finite
     except (TypeError, ValueError):
         return np.nan
 
@@ -177,22 +177,22 @@ def _offset(value: Any) -> float:
 
 
 def composed(text: str) -> str:
-    """A text in the one coding."""
+    """A text in composed form (NFC)."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def composed_name(text: Any) -> str:
-    """A column's name in the one coding, without blanks around it."""
+    """A column's name in composed form, without blanks around it."""
     return composed(str(text)).strip()
 
 
 def composed_content(content: Any) -> Any:
-    """What a federation's file says, with its names and texts in the one coding."""
+    """The content of a federation's file, with names and texts in composed form."""
     if isinstance(content, str):
         return composed(content)
     if isinstance(content, list):
-        return [composed_content(one) for one in content]
-    if not isinstance(content, Mapping) or content.get("type") == "file":  # a model file has names of its own
+        return [composed_content(inner) for inner in content]
+    if not isinstance(content, Mapping) or content.get("type") == "file":  # a model file has its own names
         return content
     return {
         composed(key): value if key in ELSEWHERE and not isinstance(value, list) else composed_content(value)
@@ -201,7 +201,7 @@ def composed_content(content: Any) -> Any:
 
 
 def moment_of(value: Any) -> float | None:
-    """A moment as the rows' order has it: a number, or seconds since 1970 for a date; None for anything else."""
+    """A moment as a number, or as seconds since 1970 for a date; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -213,14 +213,14 @@ def moment_of(value: Any) -> float | None:
 
 
 def shown_moment(moment: float, dates: bool) -> str:
-    """A moment in a message."""
+    """A moment, for a message."""
     if not dates:
         return f"{moment:g}"
     return str(moment_value(moment, dates))
 
 
 def moment_value(moment: float, dates: bool) -> int | float | date:
-    """A moment as a file writes it."""
+    """A moment in the form of a federation's file."""
     if not dates:
         return int(moment) if moment.is_integer() else moment
     clock = datetime.fromisoformat(str(np.datetime64(int(moment), "s")))
@@ -228,21 +228,21 @@ def moment_value(moment: float, dates: bool) -> int | float | date:
 
 
 FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-"""How a formula may begin; the last four are the wide forms of = + - @."""
+"""The first characters of formulas; the last four are the wide forms of = + - @."""
 
 
 def safe_csv(table: pd.DataFrame) -> pd.DataFrame:
-    """The same table with harmless texts, in its cells and in its headings."""
-    made = table.set_axis([safe_cell(name) for name in table.columns], axis=1)
+    """A copy of the table whose texts and headings no spreadsheet runs as formulas."""
+    renamed = table.set_axis([safe_cell(name) for name in table.columns], axis=1)
     for place, kind in enumerate(table.dtypes):
         if not pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_datetime64_any_dtype(kind):
             cells = [safe_cell(cell) for cell in table.iloc[:, place]]
-            made.isetitem(place, pd.Series(cells, dtype=object).to_numpy())
-    return made
+            renamed.isetitem(place, pd.Series(cells, dtype=object).to_numpy())
+    return renamed
 
 
 def safe_cell(cell: Any) -> Any:
-    """A cell or a heading that no spreadsheet runs."""
+    """A cell or a heading that no spreadsheet runs as a formula."""
     if not isinstance(cell, str) or not cell.lstrip(" ").startswith(FORMULA):
         return cell
     plain = cell.strip()

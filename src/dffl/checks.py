@@ -1,4 +1,4 @@
-"""Checks of arguments that several modules make."""
+"""Checks of arguments that several modules use."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 
 
 def require_whole(name: str, value: Any, least: int, most: int | None = None) -> None:
-    """Refuse what is not a whole number of at least ``least`` and, if it is given, at most ``most``."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least:
+    """Require a whole number of at least ``least`` and, if it is given, at most ``most``."""
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, found {value!r}")
     if most is not None and value > most:
         raise ValueError(f"{name} must be a whole number from {least} to {most:,}, found {value!r:.40}")
 
 
 def require_number(name: str, value: Any, low: float, high: float, allowed: str, closed: bool = False) -> None:
-    """Refuse what does not lie strictly between two numbers; ``closed`` allows the upper one."""
+    """Require a number strictly between two numbers; ``closed`` allows the upper one."""
     try:
         fits = low < float(value) < high or (closed and float(value) == high)
     except (TypeError, ValueError):
@@ -27,6 +27,6 @@ def require_number(name: str, value: Any, low: float, high: float, allowed: str,
 
 
 def first_true(mask: Any) -> int | None:
-    """The position of the first that is true, if any is."""
-    found = np.flatnonzero(np.asarray(mask, bool))
-    return int(found[0]) if len(found) else None
+    """The position of the first true value, or None."""
+    places = np.flatnonzero(np.asarray(mask, bool))
+    return int(places[0]) if len(places) else None

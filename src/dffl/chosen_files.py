@@ -1,6 +1,6 @@
-"""Models of `chosen` over time on disk: one sealed file with each client's last rows, and an ordinary fit for each part.
+"""Models of `chosen` over time on disk: one sealed file with each client's last rows, and a fit for each part of the rules.
 
-The file of a stranger is bounded as that of a fit is. Networks are those of `dffl.time.network`, named in the manifest.
+The file of a stranger is bounded like that of a fit. Networks are those of `dffl.time.network`, named in the manifest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dffl.federation import Client
 from dffl.files import require_target, write_whole
 from dffl.fitting import Fit
 from dffl.items import of_items
-from dffl.limits import Limits
+from dffl.limits import Asked, Limits
 from dffl.predictor import NetworkFactory
 from dffl.storage import Reader, Writer, fit_from, members_of
 from dffl.storage import load as load_fit
@@ -35,21 +35,23 @@ from dffl.time.ranges import AdaptiveRange
 from dffl.training import Settings
 
 FORMAT, VERSION = "dffl-chosen", 2
-"""Version 2 may hold models of a client's own features; those without any are of version 1."""
+"""Version 2 may contain models of a client's own features. Files without them have version 1."""
 PART = re.compile(r"parts/([0-9]{1,3})/(.+)")
+FURTHEST = 2.0
+"""The size of a miss rate of a range: it moves by small steps, and back when it has left 0 to 1."""
 ROWS = ("x", "c", "times", "feature_names", "cost_names", "maximize")
-"""What is kept of a client besides its name and its set."""
+"""The saved arrays of a client, in addition to its name and its set."""
 
 
 def save(model: Chosen, path: str | PathLike[str]) -> None:
-    """Write a model to ``path``: first beside it, then moved into place, so that no half-written file is left."""
+    """Write a model to ``path``: first next to it, then moved into place, so that no incomplete file is left."""
     target, writer = Path(path), Writer()
     require_target(target, "the path of a model")
-    kept = [
-        {"name": one.name, "set": writer.encode(one.set), "brings": one.forecast is not None}
-        | ({"item_features": one.item_features} if one.item_features else {})
-        | {name: writer.encode(getattr(one, name)) for name in ROWS}
-        for one in model.kept.values()
+    clients = [
+        {"name": value.name, "set": writer.encode(value.set), "brings": value.forecast is not None}
+        | ({"item_features": value.item_features} if value.item_features else {})
+        | {name: writer.encode(getattr(value, name)) for name in ROWS}
+        for value in model.kept.values()
     ]
     manifest = {
         "format": FORMAT,
@@ -59,15 +61,15 @@ def save(model: Chosen, path: str | PathLike[str]) -> None:
         **({"own": list(model.own)} if model.own else {}),
         "rules": dict(model.rules),
         "past": dataclasses.asdict(model.past),
-        "ranges": {name: dataclasses.asdict(one) for name, one in model.ranges.items()},
-        "kept": kept,
+        "ranges": {name: dataclasses.asdict(value) for name, value in model.ranges.items()},
+        "kept": clients,
         "parts": [{"name": name, "network": _described(fit)} for name, fit in model.parts.items()],
     }
     members = {"manifest.json": json.dumps(manifest).encode()}
     members |= {f"arrays/{number}.npy": content for number, content in enumerate(writer.arrays)}
     for number, fit in enumerate(model.parts.values()):
         members |= {f"parts/{number}/{name}": content for name, content in members_of(fit).items()}
-    write_whole(target, lambda where: write(where, members), mode=0o600)  # it holds rows
+    write_whole(target, lambda where: write(where, members), mode=0o600)  # it contains rows
 
 
 def load(
@@ -85,12 +87,12 @@ def load(
         return _rebuilt(archive, bounds, solvers or {})
     except ValueError as error:
         raise ValueError(f"{source}: {in_one_line(error)}") from None
-    except Exception as error:  # a manifest that was edited can break anything that is built from it
+    except Exception as error:  # an edited manifest can cause any error
         raise ValueError(f"{source}: cannot be read ({in_one_line(error)})") from error
 
 
 def _is_chosen(path: Path, bounds: Limits) -> bool:
-    """Whether a file says that it is a model over time; what cannot be read is left to `dffl.storage`."""
+    """Whether a file contains a model over time. Unreadable files are left to `dffl.storage`."""
     try:
         return bool(json.loads(read(path, "manifest.json", "a dffl fit", bounds).members["manifest.json"])["format"] == FORMAT)
     except Exception:
@@ -98,7 +100,7 @@ def _is_chosen(path: Path, bounds: Limits) -> bool:
 
 
 def _described(fit: Fit) -> dict[str, Any] | None:
-    """The factory of a fit's networks, by name and fields."""
+    """The network factory of a fit, by name and fields."""
     factory = fit.settings.network
     if factory is None:
         return None
@@ -117,11 +119,15 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
     if not archive.sealed:
         raise ValueError("cut short: it has no digest")
     bounds.check("clients", len(manifest["kept"]), "clients")
-    own = {name: content for name, content in archive.members.items() if not PART.fullmatch(name)}
-    reader = Reader(own, Settings(), 1, 1, solvers, bounds, len(manifest["kept"]))
-    kept = {row["name"]: _client(row, reader) for row in manifest["kept"]}
-    parts = {row["name"]: _part(archive, number, row, bounds, solvers) for number, row in enumerate(manifest["parts"])}
-    past: dict[str, Any] = {name: tuple(own) if isinstance(own, list) else own for name, own in manifest["past"].items()}
+    bounds.check("models", len(manifest["parts"]), "trained parts")
+    members, contents = _by_part(archive)
+    asked = Asked(bounds)  # by the last rows and all parts together: each part alone may be within the limits
+    reader = Reader(members, Settings(), 1, 1, solvers, asked, len(manifest["kept"]))
+    clients = {row["name"]: _client(row, reader, asked) for row in manifest["kept"]}
+    parts = {row["name"]: _part(contents[number], row, asked, solvers) for number, row in enumerate(manifest["parts"])}
+    past: dict[str, Any] = {
+        name: tuple(entry) if isinstance(entry, list) else entry for name, entry in manifest["past"].items()
+    }
     model = Chosen(
         rules=manifest["rules"],
         base=manifest["base"],
@@ -132,8 +138,8 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
         trained=tuple(manifest["trained"]),
         own=tuple(manifest.get("own", ())),
         parts=parts,
-        kept=kept,
-        ranges={name: AdaptiveRange(**one) for name, one in manifest["ranges"].items()},
+        kept=clients,
+        ranges={name: AdaptiveRange(**fields) for name, fields in manifest["ranges"].items()},
         evidence=manifest["evidence"],
         about=manifest["about"],
     )
@@ -141,9 +147,10 @@ def _rebuilt(archive: Archive, bounds: Limits, solvers: Mapping[str, Any]) -> Ch
     return model
 
 
-def _client(row: Mapping[str, Any], reader: Reader) -> Client:
+def _client(row: Mapping[str, Any], reader: Reader, asked: Asked) -> Client:
     """A client with its last rows."""
     decoded = {name: reader.decode(row[name]) for name in (*ROWS, "set")}
+    asked.add("bytes", sum(np.asarray(decoded[name]).nbytes for name in ROWS), "bytes of the last rows of all clients")
     x, dim, width, brings = decoded["x"], decoded["c"].shape[1], row.get("item_features", 0), bool(row["brings"])
     require_whole("item_features", width, least=0)
     if dim * (width + brings) > x.shape[1]:
@@ -153,20 +160,29 @@ def _client(row: Mapping[str, Any], reader: Reader) -> Client:
     return Client(row["name"], decoded.pop("x"), decoded.pop("c"), decoded.pop("set"), **decoded)
 
 
-def _part(archive: Archive, number: int, row: Mapping[str, Any], bounds: Limits, solvers: Mapping[str, Any]) -> Fit:
+def _by_part(archive: Archive) -> tuple[dict[str, bytes], dict[int, dict[str, bytes]]]:
+    """The members of a file that are its own, and those of each of its parts."""
+    shared_members: dict[str, bytes] = {}
+    contents: dict[int, dict[str, bytes]] = {}
+    for name, content in archive.members.items():
+        match = PART.fullmatch(name)
+        members = shared_members if match is None else contents.setdefault(int(match[1]), {})
+        members[name if match is None else match[2]] = content
+    return shared_members, contents
+
+
+def _part(members: dict[str, bytes], row: Mapping[str, Any], asked: Asked, solvers: Mapping[str, Any]) -> Fit:
     """One of the fits that the rules use."""
-    found = {name: PART.fullmatch(name) for name in archive.members}
-    members = {match[2]: archive.members[name] for name, match in found.items() if match and int(match[1]) == number}
-    bounds.check("values", sum(members["manifest.json"].count(mark) for mark in (b",", b"[", b"{")), "values")
+    asked.add("values", sum(members["manifest.json"].count(mark) for mark in (b",", b"[", b"{")), "values of all parts")
     network = row["network"] and FACTORIES[row["network"]["kind"]](**row["network"]["fields"])
-    return fit_from(Archive(members, archive.sealed), bounds, network, solvers)
+    return fit_from(Archive(members, sealed=True), asked, network, solvers)
 
 
 def _check(model: Chosen, bounds: Limits) -> None:
-    """Refuse a model that could not decide, or that needs too much for it: a manifest may say anything."""
+    """Refuse a model that could not decide, or would need too many resources: a manifest may contain anything."""
     names, told = set(model.kept), model.evidence
     of_clients = [told["inside"], *told["rules"].values()] if told else []
-    if not isinstance(model.about, dict) or any(names - set(one) for one in of_clients):
+    if not isinstance(model.about, dict) or any(names - set(entry) for entry in of_clients):
         raise ValueError("about must be a dictionary, and evidence must be of all its clients")
     longest = max((client.n for client in model.kept.values()), default=0)
     for name, part in model.parts.items():
@@ -188,5 +204,5 @@ def _check(model: Chosen, bounds: Limits) -> None:
         if client.times is None or not np.all(np.diff(client.times) > 0) or client.n < 2:
             raise ValueError(f"client {name!r}: its last rows must be two or more in ascending order")
         state = model.ranges[name]
-        if not np.isfinite([*state.errors, state.low_rate, state.high_rate]).all():
-            raise ValueError(f"client {name!r}: the state of its range must be finite numbers")
+        if not np.isfinite(state.errors).all() or not (np.abs([state.low_rate, state.high_rate]) <= FURTHEST).all():
+            raise ValueError(f"client {name!r}: the state of its range must be finite numbers, its rates at most {FURTHEST:g}")

@@ -24,7 +24,7 @@ from dffl.training.sharing import alike_rows, warn_of_seen
 
 DEFAULT_METHODS = ("mean-cost", "local", "local-tuned", "fedavg", "interp-mse", "interp-spo", "finetune", "crossfit")
 FACTS = ("client", "method", "n", "n_test", "took_part")
-"""The columns of `Fit.evaluate` that are the same for every start. The others are averaged."""
+"""The columns of `Fit.evaluate` that are equal for all seeds. The others are averaged."""
 
 
 def compare(
@@ -43,32 +43,35 @@ def compare(
 
     By default: mean-cost, local, local-tuned, fedavg, interp-mse, interp-spo, finetune and crossfit.
 
-    Every method is trained from ``starts`` starts. The first has the given ``seed`` and the numbers of `dffl.fit` with it;
-    the others draw everything that is random in training anew. The columns of `Fit.evaluate`, and what methods chose
-    (``lambda``, ``epochs``), are means over the starts; ``spread`` is the standard deviation of ``relative_regret`` over
-    them. ``relative_regret_low`` and ``relative_regret_high`` are the ends of its ``confidence`` interval, over other test
-    samples and other starts. Test samples with `times` resemble their neighbours: they count as fewer, ``independent``, samples
-    (see `dffl.serial`). Without times, equal samples and samples of one key count once.
+    Every method is trained with ``starts`` random seeds. The first is the given ``seed`` and gives the numbers of
+    `dffl.fit`; with the others, everything random in training is drawn again. The columns of the table:
 
-    ``change`` is the relative regret minus that of `local`, which is always fitted on all the data. ``change_low`` and
-    ``change_high`` are the ends of its ``confidence`` interval, over other test samples and other starts; ``verdict`` is
-    what the interval says: better, worse or unclear. A client is ``harmed`` by a method if its regret exceeds the local one
-    by more than ``harm_tolerance`` of it, and the verdict is worse: it is significantly harmed. ``above_tolerance`` is the
-    first condition alone, in the first start alone: training `local` again from another start meets it often.
+    - the columns of `Fit.evaluate` and ``lambda``, ``epochs``: means over the seeds
+    - ``spread``: the standard deviation of ``relative_regret`` over the seeds
+    - ``relative_regret_low``, ``relative_regret_high``: the ends of its ``confidence`` interval, over other test samples
+      and other seeds
+    - ``independent``: the number of independent test samples. Test samples with `times` resemble their neighbours and count
+      as fewer (see `dffl.serial`). Without times, equal samples and samples of one key count once.
+    - ``change``: the relative regret minus that of `local`, which is always fitted on all the data; ``change_low`` and
+      ``change_high`` are the ends of its interval
+    - ``verdict``: better, worse or unclear, by this interval
+    - ``harmed``: the regret exceeds that of `local` by more than ``harm_tolerance`` of it, and the verdict is worse
+    - ``above_tolerance``: the first of these two conditions, for the first seed. A second training of `local` often meets
+      it, too.
+    - ``lambda``: the weight of the shared model that an interpolation chose (0: the client's own model, 1: the shared one,
+      both trained on the 80 % split)
+    - ``epochs``: the number of epochs that `finetune`, `crossfit` or `local-tuned` chose
 
-    With fewer than three starts, one test sample, or samples that are too alike in time, the interval is unbounded, the verdict
-    is "not judged", and ``harmed`` is missing (NA). The rows of `local` have the verdict "reference".
-
-    ``lambda`` is the weight of the shared model that an interpolation chose (0: the own model, 1: the shared one, both of
-    the 80 % split), ``epochs`` the number that `finetune`, `crossfit` or `local-tuned` chose.
+    The verdict is "not judged" and ``harmed`` is missing (NA) with fewer than three seeds, with one test sample, or if
+    samples are too similar in time. The rows of `local` have the verdict "reference".
     """
     _check(harm_tolerance, confidence)
-    found = judge_starts(federation, methods, test=test, validation=validation, starts=starts, progress=progress, **settings)
-    return against(found, test, "local", harm_tolerance, confidence)
+    runs = judge_starts(federation, methods, test=test, validation=validation, starts=starts, progress=progress, **settings)
+    return against(runs, test, "local", harm_tolerance, confidence)
 
 
 def judged(federation: Federation, test: Federation) -> None:
-    """Refuse, before anything trains, a test federation that `compare` could not judge by."""
+    """Refuse, before training, a test federation that `compare` could not use."""
     require_federation("federation", federation)
     same_shape(test, federation)
     names = set(federation.names)
@@ -89,17 +92,17 @@ def fit_all(
     checkpoint: str | PathLike[str] | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> dict[str, Fit]:
-    """Fits of several methods from one start, `local` among them, that share whatever training they have in common.
+    """Fit several methods with one seed, `local` among them. Trainings that methods have in common are done once.
 
-    A method is a name, or a name with options: ``("ditto", {"pull": 0.1})``. The keys are the methods' names; a method that
-    is asked for more than once has its options in the key: ``ditto(pull=0.1)``. A `local` with options takes the place of the
-    usual one that others are compared with.
+    A method is a name, or a name with options: ``("ditto", {"pull": 0.1})``. The keys of the result are the names. A method
+    that is asked for several times has its options in the key: ``ditto(pull=0.1)``. A `local` with options replaces the
+    usual one as the reference.
     """
     return _fit_all(federation, _asked(methods, settings), validation, progress, checkpoint)
 
 
 class Asked(NamedTuple):
-    """A method with its options, and the settings that it trains with: a method may have defaults of its own."""
+    """A method with its options, and its settings: a method may have its own defaults."""
 
     request: Request
     settings: Settings
@@ -109,20 +112,20 @@ def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[
     """The methods by their titles, `local` among them."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
-    if any(one == CHOSEN or (isinstance(one, tuple) and one[:1] == (CHOSEN,)) for one in methods):
+    if any(method == CHOSEN or (isinstance(method, tuple) and method[:1] == (CHOSEN,)) for method in methods):
         ways = "dffl compare FILE --method chosen compares it; in Python, dffl.backtest(...) has its regret by row"
         raise ValueError(f"methods: {CHOSEN!r} is a choice among methods and is not trained as they are: {ways}")
-    given, _ = requests(methods, {})
-    # Of several local ones, the usual one is what others are compared with.
-    alone = sum(one.method.name == "local" for one in given) == 1
-    asked, rest = requests(given if alone else [*given, "local"], settings)
-    names = [one.method.name for one in asked]
-    titles = [one.method.name if names.count(one.method.name) == 1 else one.title for one in asked]
-    return {title: Asked(one, _settings_of(one, rest)) for title, one in zip(titles, asked, strict=True)}
+    parsed, _ = requests(methods, {})
+    # If there are several local ones, the reference is the usual one.
+    alone = sum(request.method.name == "local" for request in parsed) == 1
+    asked, rest = requests(parsed if alone else [*parsed, "local"], settings)
+    names = [request.method.name for request in asked]
+    titles = [request.method.name if names.count(request.method.name) == 1 else request.title for request in asked]
+    return {title: Asked(request, _settings_of(request, rest)) for title, request in zip(titles, asked, strict=True)}
 
 
-def _settings_of(one: Request, given: dict[str, Any]) -> Settings:
-    return Settings.of(**{**one.method.settings, **given})
+def _settings_of(asked: Request, rest: dict[str, Any]) -> Settings:
+    return Settings.of(**{**asked.method.settings, **rest})
 
 
 def _fit_all(
@@ -135,26 +138,26 @@ def _fit_all(
     plans = _plans(list(asked.values()))
     with running(federation, plans, validation, progress, checkpoint) as runs:
         of = {plan.settings: run for plan, run in zip(plans, runs, strict=True)}
-        return {title: perform(of[one.settings], one.request) for title, one in asked.items()}
+        return {title: perform(of[request.settings], request.request) for title, request in asked.items()}
 
 
 def _plans(asked: Sequence[Asked]) -> list[SharedRun]:
-    """Methods with the same settings train in one run, and share what they have in common."""
-    made: dict[Settings, SharedRun] = {}
+    """Group methods with the same settings: each group trains in one run."""
+    runs: dict[Settings, SharedRun] = {}
     for request, settings in asked:
-        made.setdefault(settings, SharedRun(settings, [])).asked.append(request)
-    return list(made.values())
+        runs.setdefault(settings, SharedRun(settings, [])).asked.append(request)
+    return list(runs.values())
 
 
 def refuse_early(federation: Federation, methods: Sequence[MethodChoice], **settings: Unpack[SettingsKeywords]) -> None:
-    """Refuse everything that `fit_all` would refuse, and train nothing."""
+    """Refuse everything that `fit_all` would refuse, without training."""
     asked, rest = requests(methods, settings)
-    with running(federation, _plans([Asked(one, _settings_of(one, rest)) for one in asked]), progress=False):
+    with running(federation, _plans([Asked(request, _settings_of(request, rest)) for request in asked]), progress=False):
         pass
 
 
 class Start(NamedTuple):
-    """What the methods of one start lose on the test samples: all that is kept of it. The keys are the methods' titles."""
+    """The losses of the methods with one seed on the test samples. The keys are the methods' titles."""
 
     rows: dict[str, list[dict[str, Any]]]
     """For each client, its row of `Fit.evaluate`."""
@@ -163,14 +166,15 @@ class Start(NamedTuple):
 
     @classmethod
     def of(cls, fits: dict[str, Fit], test: Federation) -> Start:
-        """Judge the fits of one start."""
-        for one in fits.values():
-            one.check(test)
-        found = {name: one.judge(test.clients) for name, one in fits.items()}
+        """Judge the fits of one seed."""
+        for fit in fits.values():
+            fit.check(test)
+        lost_by = {name: fit.judge(test.clients) for name, fit in fits.items()}
         rows = {
-            name: [one.row(client, *lost) for client, lost in zip(test, found[name], strict=True)] for name, one in fits.items()
+            name: [fit.row(client, *lost) for client, lost in zip(test, lost_by[name], strict=True)]
+            for name, fit in fits.items()
         }
-        return cls(rows, {name: [lost for lost, _ in clients] for name, clients in found.items()})
+        return cls(rows, {name: [lost for lost, _ in clients] for name, clients in lost_by.items()})
 
 
 def judge_starts(
@@ -186,22 +190,22 @@ def judge_starts(
 ) -> list[Start]:
     """Train several methods with several random seeds, one seed after the other, and judge each.
 
-    ``keep`` is filled with the fits of the first start, which are otherwise forgotten, for a report or to be saved.
+    ``keep`` is filled with the fits of the first seed, for a report or to be saved. Otherwise they are not kept.
     """
     judged(federation, test)
     warn_of_seen(test, federation)
     require_whole("starts", starts, least=1)
     asked = _asked(methods, settings)
     first = next(iter(asked.values())).settings.seed
-    found: list[Start] = []
+    runs: list[Start] = []
     with Progress(progress, runs=starts) as bar:
         for seed in start_seeds(first, starts):
-            there = {name: one._replace(settings=replace(one.settings, seed=seed)) for name, one in asked.items()}
+            there = {name: request._replace(settings=replace(request.settings, seed=seed)) for name, request in asked.items()}
             fits = _fit_all(federation, there, validation, bar)
-            if keep is not None and not found:
+            if keep is not None and not runs:
                 keep.update(fits)
-            found.append(Start.of(fits, test))
-    return found
+            runs.append(Start.of(fits, test))
+    return runs
 
 
 def tabulate(
@@ -210,49 +214,45 @@ def tabulate(
     harm_tolerance: float = HARM_TOLERANCE,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """The table of `compare` for fits that are already there: those of one start, or a list with those of each start.
+    """The table of `compare` for existing fits: those of one seed, or a list with those of each seed.
 
-    One start cannot distinguish harm from noise: ``harmed`` is then missing.
+    One seed cannot distinguish harm from noise: ``harmed`` is then missing.
     """
     _check(harm_tolerance, confidence)
-    found = [Start.of(one, test) for one in ([fits] if isinstance(fits, dict) else fits)]
-    return against(found, test, "local", harm_tolerance, confidence)
+    runs = [Start.of(fit, test) for fit in ([fits] if isinstance(fits, dict) else fits)]
+    return against(runs, test, "local", harm_tolerance, confidence)
 
 
 def against(
-    found: Sequence[Start],
+    runs: Sequence[Start],
     test: Federation,
     reference: str = "local",
     harm_tolerance: float = HARM_TOLERANCE,
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    """The table of `compare`, with another method as the reference if one is named."""
-    methods = list(found[0].rows) if found else []
-    if reference not in methods or any(list(one.rows) != methods for one in found):
+    """The table of `compare`, with another reference method if one is named."""
+    methods = list(runs[0].rows) if runs else []
+    if reference not in methods or any(list(run.rows) != methods for run in runs):
         raise ValueError(f"fits must have {reference!r}, and the same methods in every start, found {methods}")
     table = pd.DataFrame(
-        [
-            _row(found, test, name, place, reference, harm_tolerance, confidence)
-            for name in methods
-            for place in range(len(test))
-        ]
+        [_row(runs, test, name, place, reference, harm_tolerance, confidence) for name in methods for place in range(len(test))]
     )
-    return table.astype({"harmed": "boolean"})  # a missing one is not false
+    return table.astype({"harmed": "boolean"})  # missing is not false
 
 
 def _row(
-    found: Sequence[Start], test: Federation, name: str, place: int, reference: str, tolerance: float, confidence: float
+    runs: Sequence[Start], test: Federation, name: str, place: int, reference: str, tolerance: float, confidence: float
 ) -> dict[str, Any]:
-    """One client under one method: means over the starts, and how they compare with the reference."""
-    rows = [one.rows[name][place] for one in found]
-    row = rows[0] | {key: float(np.mean([one[key] for one in rows])) for key in rows[0] if key not in FACTS}
-    with np.errstate(invalid="ignore"):  # something lost where the best is nothing is infinite
-        spread = float(np.std([one["relative_regret"] for one in rows], ddof=1)) if len(rows) > 1 else np.nan
-    lost, own = (np.stack([one.lost[title][place] for one in found]) for title in (name, reference))
+    """One client under one method: means over the seeds, and the comparison with the reference."""
+    rows = [run.rows[name][place] for run in runs]
+    row = rows[0] | {key: float(np.mean([values[key] for values in rows])) for key in rows[0] if key not in FACTS}
+    with np.errstate(invalid="ignore"):  # a loss relative to a best value of 0 is infinite
+        spread = float(np.std([values["relative_regret"] for values in rows], ddof=1)) if len(rows) > 1 else np.nan
+    lost, reference_lost = (np.stack([run.lost[title][place] for run in runs]) for title in (name, reference))
     size = float(test[place].z_star_size.mean())
-    ordered, margin = test[place].times is not None, 1e-12 * size  # where the own model loses nothing
-    groups = None if ordered else alike_rows(test[place])
-    judgement = judge_harm(lost, own, tolerance, confidence, margin, ordered, groups)
+    ordered, margin = test[place].times is not None, 1e-12 * size  # the reference loses nothing
+    groups = test[place].times if ordered else alike_rows([test[place]])[0]
+    judgement = judge_harm(lost, reference_lost, tolerance, confidence, margin, ordered, groups)
     if name == reference:
         judgement = judgement._replace(low=0.0, high=0.0, verdict="reference", harmed=False)
     unit = size if size > 0 else 1.0
@@ -260,7 +260,7 @@ def _row(
     return row | {
         "method": name,
         "spread": spread,
-        "relative_regret_low": max(low, 0.0) / unit if np.isfinite(low) else np.nan,  # nobody loses less than nothing
+        "relative_regret_low": max(low, 0.0) / unit if np.isfinite(low) else np.nan,  # a regret is never below 0
         "relative_regret_high": high / unit if np.isfinite(high) else np.nan,
         "change": judgement.mean / unit,
         "change_low": judgement.low / unit,
@@ -282,9 +282,9 @@ def _check(harm_tolerance: float, confidence: float) -> None:
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
     """One row per method: mean, median, p75, p90 and worst relative regret over clients, and how many clients it harms.
 
-    ``harmed`` counts the clients that are significantly harmed, and is missing where that was not judged; ``above_tolerance``
-    those above the tolerance in the first start, noise or not. ``better`` and ``worse`` count the clients whose interval
-    of change lies wholly below or above zero.
+    - ``harmed``: the number of clients that are significantly harmed; missing if that was not judged
+    - ``above_tolerance``: the number of clients above the tolerance with the first seed, noise or not
+    - ``better``, ``worse``: the number of clients whose interval of change is completely below or above zero
     """
     grouped = table.groupby("method", sort=False)
     regrets = grouped["relative_regret"]

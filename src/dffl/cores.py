@@ -1,6 +1,6 @@
-"""How many cores this process may use, and work that runs on them side by side.
+"""The cores that this process may use, and work that runs on them in parallel.
 
-XLA runs a small program on one core, so different programs run side by side in threads.
+XLA runs a small program on one core, so different programs run in parallel threads.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import lru_cache
+from functools import cache
 from typing import TypeVar
 
 
 def core_count() -> int:
-    """The number of cores; a worker of a study has one, which XLA's flags show."""
+    """The number of cores. A worker of a study has one, as XLA's flags show."""
     if "intra_op_parallelism_threads=1" in os.environ.get("XLA_FLAGS", "").split():
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -25,10 +25,10 @@ def core_count() -> int:
 S = TypeVar("S")
 T = TypeVar("T")
 TICK = 0.2
-"""Seconds between two checks of what is running."""
+"""Seconds between two checks of the running work."""
 
 
-@lru_cache(maxsize=1)
+@cache
 def _helpers(cores: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(cores - 1, thread_name_prefix="dffl")
 
@@ -36,29 +36,40 @@ def _helpers(cores: int) -> ThreadPoolExecutor:
 def side_by_side(
     function: Callable[[S], T], items: Sequence[S], cores: int, meanwhile: Callable[[], None], stop: Callable[[], None]
 ) -> Iterator[T]:
-    """``function`` of each item, in order, on ``cores`` cores, of which this thread is one.
+    """``function`` of each item, in order, on ``cores`` cores; this thread is one of them.
 
-    While it waits, it calls ``meanwhile`` every `TICK` seconds. If it is interrupted or an item fails, it calls ``stop``, which
-    must make the others end soon, and starts no further item.
+    While it waits for one, it begins another, and calls ``meanwhile`` every `TICK` seconds or between two items. If it is
+    interrupted or an item fails, it calls ``stop``, which must make the others end soon, and starts no further item.
+
+    An item may use this function too: it then works with the helpers that are free, or alone.
     """
     if cores == 1 or len(items) < 2:
         yield from map(function, items)
         return
-    begun: deque[Future[T]] = deque(_helpers(cores).submit(function, item) for item in items[1:])
+    begun: deque[tuple[S, Future[T]]] = deque((item, _helpers(cores).submit(function, item)) for item in items[1:])
     try:
         yield function(items[0])
-        for item in items[1:]:
-            one = begun[0]
+        while begun:
+            item, one = begun[0]
             if one.cancel():  # no helper has come to it yet
                 begun.popleft()
                 yield function(item)
                 continue
             while not one.done():
-                wait([one], timeout=TICK)
+                later = next((place for place in range(1, len(begun)) if begun[place][1].cancel()), None)
+                if later is None:
+                    wait([one], timeout=TICK)
+                else:  # better than to wait
+                    begun[later] = begun[later][0], _answered(function(begun[later][0]))
                 meanwhile()
-            yield begun.popleft().result()  # an answer that was passed on is not kept
+            yield begun.popleft()[1].result()  # an answer that was passed on is not kept
     finally:
         stop()
-        for one in begun:
-            one.cancel()
-        wait(begun)
+        # One that is cancelled is not waited for: this thread may be the helper that would come to it.
+        wait([one for _, one in begun if not one.cancel()])
+
+
+def _answered(answer: T) -> Future[T]:
+    found: Future[T] = Future()
+    found.set_result(answer)
+    return found

@@ -28,14 +28,14 @@ NEXT = (
     ("advise demo", "should each of these clients federate, and why?"),
     ("init sites && {dffl} fit sites/federation.toml -o model.dffl", "from your own tables to a model that decides"),
 )
-"""What to try after the demo."""
+"""Commands to try after the demo."""
 NEXT_STUDIES = {
     "energy": ("energy example && {dffl} energy run example.csv", "from a table of prices to hours to buy tomorrow"),
     "paper": ("paper --quick", "the paper's study, next to its own numbers (six minutes)"),
 }
-"""The same, where a package brings these commands."""
+"""Commands to try if dffl is installed as a package."""
 NAIVE = ("ridge", "nearest")
-"""What a page shows next to the demo's methods: plain models without a network."""
+"""Methods that the page shows in addition: simple models without a network."""
 COUNTED = {
     "harmed": "harmed",
     "above_tolerance": "over 1 %\nabove local,\nsingle run",
@@ -47,7 +47,7 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The demo's federation, one row per client and method, and what it took."""
+    """The demo's federation, one row per client and method, and the running time."""
 
     federation: Federation
     table: pd.DataFrame
@@ -58,7 +58,7 @@ class DemoResult:
     report: Path | None = None
 
     def show(self, console: Console) -> None:
-        """Print each client, the summary and what to try next, for people."""
+        """Print each client, the summary and what to try next."""
         styled = console.color_system is not None
         console.print(Group(_client_table(self.federation, self.table), "", self._summary_table(), ""))
         console.print(_reading(self.table, styled))
@@ -70,26 +70,26 @@ class DemoResult:
             console.print(f"  {dffl} {command.format(dffl=dffl)}\n      {what}", soft_wrap=True)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: relative regrets in percent, lambda of interp-spo, who is harmed, and the counts for each method."""
+        """Plain values: relative regrets in percent, lambda of interp-spo, harmed clients, and the counts for each method."""
         clients = []
         for name, rows in self.table.groupby("client", sort=False):
             by_method = rows.set_index("method")
             regrets = (100 * by_method["relative_regret"]).to_dict()
             weight = float(by_method["lambda"]["interp-spo"])
-            one: dict[str, Any] = {"name": name, "n": int(rows["n"].iloc[0]), "relative_regret": regrets, "lambda": weight}
+            entry: dict[str, Any] = {"name": name, "n": int(rows["n"].iloc[0]), "relative_regret": regrets, "lambda": weight}
             for column in ("harmed", "above_tolerance"):
-                one[f"{column}_by"] = by_method.index[by_method[column]].tolist()
-            clients.append(one)
+                entry[f"{column}_by"] = by_method.index[by_method[column]].tolist()
+            clients.append(entry)
         summary = (100 * summarise(self.table)[["mean", "median", "p75", "p90", "max"]]).join(self._counts())
         return {"clients": clients, "summary": summary.to_dict(orient="index"), "seconds": round(self.seconds, 3)}
 
     def _counts(self) -> pd.DataFrame:
-        """For each method, the clients that it leaves worse off than each of the two references."""
-        found: dict[str, pd.Series] = {}
+        """For each method, the clients that are worse off than with each of the two references."""
+        columns: dict[str, pd.Series] = {}
         for table, suffix in ((self.table, ""), (self.against_tuned, "_against_local_tuned")):
             counts = summarise(table)
-            found |= {f"{name}{suffix}": counts[name] for name in ("harmed", "above_tolerance")}
-        return pd.DataFrame(found).astype(int)
+            columns |= {f"{name}{suffix}": counts[name] for name in ("harmed", "above_tolerance")}
+        return pd.DataFrame(columns).astype(int)
 
     def _summary_table(self) -> Table:
         out = Table(
@@ -112,7 +112,7 @@ class DemoResult:
 def run(
     seed: int = 0, progress: bool | None = None, figure: Path | None = None, report: Path | None = None, **settings: Any
 ) -> DemoResult:
-    """Train the methods on the demo's federation, judge it, and write the picture and the page that are asked for."""
+    """Train the methods on the demo's federation, judge them, and write the picture and the page if they are asked for."""
     if report is not None:
         require_page(report)
     started = time.perf_counter()
@@ -121,23 +121,23 @@ def run(
     methods = DEFAULT_METHODS if report is None else (*DEFAULT_METHODS, *NAIVE)
     fits: dict[str, Fit] = {}
     keep = None if report is None else fits
-    found = judge_starts(federation, methods, test=test, seed=seed, progress=progress, keep=keep, **settings)
+    runs = judge_starts(federation, methods, test=test, seed=seed, progress=progress, keep=keep, **settings)
     if report is not None:
-        write(page_data(found, federation, test, fits), report)
-    # The demo's own tables have its eight methods, whatever else the page shows.
-    kept = [Start({m: one.rows[m] for m in DEFAULT_METHODS}, {m: one.lost[m] for m in DEFAULT_METHODS}) for one in found]
-    table, against_tuned = against(kept, test), against(kept, test, "local-tuned")
+        write(page_data(runs, federation, test, fits), report)
+    # The demo's tables have its eight methods; the page shows more.
+    shown = [Start({m: run.rows[m] for m in DEFAULT_METHODS}, {m: run.lost[m] for m in DEFAULT_METHODS}) for run in runs]
+    table, against_tuned = against(shown, test), against(shown, test, "local-tuned")
     seconds = time.perf_counter() - started
     if figure is not None:
         draw(table, figure)
     return DemoResult(federation, table, against_tuned, seconds, figure, report)
 
 
-def page_data(found: list[Start], federation: Federation, test: Federation, fits: dict[str, Fit]) -> ReportData:
-    """The report of the demo, with advice and bounds: both follow from what is already trained."""
+def page_data(runs: list[Start], federation: Federation, test: Federation, fits: dict[str, Fit]) -> ReportData:
+    """The report of the demo, with advice and bounds; both need no further training."""
     settings = fits["crossfit"].settings
     return from_starts(
-        found,
+        runs,
         test,
         fits=fits,
         advice=advise(federation, fits={name: fits[name] for name in ("crossfit", "local-tuned")}, seed=settings.seed),
@@ -216,7 +216,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
         left.scatter(wide[method].iloc[hurt], hurt, s=90, facecolors="none", edgecolors="black", linewidths=1, zorder=3)
     left.set_yticks(range(len(wide)), [f"{c}  (n = {samples[c]})" for c in wide.index], fontsize=8)
     left.scatter([], [], s=90, facecolors="none", edgecolors="black", label="harmed, compared with local")
-    left.set_xscale("symlog", linthresh=0.1)  # clients differ a hundredfold, and a saturated one may have no regret at all
+    left.set_xscale("symlog", linthresh=0.1)  # regrets of clients differ by a factor of a hundred, and some may be 0
     left.set_xlim(left=0)
     left.set_xticks([0, 0.05, 0.1, 0.2, 0.5, 1, 2, 5], ["0", "0.05", "0.1", "0.2", "0.5", "1", "2", "5"])
     left.minorticks_off()
@@ -238,4 +238,4 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     plt.close(figure)
-    write_whole(path, lambda whole: figure.savefig(whole, dpi=130, format=path.suffix[1:]))
+    write_whole(path, lambda temporary: figure.savefig(temporary, dpi=130, format=path.suffix[1:]))

@@ -1,4 +1,4 @@
-"""Finds the files of a folder, so that adding one is all that it takes."""
+"""Imports the modules of a folder, so that a new file in it is found without a list."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 
 
 def import_all(package: str, path: Iterable[str]) -> None:
-    """Import every public module of a package, in the order of their names: what they define registers itself."""
-    import pkgutil  # not for those who only name a module
+    """Import every public module of a package in alphabetical order. The modules register what they define."""
+    import pkgutil  # only when modules are searched, not when one is named
 
     for name in sorted(module.name for module in pkgutil.iter_modules(path) if not module.name.startswith("_")):
         import_module(f"{package}.{name}")
 
 
 def submodules(package: str) -> Callable[[str], Any]:
-    """A ``__getattr__`` for a package: its modules are attributes, imported when they are first named."""
+    """A ``__getattr__`` for a package: its modules are attributes, imported on first use."""
 
     def found(name: str) -> Any:
-        whole = f"{package}.{name}"
+        full_name = f"{package}.{name}"
         if not name.startswith("_"):
             try:
-                return import_module(whole)
+                return import_module(full_name)
             except ModuleNotFoundError as error:
-                if error.name != whole:  # a package that is needed is not installed
+                if error.name != full_name:  # an import inside the module failed
                     raise
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""How figures look and how they are written: sizes of print, labels, files."""
+"""Figures: sizes for print, labels, and files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from dffl.files import write_whole
 
 WIDE = 7.0
-"""Inches across a page. Figures are drawn at the size that they are printed at."""
+"""The width of a page in inches. Figures are drawn at the size at which they are printed."""
 
 PRINT: Any = {
     "font.size": 8,
@@ -40,7 +40,7 @@ PRINT: Any = {
     "ytick.major.width": 0.6,
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
-    "pdf.fonttype": 42,  # some publishers refuse the default, Type 3
+    "pdf.fonttype": 42,  # some publishers refuse Type 3, the default
 }
 INK, PALE_INK = "#222222", "#666666"
 
@@ -51,23 +51,23 @@ def in_print(formulas: bool = True) -> Any:
 
 
 def blank(width: float, height: float) -> Figure:
-    """An empty figure, in inches. It belongs to no window and no list of open figures, so it need not be closed."""
+    """An empty figure, with a size in inches. It is in no window and no list of open figures, so it need not be closed."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def note(figure: Figure, text: str) -> None:
-    """How to read the figure, small, under it."""
+    """A small text below the figure that says how to read it."""
     figure.supxlabel(text, x=0.01, ha="left", fontsize=7, color=PALE_INK)
 
 
 def legend_above(figure: Figure, handles: Iterable[Artist], labels: Iterable[str], columns: int) -> None:
-    """One legend for all panels, where it covers none."""
+    """One legend for all panels, placed where it covers nothing."""
     thin = {"handlelength": 1.4, "columnspacing": 1.4, "borderpad": 0.2}
     figure.legend(list(handles), list(labels), loc="outside upper center", ncols=columns, **thin)
 
 
 def ink_on(colour: str | tuple[float, float, float, float]) -> str:
-    """White on the darkest colours, black on all others, by their luminance as the WCAG defines it."""
+    """White on dark colours, black on others, by the luminance of WCAG."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "white" if luminance < 0.21 else "black"
@@ -76,7 +76,7 @@ def ink_on(colour: str | tuple[float, float, float, float]) -> str:
 def write_figures(
     figures: Iterable[tuple[str, Figure | None]], folder: Path, formats: Sequence[str], resolution: int
 ) -> list[Path]:
-    """Write figures by name, without those that are None; the files written."""
+    """Write figures by name and return the files; a figure that is None is left out."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, figure in figures:
@@ -90,7 +90,7 @@ def write_figures(
 
 
 def _save(figure: Figure, kind: str, resolution: int, path: Path) -> None:
-    # Without a date the same data give the same file.
+    # no date, so that equal data give equal files
     metadata = {"CreationDate": None} if kind == "pdf" else None
     with in_print():
         figure.savefig(path, format=kind, dpi=resolution, metadata=metadata)

@@ -1,4 +1,4 @@
-"""How far from its training features a predictor can be asked."""
+"""The range of features at which a predictor may be asked."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from dffl.predictor import Normaliser, Predictor
 
 REACH = 1e9
-"""In units of a feature's scale in training, its standard deviation or its mean, whichever is larger."""
+"""In units of a feature's scale in training: its standard deviation or its mean, whichever is larger."""
 RAW = 1e100
 """For a feature without a scale: it was always zero in training, or is not standardised."""
 
 
 def require_within_reach(name: str, predictor: Predictor, x: np.ndarray, names: Sequence[str] | None) -> None:
-    """Refuse features (..., p) that are far outside the range that the client's predictor was trained on.
+    """Refuse features (..., p) that are far outside the range on which the client's predictor was trained.
 
-    They are fill values or in other units, never drift, and no prediction follows from them: a network's output overflows.
+    Such values are fill values or have other units; drift is never that large. The output of a network would overflow.
     """
     for unit in normalisers(predictor):
         low, high = span(unit)
@@ -33,7 +33,7 @@ def require_within_reach(name: str, predictor: Predictor, x: np.ndarray, names: 
 
 
 def span(unit: Normaliser) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest value of each feature that can be asked for in these units."""
+    """The lowest and the highest allowed value of each feature, in these units."""
     mean, scale = np.asarray(unit.x_mean, np.float64), np.asarray(unit.x_scale, np.float64)
     with np.errstate(over="ignore"):
         reach = np.where((mean == 0) & (scale == 1), RAW, REACH * np.maximum(scale, np.abs(mean)))
@@ -41,6 +41,6 @@ def span(unit: Normaliser) -> tuple[np.ndarray, np.ndarray]:
 
 
 def normalisers(predictor: Predictor) -> list[Normaliser]:
-    """The units inside a predictor; a mixture has several, and one without a network none."""
+    """The units inside a predictor: several for a mixture, none for a predictor without a network."""
     leaves: list[Any] = jax.tree.leaves(predictor, is_leaf=lambda node: isinstance(node, Normaliser))
     return [leaf for leaf in leaves if isinstance(leaf, Normaliser)]

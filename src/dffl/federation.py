@@ -1,8 +1,8 @@
-"""Clients and federations: what users hand in, checked before anything starts."""
+"""Clients and federations: the data of users, checked before anything starts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Client:
     """One decision maker: its name, features x (n, p), costs c (n, d), feasible set, and whether it minimises or maximises.
 
-    ``c_mean`` holds the conditional-mean costs given x where they are known, as in synthetic data.
+    ``c_mean`` holds the conditional-mean costs given x, if they are known, as in synthetic data.
     """
 
     name: str
@@ -37,29 +37,36 @@ class Client:
     maximize: bool = False
     c_mean: Costs | None = None
     feature_names: tuple[str, ...] | None = None
-    """The columns of x, where it was a data frame: they must be the same for all clients and in test data."""
+    """The names of the columns of x, from a data frame. They must be the same for all clients and in test data."""
     cost_at: Callable[[np.ndarray], CostsAt] | None = None
-    """The conditional-mean costs at any features (..., p), where they are known, as in synthetic data."""
+    """A function that gives the conditional-mean costs at features (..., p), if it is known, as in synthetic data."""
     cost_names: tuple[str, ...] | None = None
-    """The columns of c, where it was a data frame: they must be the same for all clients and in test data."""
+    """The names of the columns of c, from a data frame. They must be the same for all clients and in test data."""
     keys: np.ndarray | None = None
-    """What tells one row from another, one value for each, such as a date: rows with equal keys are held out together, at all
-    clients (see `Settings.split`). By default a digest of the row's features and costs."""
+    """A value for each row that identifies it, such as a date. Rows with equal keys are held out together, at all clients (see
+    `Settings.split`). By default a digest of the row's features and costs.
+    """
     times: np.ndarray | None = None
-    """When each sample was, in ascending order: numbers or dates. With `Settings.split` "time", folds are stretches of it."""
+    """The time of each sample, in ascending order: numbers or dates. With `Settings.split` "time", folds are stretches of it.
+    """
     forecast: Any = None
-    """A forecast of the costs that the client brings; the networks learn what to add to it. Either a table (n, d), of which the
-    columns of a data frame are matched with those of c by name, or names of columns of x: a pattern such as ``"dnn_*"``,
-    matched with the names of the costs by the text under the star, or a list in the order of the costs. Afterwards it is an
-    array (n, d) in the order of the costs, and also the last d columns of ``x``."""
+    """A forecast of the costs that the client has; networks learn a correction to it. It is given as one of:
+
+    - a table (n, d); columns of a data frame are matched with those of c by name
+    - names of columns of x: a pattern such as ``"dnn_*"``, matched with the names of the costs by the text in place of the
+      star, or a list in the order of the costs
+
+    Afterwards it is an array (n, d) in the order of the costs, and also the last d columns of ``x``.
+    """
     items: Any = None
-    """Features that the items of a decision have each for itself, (n, d, q): known before the decision, in the order of the
-    costs. Afterwards an array that has the ``known`` ones too, and also columns of ``x``, behind its own and before a forecast.
-    ``x`` may then be None."""
+    """Features of the items of a decision, (n, d, q), known before the decision and in the order of the costs. Afterwards an
+    array that includes the ``known`` ones, and also columns of ``x``, after its other features and before a forecast. ``x``
+    may then be None.
+    """
     known: Any = None
-    """Features of items that never change, (d, r), such as their weights; afterwards they are among ``items``."""
+    """Features of items that never change, (d, r), such as weights. Afterwards they are included in ``items``."""
     key_kinds: dict[str, str] = field(default_factory=dict, init=False, repr=False)
-    """The kinds of values that keys were made of, each with an example: they must not differ between clients."""
+    """The kinds of values of the keys, each with an example. They must be the same for all clients."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -117,9 +124,9 @@ class Client:
         if columns is not None:
             x, names = placed_last(owner, x, names, columns, costs, shape[1])
         else:
-            table, own = checked_table(who, "forecast", self.forecast), column_names(self.forecast)
-            table, own = table_in_order(owner, table, own, costs, shape)
-            x, names = appended(owner, x, names, table, own, costs)
+            table, forecast_names = checked_table(who, "forecast", self.forecast), column_names(self.forecast)
+            table, forecast_names = table_in_order(owner, table, forecast_names, costs, shape)
+            x, names = appended(owner, x, names, table, forecast_names, costs)
         x.flags.writeable = False
         object.__setattr__(self, "feature_names", names)
         object.__setattr__(self, "forecast", x[:, -shape[1] :])
@@ -148,33 +155,33 @@ class Client:
 
     @property
     def item_features(self) -> int:
-        """How many features each item has; 0 where items have none."""
+        """The number of features of each item; 0 if items have none."""
         return 0 if self.items is None else int(self.items.shape[-1])
 
     @property
     def row_features(self) -> Features:
-        """The features that are neither a forecast's nor those of items."""
-        own = self.item_features + (self.forecast is not None)
-        return self.x[:, : self.x.shape[1] - own * self.c.shape[1]]
+        """The features without those of a forecast and of items."""
+        added = self.item_features + (self.forecast is not None)
+        return self.x[:, : self.x.shape[1] - added * self.c.shape[1]]
 
     @property
     def sense(self) -> int:
-        """-1 for a client that maximises, 1 for one that minimises."""
+        """-1 for a client that maximises, 1 for a client that minimises."""
         return -1 if self.maximize else 1
 
     @property
     def w_star(self) -> Decisions:
-        """w*(c), the best decision of each sample, solved for once and kept."""
-        found = optima([self])[0]
-        return found if found.shape[1] == self.set.dim else found[:, : self.set.dim]
+        """w*(c), the best decision of each sample, computed once."""
+        optimum = optima([self])[0]
+        return optimum if optimum.shape[1] == self.set.dim else optimum[:, : self.set.dim]
 
     @cached_property
     def oracle(self) -> FeasibleSet:
-        """The set that losses and regrets are computed on: with the known part of the objective, where there is one."""
+        """The set for losses and regrets: it includes the known part of the objective, if there is one."""
         return self.set.lifted
 
     def completed(self, c: CostsAt, scale: float = 1.0) -> CostsAt:
-        """Costs, divided by a scale, as `oracle` takes them: with the known costs, divided likewise, behind them."""
+        """Costs, divided by a scale, in the form of `oracle`: followed by the known costs, divided by the same scale."""
         known = np.full((*c.shape[:-1], self.oracle.dim - self.set.dim), 1.0 / scale)
         return np.concatenate([c, known], axis=-1) if known.size else c
 
@@ -185,38 +192,38 @@ class Client:
 
     @property
     def z_star_size(self) -> PerSample:
-        """|z*(c)|, the size of the best objective of each sample: what regrets are relative to."""
+        """|z*(c)|, the size of the best objective of each sample. Relative regrets are relative to it."""
         return np.abs(self.best_objective)
 
     @cached_property
     def expected(self) -> Client | None:
-        """The same client with its conditional-mean costs as costs, where they are known."""
+        """The client with its conditional-mean costs as costs, if they are known."""
         if self.c_mean is self.c:
             return self
         return None if self.c_mean is None else replace(self, c=self.c_mean)
 
     @cached_property
     def row_keys(self) -> RowNumbers:
-        """A number for each row, the same for equal rows of any client: from its key, or from its features and costs."""
+        """A number for each row, equal for equal rows of any client: from its key, or from its features and costs."""
         return self.content_keys if self.keys is None else self.keys
 
     @cached_property
     def content_keys(self) -> RowNumbers:
-        """A number for each row, the same for rows of equal features and costs, also in another currency or precision."""
+        """A number for each row, equal for rows with equal features and costs, also in another currency or precision."""
         features = self.x if self.forecast is None else self.x[:, : -self.c.shape[1]]
         return chained(np.column_stack([about(features), self.cost_keys]))
 
     @cached_property
     def cost_keys(self) -> RowNumbers:
-        """A number for each row, the same for rows of equal costs of any client, also in another currency or precision."""
+        """A number for each row, equal for rows with equal costs of any client, also in another currency or precision."""
         return cost_digests(self.c)
 
     def with_set(self, s: FeasibleSet) -> Client:
-        """The same client with another set."""
+        """The client with another set."""
         return self if s is self.set else replace(self, set=s)
 
     def with_rows(self, x: Features, c: Costs, times: np.ndarray) -> Client:
-        """The same client with other rows. ``x`` has the columns of its own, those of a forecast and of items among them."""
+        """The client with other rows. ``x`` has its columns, including those of a forecast and of items."""
         brings, dim = self.forecast is not None, self.c.shape[1]
         return Client(
             self.name, x, c, self.set, self.maximize, times=times,
@@ -225,31 +232,31 @@ class Client:
         )  # fmt: skip
 
     def rows(self, index: Any) -> Client:
-        """The same client with some of its samples: a slice, row numbers or a mask; perhaps with none."""
-        part = copy(self)  # what was checked of all samples holds for some of them
+        """The client with some of its samples: a slice, row numbers or a mask, which may be empty."""
+        part = copy(self)  # checks of all samples hold for some of them, too
         for name in DERIVED:
             part.__dict__.pop(name, None)
         for name in ("x", "c", "keys", "times"):
-            if (whole := getattr(self, name)) is not None:
-                object.__setattr__(part, name, _frozen(whole[index]))
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(part, name, _frozen(array[index]))
         if self.c_mean is not None:
             object.__setattr__(part, "c_mean", part.c if self.c_mean is self.c else _frozen(self.c_mean[index]))
         if self.forecast is not None:
             object.__setattr__(part, "forecast", part.x[:, -self.c.shape[1] :])
         if self.items is not None:
-            own = of_items(part.x, self.c.shape[1], self.item_features, self.forecast is not None)
-            object.__setattr__(part, "items", own)
+            item_values = of_items(part.x, self.c.shape[1], self.item_features, self.forecast is not None)
+            object.__setattr__(part, "items", item_values)
         if self in _OPTIMA:
             _OPTIMA[part] = _OPTIMA[self][index]
         return part
 
 
 DERIVED = ("expected", "row_keys", "content_keys", "cost_keys")
-"""What a client has computed from its samples, and some of its samples must compute anew."""
+"""Cached results that some of its samples must compute again."""
 
 
 class Federation(Sequence[Client]):
-    """Clients of any sizes and any mix of set families, over the same features and the same d decisions."""
+    """Clients of any sizes and any mix of set families, with the same features and the same d decisions."""
 
     def __init__(self, clients: Sequence[Client]):
         self.clients = tuple(clients)
@@ -270,17 +277,14 @@ class Federation(Sequence[Client]):
                 raise ValueError(f"{who}: keys must be given for all clients of a federation or for none")
             _require_kinds(client, first)
             if (client.forecast is None) != (first.forecast is None):
-                one, other = ("no forecast", "one") if client.forecast is None else ("a forecast", "none")
+                has, others_have = ("no forecast", "one") if client.forecast is None else ("a forecast", "none")
                 fix = "all clients of a federation bring a forecast, or none"
-                raise ValueError(f"{who}: brings {one}, client {first.name!r} {other}; {fix}")
+                raise ValueError(f"{who}: brings {has}, client {first.name!r} {others_have}; {fix}")
             if client.item_features != first.item_features:
                 like = f"as those of client {first.name!r} have"
                 what = f"each item must have {first.item_features} features, {like}, found {client.item_features}"
                 raise ValueError(f"{who}: items: {what}; known ones count too")
-            for table, mine, theirs in (
-                ("c", client.c.shape[1], first.c.shape[1]),
-                ("x", client.x.shape[1], first.x.shape[1]),
-            ):
+            for table, mine, theirs in (("c", client.c.shape[1], first.c.shape[1]), ("x", client.x.shape[1], first.x.shape[1])):
                 if mine != theirs:
                     like = f"as client {first.name!r} has"
                     raise ValueError(f"{who}: {table} must have {theirs} columns, {like}, found {mine}")
@@ -325,12 +329,12 @@ class Federation(Sequence[Client]):
 
     @property
     def has_forecast(self) -> bool:
-        """Whether the clients bring a forecast of their costs: the last d features."""
+        """Whether the clients have a forecast of their costs: the last d features."""
         return self.clients[0].forecast is not None
 
     @property
     def item_features(self) -> int:
-        """How many features each item has; 0 where items have none."""
+        """The number of features of each item; 0 if items have none."""
         return self.clients[0].item_features
 
     @property
@@ -338,8 +342,16 @@ class Federation(Sequence[Client]):
         """The number of decisions d."""
         return int(self.clients[0].c.shape[1])
 
+    def oracles(self) -> Iterator[tuple[str, FeasibleSet]]:
+        """The clients' names and oracles."""
+        return oracles(self.clients)
+
+    def parts(self) -> Iterator[Federation]:
+        """All clients in order, as many at once as memory is meant to hold: here all of them."""
+        yield self
+
     def relaxed(self) -> Federation:
-        """The same clients on sets without integer conditions, where they have some: easier to train on."""
+        """The clients on sets without integer conditions; training on these is easier."""
         return Federation([client.with_set(client.set.relaxed) for client in self])
 
     def split(
@@ -347,12 +359,13 @@ class Federation(Sequence[Client]):
     ) -> tuple[Federation, Federation]:
         """Training and validation federations: each client holds out this fraction of its samples at random.
 
-        In ``blocks`` it holds out one stretch of consecutive samples, as time series need. The seed chooses its place, the
-        same for all clients: else the shared model would have seen, at a neighbour, the days that it is judged on. Samples
-        are matched by position, not by date: all clients must have the same days. ``how`` takes the place of the other two:
-        `dffl.splitting.Splitting` can also divide by row or by time; then a client may have nothing to hold out.
+        With ``blocks`` it holds out one stretch of consecutive samples, as time series need. The seed chooses its position,
+        the same for all clients: otherwise the shared model would have been trained, at another client, on the days on which
+        it is judged. Samples are matched by position, not by date, so all clients must have the same days. ``how`` replaces
+        the other two arguments: `dffl.splitting.Splitting` can also divide by row or by time; a client may then hold out
+        nothing.
         """
-        optima(self.clients)  # solved for together, then shared by both parts
+        optima(self.clients)  # computed once, for both parts
         rule = how or Splitting(seed, blocks=blocks)
         return self._parted([rule.held(client, fraction) for client in self.clients])
 
@@ -361,10 +374,10 @@ class Federation(Sequence[Client]):
     ) -> tuple[Federation, Federation]:
         """Training and validation federations of one of ``count`` folds: each client holds out one fold of its samples.
 
-        Over all folds every sample is held out once. In ``blocks``, a fold is a stretch of consecutive samples. ``how`` is as
-        in `split`.
+        Over all folds, every sample is held out once. With ``blocks``, a fold is a stretch of consecutive samples. ``how``
+        is as in `split`.
         """
-        optima(self.clients)  # solved for once, then shared by all folds
+        optima(self.clients)  # computed once, for all folds
         rule = how or Splitting(seed, blocks=blocks)
         for client in self.clients:
             if client.n < count:
@@ -373,58 +386,61 @@ class Federation(Sequence[Client]):
                 )
         return self._parted([rule.folds(client, count)[number] for client in self.clients])
 
-    def _parted(self, held: Sequence[np.ndarray]) -> tuple[Federation, Federation]:
-        """The clients without these samples, and with these samples alone."""
-        kept = [client.rows(np.setdiff1d(np.arange(client.n), out)) for client, out in zip(self, held, strict=True)]
-        return Federation(kept), Federation([client.rows(out) for client, out in zip(self, held, strict=True)])
+    def _parted(self, places: Sequence[np.ndarray]) -> tuple[Federation, Federation]:
+        """The clients without these samples, and with only these samples."""
+        remaining = [client.rows(np.setdiff1d(np.arange(client.n), out)) for client, out in zip(self, places, strict=True)]
+        return Federation(remaining), Federation([client.rows(out) for client, out in zip(self, places, strict=True)])
 
 
 def _require_kinds(client: Client, first: Client) -> None:
-    """Refuse keys of other kinds than the first client's: none of them could be equal."""
+    """Refuse keys of other kinds than the first client's: such keys could never be equal."""
     mine, theirs = client.key_kinds, first.key_kinds
     if not mine or not theirs or mine.keys() & theirs.keys():
         return
-    (found, example), (wanted, other) = next(iter(mine.items())), next(iter(theirs.items()))
+    (kind, example), (wanted, other) = next(iter(mine.items())), next(iter(theirs.items()))
     like = f"as client {first.name!r} has ({other!r:.40})"
-    fix = (
-        "give all moments with their time zone, or none" if {found, wanted} == {DATES, ZONED} else "write them in the same way"
-    )
-    raise ValueError(f"client {client.name!r}: keys must be {wanted}, {like}, found {found} ({example!r:.40}); {fix}")
+    fix = "give all moments with their time zone, or none" if {kind, wanted} == {DATES, ZONED} else "write them in the same way"
+    raise ValueError(f"client {client.name!r}: keys must be {wanted}, {like}, found {kind} ({example!r:.40}); {fix}")
 
 
 _OPTIMA: WeakKeyDictionary[Client, np.ndarray] = WeakKeyDictionary()
-"""w*(c) of every client for which it is known, on its `oracle`. A client never changes, so neither does this."""
+"""The known w*(c) of clients, on their `oracle`. A client never changes, so neither does its w*(c)."""
 
 
 def optima(clients: Sequence[Client]) -> list[np.ndarray]:
-    """w*(c) of each client on its `oracle`, in float64. Unknown ones are solved for, all clients of one kind of set at once."""
+    """w*(c) of each client on its `oracle`, in float64. Unknown ones are computed, kind of set by kind of set."""
     lacking = [client for client in dict.fromkeys(clients) if client not in _OPTIMA]
     for part in in_parts([client.c.size for client in lacking]):
         some = lacking[part]
         costs = [client.sense * client.completed(client.c) for client in some]
-        with host_errors((client.name, client.oracle, own) for client, own in zip(some, costs, strict=True)):
+        with host_errors((client.name, client.oracle, costs_of) for client, costs_of in zip(some, costs, strict=True)):
             solved = solve_each([client.oracle for client in some], costs)
         _OPTIMA.update(zip(some, solved, strict=True))
     return [_OPTIMA[client] for client in clients]
 
 
-def limits_met(clients: Sequence[Client], what: str) -> CallLimits:
-    """A context that warns of the clients whose solvers end at a limit inside it."""
-    counted = {f"client {client.name!r}": client.oracle.calls for client in clients}
+def oracles(clients: Iterable[Client]) -> Iterator[tuple[str, FeasibleSet]]:
+    """The clients' names and oracles."""
+    return ((client.name, client.oracle) for client in clients)
+
+
+def limits_met(asked: Iterable[tuple[str, FeasibleSet]], what: str) -> CallLimits:
+    """A context that warns of the clients, given as `oracles`, whose solvers stop at a limit inside it."""
+    counted = {f"client {name!r}": oracle.calls for name, oracle in asked}
     return CallLimits({name: calls for name, calls in counted.items() if calls is not None}, what)
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:
-    """The names of a data frame's columns; numbered columns are not names."""
+    """The names of a data frame's columns; numbers are not names."""
     columns = tuple(getattr(table, "columns", ()))
     return columns if columns and all(isinstance(name, str) for name in columns) else None
 
 
-def _named(who: str, field: str, given: Any, table_field: str, table: Any) -> tuple[str, ...] | None:
-    """The names of a table's columns: those that were given, or its own."""
-    if given is None:
+def _named(who: str, field: str, field_names: Any, table_field: str, table: Any) -> tuple[str, ...] | None:
+    """The names of a table's columns: the given ones, or those of the table."""
+    if field_names is None:
         return column_names(table)
-    names, columns = tuple(given), np.shape(table)[1]
+    names, columns = tuple(field_names), np.shape(table)[1]
     if len(names) != columns:
         raise ValueError(f"{who}: {field} must have a name for each column of {table_field}, found {len(names)} of {columns}")
     return names
@@ -433,18 +449,18 @@ def _named(who: str, field: str, given: Any, table_field: str, table: Any) -> tu
 def _agreed(
     who: str, field: str, mine: tuple[str, ...] | None, known: tuple[str, ...] | None, like: str = "as other clients have"
 ) -> tuple[str, ...] | None:
-    """The names known by now; other names than those of the first that has any, or another order, are refused."""
+    """The names so far. Names that differ from those of the first client that has any, also in their order, are refused."""
     if mine is None or known is None:
         return mine if known is None else known
-    for place, (found, wanted) in enumerate(zip(mine, known, strict=True)):
-        if found != wanted:
-            what = f"{wanted!r} in column {place}, {like}, found {found!r}"
+    for place, (name, wanted) in enumerate(zip(mine, known, strict=True)):
+        if name != wanted:
+            what = f"{wanted!r} in column {place}, {like}, found {name!r}"
             raise ValueError(f"{who}: {field} must have {what}; reorder or rename its columns")
     return known
 
 
 LARGEST = 1e100
-"""The largest number in a table: squares of all of its numbers can be added up."""
+"""The largest allowed number in a table: the sum of squares of all its numbers must be finite."""
 
 
 def checked_table(who: str, field: str, value: Any) -> np.ndarray:
@@ -455,7 +471,7 @@ def checked_table(who: str, field: str, value: Any) -> np.ndarray:
             if kind.kind not in "biuf":
                 raise ValueError(f"{who}: {field} must be numbers, found column {name!r} of type {kind}")
     kind = getattr(value, "dtype", np.dtype(np.float64))
-    if getattr(kind, "kind", "") in "cMm":  # NumPy would drop the imaginary part, and make counts of dates
+    if getattr(kind, "kind", "") in "cMm":  # NumPy would drop the imaginary part, and convert dates to counts
         raise ValueError(f"{who}: {field} must be numbers, found {kind}")
     try:
         array = np.array(value, dtype=np.float64)
@@ -497,7 +513,7 @@ def _one_each(who: str, field: str, values: np.ndarray, rows: int) -> np.ndarray
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
-    """The array, protected from changes; a view of a protected one is protected already."""
+    """The array, read-only; a view of a read-only array is read-only already."""
     array.flags.writeable = False
     return array
 

@@ -1,7 +1,7 @@
-"""Files that are complete or not there: written next to their place, then moved into it. Inputs are never overwritten.
+"""Files that are complete or absent: written next to their place, then moved into it. Inputs are never overwritten.
 
-`require_target` is what every command asks of the file that it is told to write, before it does any work. `write_whole` asks it
-again at the end.
+Every command calls `require_target` for the file that it will write, before it does any work. `write_whole` calls it again
+at the end.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ KINDS: dict[Callable[[int], bool], str] = {
     stat.S_ISFIFO: "a named pipe",
     stat.S_ISSOCK: "a socket",
 }
-"""What is not a regular file, in words."""
+"""The kinds of files that are not regular, in words."""
 
 
 def require_target(path: Path, name: str, inputs: Iterable[Path] = ()) -> None:
-    """Refuse a file that must not, or cannot, be written: it is not one of the ``inputs``, and a regular file if it exists.
+    """Refuse a file that must not or cannot be written: one of the ``inputs``, or an existing file that is not regular.
 
-    ``name`` is what the user calls it, such as ``--out``. An input is recognised under any spelling of its path, and through
+    ``name`` is what the user calls it, such as ``--out``. An input is recognised by any spelling of its path, and through
     symbolic and hard links.
     """
     if path.is_dir() or not path.parent.is_dir():
         raise ValueError(f"{name} must name a file in a folder that exists, found {str(path)!r}")
-    if any(_same(path, one) for one in inputs):
+    if any(_same(path, read) for source in inputs for read in (source, *_beside(source))):
         raise ValueError(f"{name} must not be a file that this command reads, found {str(path)!r}; name another file")
     require_regular(path, name)
 
@@ -50,7 +50,7 @@ def require_regular(path: Path, name: str = "the file to write") -> None:
     """Refuse a path at which there is something other than a regular file."""
     try:
         mode = path.lstat().st_mode
-    except OSError:  # there is nothing yet
+    except OSError:  # it does not exist yet
         return
     if not stat.S_ISREG(mode):
         kind = next((words for fits, words in KINDS.items() if fits(mode)), "a folder")
@@ -58,33 +58,33 @@ def require_regular(path: Path, name: str = "the file to write") -> None:
 
 
 def special(path: Path) -> str | None:
-    """What is at a path, in words, if it is there and neither a regular file nor a folder: to read it may never end."""
+    """What is at a path, in words, if it is neither a regular file nor a folder: reading it may never end."""
     try:
         mode = path.stat().st_mode
-    except (OSError, ValueError):  # nothing, or a name that no file can have
+    except (OSError, ValueError):  # it does not exist, or no file can have this name
         return None
     return next((words for fits, words in KINDS.items() if fits(mode)), None)
 
 
 def read_regular(path: Path) -> bytes:
-    """The bytes of a regular file; anything else is refused with an error of the system, as a missing file is."""
+    """The bytes of a regular file. Anything else raises an OSError, like a missing file."""
     if what := special(path):
         raise OSError(errno.EINVAL, f"it is {what}, not a regular file", str(path))
     return path.read_bytes()
 
 
 def require_makeable(folder: Path) -> None:
-    """Refuse a folder that is not there and cannot be made: it, or one above it, is a file or a link to nothing."""
-    there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
+    """Refuse a folder that does not exist and cannot be created: it, or a parent, is a file or a broken link."""
+    there = next(parent for parent in (folder, *folder.absolute().parents) if os.path.lexists(parent))
     if not there.is_dir():
         kind = "a symbolic link to nothing" if there.is_symlink() and not there.exists() else "a file"
         raise ValueError(f"{there}: is {kind}; choose an empty folder, or a new one")
 
 
 def write_whole(path: Path, write: Callable[[Path], Any], mode: int | None = None) -> None:
-    """Write next to ``path``, then move into place: the file is complete or it is not there.
+    """Write next to ``path``, then move into place: the file is complete or absent.
 
-    It may be read by whom ``mode`` says. Without one, a file that is replaced keeps its mode, and a new one gets the usual.
+    ``mode`` sets the permissions. Without it, a replaced file keeps its mode, and a new one gets the usual mode.
     """
     require_regular(path)
     with naming(path):
@@ -105,13 +105,13 @@ def write_whole(path: Path, write: Callable[[Path], Any], mode: int | None = Non
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file, completely or not at all."""
     write_whole(path, lambda where: where.write_text(text, encoding="utf-8", newline="\n"))
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name the file in errors of the system: a full disk tells none, and a temporary file is unknown to the user."""
+    """Name the file in system errors: a full disk names none, and the user does not know a temporary file."""
     try:
         yield
     except OSError as error:
@@ -120,8 +120,13 @@ def naming(path: Path) -> Iterator[None]:
         raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
 
 
+def _beside(source: Path) -> list[Path]:
+    """Where SQLite and DuckDB keep the last changes of a database, until they are in the file itself."""
+    return [source.with_name(source.name + ending) for ending in ("-wal", "-shm", "-journal", ".wal")]
+
+
 def _same(path: Path, other: Path) -> bool:
-    """Whether two paths are one file; of a file that is not there, whether they are one path."""
+    """Whether two paths are one file or, if the file does not exist, one path."""
     try:
         return path.samefile(other)
     except (OSError, ValueError):
@@ -129,19 +134,19 @@ def _same(path: Path, other: Path) -> bool:
 
 
 def _usual_mode(path: Path, temporary: Path) -> int:
-    """Who may read a file: as now, or as this system makes new ones, which only making one tells without a risk."""
+    """The mode of a file: that of the existing file, or that of a new file, which can only be found by creating one."""
     if path.exists():
         return stat.S_IMODE(path.stat().st_mode) & 0o777
     temporary.unlink()
     handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    made = stat.S_IMODE(os.fstat(handle).st_mode)
+    mode = stat.S_IMODE(os.fstat(handle).st_mode)
     os.close(handle)
-    temporary.chmod(0o600)  # until it is complete
-    return made
+    temporary.chmod(0o600)  # until the file is complete
+    return mode
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let a power cut not undo a move, on systems that can open a folder."""
+    """Make a move permanent even if the power fails, on systems that can open a folder."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -18,10 +18,12 @@ import pandas as pd
 from dffl.batched import predict_each, solve_each
 from dffl.cache import keep_compiled_programs
 from dffl.feature_range import normalisers, require_within_reach
-from dffl.federation import Client, Federation, limits_met
+from dffl.federation import Client, Federation, limits_met, oracles
 from dffl.judging import clipped_shares, judged, predicted, regrets_at_each, regrets_under
+from dffl.later import Later, NamedLater
 from dffl.losses import Loss
 from dffl.new_rows import NewRows, different_items
+from dffl.parquet_federation import ParquetFederation
 from dffl.predictor import Normaliser, Predictor
 from dffl.progress import Progress
 from dffl.sets import FeasibleSet
@@ -43,19 +45,19 @@ if TYPE_CHECKING:
 
 
 DEFAULT_METHOD = "crossfit"
-"""What the measurements recommend: see docs/leaderboard.md."""
+"""The choice of methods that the measurements recommend: see docs/leaderboard.md."""
 
 CLIPPED = 0.05
 """The share of a client's training predictions at the clip above which a fit warns."""
 PRIVACY = "privacy"
-"""Where a fit's `about` says what it released."""
+"""The key of a fit's `about` for what it released."""
 UNUSED = "unused_updates"
-"""Where a fit's `about` says how many updates of which client were not used in training, if there were any."""
+"""The key of a fit's `about` for the number of updates of each client that were not used in training."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """What a fit knows of a client that took part."""
+    """What a fit knows of a client of training."""
 
     name: str
     n: int
@@ -64,7 +66,7 @@ class Member:
     predictor: Predictor
     choices: dict[str, float] = field(default_factory=dict)
     out_of_fold: dict[str, np.ndarray] | None = None
-    """What `Fit.out_of_fold` returns, where the method has folds."""
+    """The result of `Fit.out_of_fold`, if the method has folds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,49 +78,65 @@ class Fit:
     features: int
     feature_names: tuple[str, ...] | None
     dim: int
-    members: dict[str, Member]
+    members: Mapping[str, Member]
     shared: Predictor | None
-    """The model for a client that took no part, where the method has one."""
+    """The model for a client that did not take part, if the method has one."""
     history: pd.DataFrame
     """What each client saw in training: job, round, client, loss, share of outputs at the clip, norm (scaled units)."""
     about: dict[str, Any] = field(default_factory=dict)
-    """What is to be saved with the fit, as JSON values: how features were made, for example."""
+    """JSON values to be saved with the fit, such as how features were made."""
     options: dict[str, Any] = field(default_factory=dict)
-    """The options of the method that were given."""
+    """The given options of the method."""
     cost_names: tuple[str, ...] | None = None
-    """The columns of the costs, where clients named them."""
+    """The names of the costs, if clients have them."""
     effort: dict[str, float] = field(default_factory=dict)
-    """What the fit took: ``passes`` over all samples, and mean bytes ``sent`` to and ``answered`` by a client. Trainings that
-    other methods share are counted too. Not a number where an interrupted fit was continued; not saved."""
+    """The effort of the fit: ``passes`` over all samples, and mean bytes ``sent`` to and ``answered`` by a client. Trainings
+    that are shared with other methods are included. NaN if an interrupted fit was resumed; not saved.
+    """
     reads: Callable[[Any, str], np.ndarray] | None = None
-    """How features are read from a user's own data frame, for a client; `dffl.load` sets it for models of `dffl fit FILE`."""
+    """Reads features from a user's data frame, for a client. `dffl.load` sets it for models of `dffl fit FILE`."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shared, Later):
+            self.__dict__["_later"] = self.__dict__.pop("shared")
+
+    def __getattr__(self, name: str) -> Any:
+        """The shared model of clients on disk: its units are those of all their rows, which are read for it."""
+        if name != "shared" or "_later" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.__dict__["shared"] = self.__dict__["_later"].make()
+        return self.__dict__["shared"]
 
     def __repr__(self) -> str:
         return f"Fit({self.method!r}, {len(self.members)} clients, {self.features} features, {self.dim} decisions)"
 
     @property
     def has_forecast(self) -> bool:
-        """Whether clients bring a forecast of their costs: the last d features."""
+        """Whether clients have a forecast of their costs: the last d features."""
         return self.settings.forecast
 
     @property
     def item_features(self) -> int:
-        """How many features each item has; 0 where items have none."""
+        """The number of features of each item; 0 if items have none."""
         return self.settings.item_features
 
     def predict(self, client: str | Client, x: Any, forecast: Any = None, items: Any = None, known: Any = None) -> CostsAt:
         """The costs that a client expects at features x (..., p), in raw units.
 
-        A client that took no part is handed in as a `Client` and gets the shared model. Columns of a data frame are found by
-        their names, if training knew them. Features that are far outside the range of training are refused, and so are
-        predictions that are not finite: no decision follows from them.
+        A client that did not take part is given as a `Client`, and uses the shared model. Columns of a data frame are found
+        by their names, if training knew them. Features that are far outside the range of training are refused, and so are
+        predictions that are not finite.
 
-        A model of `dffl fit FILE` that `dffl.load` has read takes a data frame with the columns of the file's tables.
+        A model of `dffl fit FILE` that was read by `dffl.load` takes a data frame with the columns of the file's tables.
 
-        Where the clients of training brought a forecast, new rows bring one too: as a table ``forecast`` (..., d) in the order
-        of the costs, as columns of a data frame x that have the names of training, or as the last columns of an array x, as
-        `Client.x` has them. Features of items (..., d, q) and ``known`` ones (d, r) are handed in as to `Client`, or stand in
-        x, as `Client.x` has them.
+        If the clients of training had a forecast, new rows need one, in one of these forms:
+
+        - a table ``forecast`` (..., d) in the order of the costs
+        - columns of a data frame x with the names of training
+        - the last columns of an array x, as in `Client.x`
+
+        Features of items (..., d, q) and ``known`` ones (d, r) are given as to `Client`, or as columns of x, as in
+        `Client.x`.
         """
         member = self._member(client)
         features = self._features(self._read(member.name, x), forecast, items, known)
@@ -130,15 +148,15 @@ class Fit:
         return costs
 
     def decide(self, client: str | Client, x: Any, forecast: Any = None, items: Any = None, known: Any = None) -> DecisionsAt:
-        """The decision that a client takes at features x (..., p), and the others as for `predict`, on its set.
+        """The decision of a client at features x (..., p), on its set; other arguments as in `predict`.
 
-        If a `Client` is handed in, its own set is used. Where a set has helper variables, they follow the decisions; the set's
+        If a `Client` is given, its own set is used. If a set has helper variables, they follow the decisions; the set's
         `variables` are the names of the columns.
         """
         return self.decide_at(client, self.predict(client, x, forecast, items, known))
 
     def decide_at(self, client: str | Client, costs: CostsAt) -> DecisionsAt:
-        """The decision that a client takes if it expects these costs; as `decide` gives it."""
+        """The decision of a client that expects these costs, in the form of `decide`."""
         member = self._member(client)
         _require_finite(member.name, costs)
         counted = {} if member.set.calls is None else {f"client {member.name!r}": member.set.calls}
@@ -152,47 +170,54 @@ class Fit:
     def regrets(self, client: Client) -> PerSample:
         """The regret of each sample of a client.
 
-        The model is found by the client's name; set and samples are the given client's.
+        The model is found by the client's name; the set and the samples are those of the given client.
         """
         return self.regrets_of([client])[0]
 
     def regrets_of(self, clients: Sequence[Client]) -> list[PerSample]:
-        """`regrets` of many clients; those with one kind of set are solved for together."""
+        """`regrets` of many clients; clients with one kind of set are solved together."""
         predictors = [self._member(client).predictor for client in clients]
         for client, predictor in zip(clients, predictors, strict=True):
             require_within_reach(client.name, predictor, client.x, self.feature_names)
-        with limits_met(clients, "solves of regrets"):
+        with limits_met(oracles(clients), "solves of regrets"):
             return regrets_under(predictors, clients)
 
     def judge(self, clients: Sequence[Client]) -> list[tuple[np.ndarray, np.ndarray | None]]:
-        """Each client's regrets, and those at its conditional-mean costs where it knows them."""
+        """Each client's regrets, and those at its conditional-mean costs if they are known."""
         means = [mean for client in clients if (mean := client.expected) is not None and mean is not client]
         asked = [*clients, *means]
-        found = dict(zip(map(id, asked), self.regrets_of(asked), strict=True))  # without noise a client is its own mean
-        return [(found[id(client)], found.get(id(client.expected))) for client in clients]
+        regrets = dict(zip(map(id, asked), self.regrets_of(asked), strict=True))  # without noise a client is its own mean
+        return [(regrets[id(client)], regrets.get(id(client.expected))) for client in clients]
 
     def out_of_fold(self, client: str) -> dict[str, np.ndarray]:
-        """What the models of folds say of a client's own training samples, each sample by the model that has not seen it.
+        """Predictions for a client's training samples, each by the models that were not trained on this sample.
 
-        ``predicted`` (n, d) are the costs, ``objective`` (n,) is what the decisions by them cost (or earn), and ``regret`` (n,)
-        what they lose against the best decisions. An honest estimate, on samples that the client already has.
+        - ``predicted`` (n, d): the costs
+        - ``objective`` (n,): what the decisions by these predictions cost (or earn)
+        - ``regret`` (n,): their loss compared with the best decisions
+
+        This is an honest estimate, on samples that the client already has.
         """
-        found = self._member(client).out_of_fold
-        if found is None:
+        table = self._member(client).out_of_fold
+        if table is None:
             raise ValueError(f"method {self.method!r} keeps no out-of-fold predictions; crossfit and local-tuned do")
-        return found
+        return table
 
-    def evaluate(self, test: Federation) -> pd.DataFrame:
-        """One row per client: what its decisions lose on a test federation.
+    def evaluate(self, test: Federation | ParquetFederation) -> pd.DataFrame:
+        """One row per client: the loss of its decisions on a test federation.
 
-        ``regret`` is the mean over samples in raw units, ``relative_regret`` the sum of regrets over the sum of |z*|, and
-        ``mean_ratio`` the mean over samples of regret over |z*|, at the realised costs. Where the clients know their
-        conditional-mean costs, the columns that start with ``expected_`` are the same at those. ``n`` counts the samples
-        that trained it and ``n_test`` those that judge it. A client that took no part (``took_part`` is false) has the
-        shared model.
+        - ``regret``: the mean over samples, in raw units
+        - ``relative_regret``: the sum of regrets over the sum of |z*|
+        - ``mean_ratio``: the mean over samples of regret over |z*|, at the realised costs
+        - ``expected_...``: the same at the conditional-mean costs, if the clients know them
+        - ``n``, ``n_test``: the numbers of training and of test samples
+        - ``took_part``: false for a client that was not in the training, which uses the shared model
         """
-        self.check(test)
-        return pd.DataFrame([self.row(client, *lost) for client, lost in zip(test, self.judge(test.clients), strict=True)])
+        rows = []
+        for part in test.parts() if isinstance(test, ParquetFederation) else [test]:
+            self.check(part)
+            rows += [self.row(client, *lost) for client, lost in zip(part, self.judge(part.clients), strict=True)]
+        return pd.DataFrame(rows)
 
     def joined_by(
         self,
@@ -205,14 +230,16 @@ class Fit:
         progress: bool | None = None,
         prior: UnitPrior | None = None,
     ) -> Fit:
-        """This fit with a newcomer among its members, who tunes the shared model on its own samples.
+        """This fit with a new member, which tunes the shared model on its own samples.
 
-        It needs no sample of another client, and nothing leaves the newcomer. The shared networks are trained further with the
-        settings of the fit, each without one of ``folds`` folds, and stop at each of ``epochs``. ``judge`` is the loss that
-        chooses the stop, on the samples that were held out; epoch 0 is the shared network as it is. The mean of all networks
-        decides. A newcomer with fewer samples than folds has fewer folds; one with a single sample has the shared model as it
-        is, with a warning. ``seed`` is the fit's by default; ``prior`` is what is known of others' units, by default those of
-        the members. The other members and the shared model stay as they are.
+        It needs no sample of another client, and nothing leaves the newcomer. The shared networks are trained further with
+        the settings of the fit, each without one of ``folds`` folds, and stop at each of ``epochs``. The mean of all
+        networks decides. The other members and the shared model do not change. Arguments:
+
+        - ``judge``: the loss on held-out samples that chooses the stop; epoch 0 is the shared network itself
+        - ``folds``: a newcomer with fewer samples has fewer folds; with one sample it uses the shared model, with a warning
+        - ``seed``: by default that of the fit
+        - ``prior``: what is known of the units of others, by default those of the members
         """
         if not isinstance(client, Client):
             raise ValueError(f"client must be a dffl.Client, found {type(client).__name__}")
@@ -226,33 +253,35 @@ class Fit:
         asked = joining(
             shared, self._unit_prior() if prior is None else prior, self.settings, folds=folds, epochs=epochs, judge=judge
         )
-        # The units of a newcomer follow from its own samples and those of the shared model.
-        # Its days may all be later than those of training: its stretches are of its own time.
+        # The units of a newcomer follow from its own samples and from the units of the shared model.
+        # Its days may all be later than those of training, so its folds are stretches of its own time.
         settings = replace(self.settings, seed=self.settings.seed if seed is None else seed, pooled_units=False, period=None)
         with running(federation, [SharedRun(settings, [asked])], progress=progress) as [run]:
             alone = perform(run, asked)
         if client.n == 1:
             warnings.warn(f"{who}: one sample cannot be held out, so nothing is tuned: it has the shared model", stacklevel=2)
         history = pd.concat([self.history, alone.history], ignore_index=True) if len(alone.history) else self.history
-        return replace(self, members=self.members | alone.members, history=history)
+        return replace(self, members={**self.members, **alone.members}, history=history)
 
     def spending(self) -> Spending:
-        """What the trainings of this fit released, where `Settings.privacy` hid something; its ``epsilon(delta)`` is the price.
+        """What the trainings of this fit released, if `Settings.privacy` hid something; its ``epsilon(delta)`` is the privacy
+        loss.
 
-        A fit of the same clients' data that is published too costs as well: ``one.epsilon(delta, other)`` is the price of both.
+        Another published fit of the same clients' data adds to it: ``one.epsilon(delta, other)`` is the loss of both
+        together.
         """
         if PRIVACY not in self.about:
             raise ValueError("this fit hides nothing: it was trained without the setting privacy")
         return Spending.of(self.about[PRIVACY])
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fit to one file (no pickle), complete or not at all. `dffl.load` reads it."""
+        """Write the fit to one file (no pickle), completely or not at all. `dffl.load` reads it."""
         from dffl.storage import save
 
         save(self, path)
 
     def row(self, client: Client, lost: np.ndarray, known: np.ndarray | None = None) -> dict[str, Any]:
-        """A client's row of `evaluate`, given what `judge` found of it."""
+        """A client's row of `evaluate`, from the results of `judge`."""
         member = self.members.get(client.name)
         row: dict[str, Any] = {
             "client": client.name,
@@ -282,17 +311,14 @@ class Fit:
             names = ", ".join(repr(name) for name in list(self.members)[:5])
             raise ValueError(
                 f"no client {client!r} in this fit (it has {names}{', ...' if len(self.members) > 5 else ''}); "
-                "hand in a dffl.Client to use the shared model for one that took no part"
+                "pass a dffl.Client to use the shared model for one that took no part"
             )
         return self.members[client]
 
     def _require_columns(self, client: Client) -> None:
-        """Refuse a client whose costs are other ones than in training, as far as names tell."""
+        """Refuse a client whose costs have other names than in training."""
         who = f"client {client.name!r}"
-        for table, mine, theirs in (
-            ("x", client.feature_names, self.feature_names),
-            ("c", client.cost_names, self.cost_names),
-        ):
+        for table, mine, theirs in (("x", client.feature_names, self.feature_names), ("c", client.cost_names, self.cost_names)):
             if None not in (mine, theirs) and mine != theirs:
                 raise ValueError(f"{who}: {table} must have the columns of training, {theirs}, found {mine}")
         _same_forecast(who, client.forecast is not None, self.has_forecast)
@@ -310,14 +336,14 @@ class Fit:
             raise ValueError(f"{who}: {fix}")
 
     def _unit_prior(self) -> UnitPrior:
-        """What the units of the members say of those of a newcomer."""
+        """The units of the members, as a prior for those of a newcomer."""
         return UnitPrior.of(
             [Normaliser.middle(normalisers(member.predictor)) for member in self.members.values()],
             [member.n for member in self.members.values()],
         )
 
     def _read(self, client: str, x: Any) -> Any:
-        """A data frame with a user's own columns as features; anything else as it is."""
+        """Features from a data frame with a user's columns; anything else unchanged."""
         if self.reads is None or not hasattr(x, "columns") or set(self.feature_names or ()) <= set(x.columns):
             return x
         return self.reads(x, client)
@@ -329,14 +355,14 @@ class Fit:
         )
 
     def check(self, test: Federation) -> None:
-        """Refuse a test federation that does not fit this one, or whose newcomers cannot be served."""
+        """Refuse a test federation that does not match this fit, or that has clients without a model."""
         same_shape(test, self)
         for client in test:
             self._member(client)
 
 
 def _named(client: str, decide: Callable[[], np.ndarray]) -> np.ndarray:
-    """What a set decides; what it refuses is said with the client's name."""
+    """The decisions of a set. Its errors are raised with the client's name."""
     try:
         return decide()
     except ValueError as error:
@@ -344,7 +370,7 @@ def _named(client: str, decide: Callable[[], np.ndarray]) -> np.ndarray:
 
 
 def _require_finite(client: str, costs: np.ndarray) -> None:
-    """Refuse costs (..., d) by which a set would decide without a word, though they say nothing."""
+    """Refuse costs (..., d) that carry no information, but by which a set would decide."""
     rows = np.isfinite(costs).reshape(-1, np.shape(costs)[-1]).all(axis=-1)
     if not rows.all():
         row = int(np.argmin(rows))
@@ -353,13 +379,15 @@ def _require_finite(client: str, costs: np.ndarray) -> None:
 
 
 def require_federation(name: str, value: Any) -> None:
-    """Refuse what is not a federation."""
+    """Refuse what is not a federation in memory."""
+    if isinstance(value, ParquetFederation):
+        raise ValueError(f"{name} must be in memory here: dffl.Federation(list({name})) reads all {len(value)} clients")
     if not isinstance(value, Federation):
         raise ValueError(f"{name} must be a dffl.Federation, found {type(value).__name__}")
 
 
 def same_shape(test: Federation, like: Federation | Fit, what: str = "test") -> None:
-    """Refuse a test federation of other features or decisions; ``what`` is what a message calls it."""
+    """Refuse a test federation with other features or decisions; ``what`` is its name in messages."""
     require_federation(what, test)
     _same_forecast(what, test.has_forecast, like.has_forecast)
     _same_items(what, test.item_features, like.item_features)
@@ -389,7 +417,7 @@ def _same_items(what: str, mine: int, theirs: int) -> None:
 
 
 def fit(
-    federation: Federation,
+    federation: Federation | ParquetFederation,
     method: MethodChoice = DEFAULT_METHOD,
     *,
     validation: Federation | None = None,
@@ -399,12 +427,14 @@ def fit(
 ) -> Fit:
     """Fit one method to a federation.
 
-    ``method`` is a name, or a name with options: ``("ditto", {"pull": 0.1})``. ``keywords`` are options of the method and the
-    settings of `dffl.Settings`: seed, rounds, local_epochs, batch_size, client_fraction, loss, aggregate and so on.
-    ``validation`` is the separate federation that the oracle methods choose by. ``progress`` switches the bar on or off; by
-    default it shows in a terminal. ``checkpoint`` names a file from which an interrupted fit continues to the same numbers;
-    it is removed when the fit is complete. A method may have defaults of its own for some settings, such as the learning rate
-    of `crossfit-turned`; a keyword takes their place.
+    - ``method``: a name, or a name with options: ``("ditto", {"pull": 0.1})``.
+    - ``keywords``: options of the method and the settings of `dffl.Settings`: seed, rounds, local_epochs, batch_size,
+      client_fraction, loss, aggregate and so on. A method may have its own defaults for some settings, such as the learning
+      rate of `crossfit-turned`; a keyword replaces them.
+    - ``validation``: the separate federation by which the oracle methods choose.
+    - ``progress``: switches the bar on or off; by default it is shown in a terminal.
+    - ``checkpoint``: a file from which an interrupted fit resumes to the same numbers; it is removed when the fit is
+      complete.
     """
     asked, settings = request(method, keywords)
     with running(federation, [SharedRun(Settings.of(**settings), [asked])], validation, progress, checkpoint) as [run]:
@@ -420,23 +450,24 @@ class SharedRun(NamedTuple):
 
 @contextmanager
 def running(
-    federation: Federation,
+    federation: Federation | ParquetFederation,
     plans: Sequence[SharedRun],
     validation: Federation | None = None,
     progress: bool | Progress | None = None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> Iterator[list[Run]]:
-    """A run for each plan, with everything that can be refused refused before anything trains.
+    """A run for each plan. Everything that can be refused is refused before training.
 
     ``progress`` may be a bar that several calls share; its owner closes it.
     """
-    require_federation("federation", federation)
+    if not isinstance(federation, ParquetFederation):
+        require_federation("federation", federation)
     keep_compiled_programs()
     owned = nullcontext(progress) if isinstance(progress, Progress) else Progress(progress)
-    with limits_met(federation.clients, "solves of training"), owned as bar, ExitStack() as stack:
+    with limits_met(federation.oracles(), "solves of training"), owned as bar, ExitStack() as stack:
         runs, work, unused, saved = [], 0.0, validation is not None, []
-        for number, (given, asked) in enumerate(plans):
-            settings = given.for_clients(federation)
+        for number, (plan_settings, asked) in enumerate(plans):
+            settings = plan_settings.for_clients(federation)
             if checkpoint is not None:
                 path = Path(checkpoint) if number == 0 else Path(f"{checkpoint}-{number + 1}")
                 saved.append(Checkpoint(path, run_fingerprint(federation, validation, settings.at(federation.dim))))
@@ -446,12 +477,12 @@ def running(
             unused = unused and bool(asked) and rehearsal.complete and ALL not in run.judged
             runs.append(run)
         if unused:
-            names = ", ".join(one.method.name for plan in plans for one in plan.asked)
+            names = ", ".join(request.method.name for plan in plans for request in plan.asked)
             raise ValueError(f"validation is not used by {names}; oracle-interp-spo and oracle-interp-mse take it")
         bar.begin_run(work)
         yield runs
-        for one in saved:
-            one.remove()
+        for file in saved:
+            file.remove()
 
 
 def perform(run: Run, asked: Request) -> Fit:
@@ -461,31 +492,36 @@ def perform(run: Run, asked: Request) -> Fit:
 
 
 def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
-    """A method's outcome as a fit; ``jobs`` are the trainings that it asked for."""
+    """The outcome of a method as a fit; ``jobs`` are the trainings that it asked for."""
     name = asked.method.name
     if not isinstance(outcome, Outcome):
         raise TypeError(f"method {name!r} must return a dffl.Outcome, found {type(outcome).__name__}")
     if len(outcome.predictors) != len(run.federation):
         wanted = f"a predictor for each of {len(run.federation)} clients"
         raise ValueError(f"method {name!r} must return {wanted}, found {len(outcome.predictors)}")
-    for one in outcome.predictors:
-        if not isinstance(one, Predictor):
+    for trained in () if run.on_disk else outcome.predictors:
+        if not isinstance(trained, Predictor):
             fix = "run.personal(vectors) makes predictors of vectors"
-            raise TypeError(f"method {name!r} must return dffl predictors, found {type(one).__name__}; {fix}")
+            raise TypeError(f"method {name!r} must return dffl predictors, found {type(trained).__name__}; {fix}")
     for label, values in outcome.choices.items():
         if np.ndim(values) != 1 or len(values) != len(run.federation):
             raise ValueError(f"method {name!r}: choices[{label!r}] must have one number for each client, found {values!r:.60}")
-    members = {}
-    unseen = _out_of_fold(run, outcome)
-    for position, (client, predictor) in enumerate(zip(run.federation, outcome.predictors, strict=True)):
+    unseen, federation, history = _out_of_fold(run, outcome), run.federation, run.history.frame(only=jobs)
+
+    def member(position: int) -> Member:
+        client, predictor = federation[position], outcome.predictors[position]
         choices = {label: values[position] for label, values in outcome.choices.items()}
-        held = unseen[position] if unseen else None
-        if held is not None:
-            choices["out_of_fold_regret"] = float(held["regret"].mean())
-        members[client.name] = Member(client.name, client.n, client.set, client.maximize, predictor, choices, held)
-    federation, history = run.federation, run.history.frame(only=jobs)
-    if (history["clipped"] > 0).any():  # else no output was ever clipped, and nothing has to be computed
-        _warn_of_clip(federation, outcome.predictors, run.settings.tau)
+        out_of_fold = unseen[position] if unseen else None
+        if out_of_fold is not None:
+            choices["out_of_fold_regret"] = float(out_of_fold["regret"].mean())
+        return Member(client.name, client.n, client.set, client.maximize, predictor, choices, out_of_fold)
+
+    members: Mapping[str, Member] = NamedLater(member, {name: place for place, name in enumerate(federation.names)})
+    clipped = history.loc[history["clipped"] > 0, "client"].unique()
+    if len(clipped):  # otherwise no output was clipped, and there is nothing to compute
+        stored = federation if isinstance(federation, ParquetFederation) else None
+        whose = [stored.places[name] for name in clipped[:MOST_CHECKED]] if stored is not None else range(len(federation))
+        _warn_of_clip(federation, whose, outcome.predictors, run.settings.tau)
     return Fit(
         method=name,
         options=dict(asked.options),
@@ -494,7 +530,7 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
         feature_names=federation.feature_names,
         cost_names=federation.cost_names,
         dim=federation.dim,
-        members=members,
+        members=members if run.on_disk else dict(members),
         shared=outcome.shared,
         history=history,
         effort=_effort(run, jobs),
@@ -502,16 +538,21 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
     )
 
 
-_CLIP_SAID: WeakKeyDictionary[Federation, set[float | None]] = WeakKeyDictionary()
-"""The clips of which a user was warned: one line for a federation, not one for each method and seed of a comparison."""
+MOST_CHECKED = 64
+"""Clients on disk that are read to see whether their model is clipped."""
+_CLIP_SAID: WeakKeyDictionary[Federation | ParquetFederation, set[float | None]] = WeakKeyDictionary()
+"""The clips of which the user was warned already: one line for a federation, not one for each method and seed."""
 
 
-def _warn_of_clip(federation: Federation, predictors: Sequence[Predictor], tau: float | None) -> None:
-    """Warn of clients whose model is clipped at many of its own training samples: it cannot say what it has learnt."""
+def _warn_of_clip(
+    federation: Federation | ParquetFederation, whose: Sequence[int], predictors: Sequence[Predictor], tau: float | None
+) -> None:
+    """Warn of clients whose model is clipped at many of its training samples: it cannot express what it has learnt."""
     if tau in _CLIP_SAID.setdefault(federation, set()):
         return
-    shares = clipped_shares(predictors, [client.x for client in federation], federation.dim)
-    named = [f"client {name!r}: {share:.0%}" for name, share in zip(federation.names, shares, strict=True) if share > CLIPPED]
+    some = [federation[place] for place in whose]
+    shares = clipped_shares([predictors[place] for place in whose], [client.x for client in some], federation.dim)
+    named = [f"client {one.name!r}: {share:.0%}" for one, share in zip(some, shares, strict=True) if share > CLIPPED]
     if named:
         _CLIP_SAID[federation].add(tau)
         more = f"; and {len(named) - 5} more" if len(named) > 5 else ""
@@ -520,7 +561,7 @@ def _warn_of_clip(federation: Federation, predictors: Sequence[Predictor], tau: 
 
 
 def _about(run: Run, jobs: Sequence[str]) -> dict[str, Any]:
-    """What the trainings released, and whose updates they did not use, where there is something to say."""
+    """What the trainings released, and whose updates they did not use, if any."""
     spending, unused = run.spending(jobs), sum((run.left_out[job] for job in jobs), start=Counter[str]())
     return ({} if spending is None else {PRIVACY: spending.as_json()}) | ({UNUSED: dict(unused)} if unused else {})
 
@@ -536,20 +577,20 @@ def _effort(run: Run, jobs: Sequence[str]) -> dict[str, float]:
 
 
 def _out_of_fold(run: Run, outcome: Outcome) -> list[dict[str, np.ndarray]]:
-    """For each client what `Fit.out_of_fold` returns; nothing for a method without folds. Each client's is of its own rows."""
+    """For each client the result of `Fit.out_of_fold`, for its own rows; empty for a method without folds."""
     if not outcome.unseen:
         return []
-    clients, settings = run.federation.clients, run.settings
-    found = [np.empty(client.c.shape) for client in clients]
+    clients, settings = [*run.federation], run.settings
+    predictions = [np.empty(client.c.shape) for client in clients]
     for part, models in outcome.unseen:
         rows = [settings.splitting.folds(client, part.count)[part.number] for client in clients]
         some = [place for place, mine in enumerate(rows) if len(mine)]
         features = [clients[place].x[rows[place]] for place in some]
-        held = predict_each([models[place] for place in some], features, run.federation.dim)
-        for place, values in zip(some, held, strict=True):
-            found[place][rows[place]] = values
-    lost = regrets_at_each(clients, found)
+        outputs = predict_each([models[place] for place in some], features, run.federation.dim)
+        for place, values in zip(some, outputs, strict=True):
+            predictions[place][rows[place]] = values
+    lost = regrets_at_each(clients, predictions)
     return [
         {"predicted": costs.astype(np.float32), "objective": client.best_objective + client.sense * mine, "regret": mine}
-        for client, costs, mine in zip(clients, found, lost, strict=True)
+        for client, costs, mine in zip(clients, predictions, lost, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""A forecast of the costs that a client brings: which column forecasts which cost, and its place after the other features.
+"""A client's forecast of its costs: which column forecasts which cost, and the place of these columns in x.
 
 Inside dffl the forecast is the last d columns of x, in the order of the costs. Only this module puts it there.
 """
@@ -13,13 +13,13 @@ import numpy as np
 from dffl.sets._matching import order_by, swapped, under_star
 
 SHOWN = 6
-"""Names in a message."""
+"""The most names in a message."""
 FEWEST_ROWS, NOTHING_LEFT = 10, 3e-3
-"""Rows that show that a column is the costs themselves: the share of their spread that the column does not explain."""
+"""A column equals the costs if the share of their variance that it does not explain is below this."""
 
 
 def chosen(owner: str, wanted: str | Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The columns that fit a pattern with one star, or those of a list; a name that is not a column is refused."""
+    """The columns that match a pattern with one star, or those of a list. A name that is not a column is refused."""
     names = [wanted] if isinstance(wanted, str) else list(wanted)
     if is_pattern(names, columns):
         [pattern] = names
@@ -38,15 +38,15 @@ def chosen(owner: str, wanted: str | Sequence[str], columns: Sequence[str]) -> l
 
 
 def is_pattern(names: Sequence[str], columns: Sequence[str]) -> bool:
-    """Whether this is one pattern, and not names of columns."""
+    """Whether this is one pattern rather than names of columns."""
     return len(names) == 1 and "*" in names[0] and names[0] not in columns
 
 
 def paired(owner: str, names: Sequence[str], cost_names: Sequence[str] | None, dim: int, pattern: str | None) -> list[str]:
     """The forecast columns in the order of the costs.
 
-    With a pattern they are matched by the text that the star stands for. A list has the order of the costs; one whose numbers
-    contradict the names of the costs is refused.
+    With a pattern, they are matched by the text in place of the star. A list has the order of the costs already; it is
+    refused if its numbers contradict the names of the costs.
     """
     if len(names) != dim:
         raise ValueError(
@@ -58,13 +58,13 @@ def paired(owner: str, names: Sequence[str], cost_names: Sequence[str] | None, d
             raise ValueError(f"{owner}: {pair}; list the columns in the order of the costs, or use a pattern such as 'dnn_*'")
         return list(names)
     if cost_names is None:
-        fix = "hand in c as a data frame, or list the columns in the order of the costs"
+        fix = "pass c as a data frame, or list the columns in the order of the costs"
         raise ValueError(f"{owner}: {pattern!r:.80} is matched with the names of the costs, which have none; {fix}")
     return _matched(owner, {str(under_star(pattern, name)): name for name in names}, cost_names)
 
 
 def _matched(owner: str, by_text: dict[str, str], cost_names: Sequence[str]) -> list[str]:
-    """As many names as costs, by the text in which they differ, in the order of the costs."""
+    """The names in the order of the costs: each name is matched with a cost by the part in which names differ."""
     if len(cost_names) == 1:
         return list(by_text.values())
     order = order_by(by_text, cost_names, None)
@@ -88,12 +88,12 @@ def named_columns(forecast: Any) -> list[str] | None:
 def placed_last(
     owner: str, x: np.ndarray, names: tuple[str, ...] | None, columns: list[str], cost_names: Sequence[str] | None, dim: int
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The features with those columns that are a forecast after the others, and the names in that order."""
+    """The features with the forecast columns after the others, and the names in that order."""
     if names is None:
-        fix = f"hand in x as a data frame, or the forecast as a table of {dim} columns"
+        fix = f"pass x as a data frame, or the forecast as a table of {dim} columns"
         raise ValueError(f"{owner}: {columns[0]!r:.80} is the name of columns of x, which have no names; {fix}")
-    found = chosen(owner, columns, names)
-    last = paired(owner, found, cost_names, dim, columns[0] if is_pattern(columns, names) else None)
+    forecast_places = chosen(owner, columns, names)
+    last = paired(owner, forecast_places, cost_names, dim, columns[0] if is_pattern(columns, names) else None)
     place, moved = {name: number for number, name in enumerate(names)}, set(last)
     order = [*(name for name in names if name not in moved), *last]
     places = [place[name] for name in order]
@@ -103,7 +103,7 @@ def placed_last(
 def table_in_order(
     owner: str, table: np.ndarray, names: tuple[str, ...] | None, cost_names: Sequence[str] | None, shape: tuple[int, int]
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """A table with its columns in the order of the costs: matched by name, where both have names; and these names."""
+    """A table with its columns in the order of the costs, matched by name if both have names; and these names."""
     if table.shape != shape:
         raise ValueError(f"{owner}: must have the shape {shape}, a column for each cost, found {table.shape}")
     if names is None or cost_names is None:
@@ -116,7 +116,7 @@ def table_in_order(
 
 
 def _differing_texts(names: Sequence[str]) -> dict[str, str]:
-    """The names by the text between what all of them begin with and what all of them end with; numbers stay whole."""
+    """The names by the text between their common prefix and their common suffix. Numbers are not cut."""
     before = _alike(names)
     rest = [name[before:] for name in names]
     after = _alike([text[::-1] for text in rest])
@@ -124,9 +124,9 @@ def _differing_texts(names: Sequence[str]) -> dict[str, str]:
 
 
 def _alike(texts: Sequence[str]) -> int:
-    """How many first letters all texts share, without digits at the end."""
+    """The length of the common prefix of all texts, without digits at its end."""
     low, high = min(texts), max(texts)
-    count = next((place for place, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
+    count = next((place for place, (first, other) in enumerate(zip(low, high, strict=False)) if first != other), len(low))
     return len(low[:count].rstrip("0123456789"))
 
 
@@ -134,26 +134,26 @@ def appended(
     owner: str, x: np.ndarray, names: tuple[str, ...] | None,
     forecast: np.ndarray, columns: tuple[str, ...] | None, cost_names: Sequence[str] | None,
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:  # fmt: skip
-    """The features with a forecast in the order of the costs after them. If it is there already, nothing changes."""
+    """The features followed by the forecast in the order of the costs. Nothing changes if it is there already."""
     dim = forecast.shape[1]
     if x.shape[1] >= dim and np.array_equal(x[:, -dim:], forecast):
         return x, names
     if names is None:
         return np.hstack([x, forecast]), None
-    if columns is None or set(columns) & set(cost_names or ()):  # the name of a cost must not find a realised cost later
+    if columns is None or set(columns) & set(cost_names or ()):  # otherwise the name of a cost could match a realised cost
         columns = tuple(f"forecast of {name}" for name in cost_names or map(str, range(dim)))
     places = {name: place for place, name in enumerate(columns)}
-    kept = [place for place, name in enumerate(names) if name not in places]  # a column is a feature, or a forecast
+    features = [place for place, name in enumerate(names) if name not in places]  # a column is either a feature or a forecast
     for place, name in enumerate(names):
         if name in places and not np.array_equal(x[:, place], forecast[:, places[name]]):
             raise ValueError(f"{owner}: x has a column {name!r} too, with other numbers; rename one")
-    return np.hstack([x[:, kept], forecast]), (*(names[place] for place in kept), *columns)
+    return np.hstack([x[:, features], forecast]), (*(names[place] for place in features), *columns)
 
 
 def gives_away(x: np.ndarray, c: np.ndarray) -> tuple[int, int] | None:
-    """The first feature that is a cost itself, perhaps in another unit or rounded, and that cost; None where there is none.
+    """The first feature that equals a cost, perhaps in another unit or rounded, and that cost; else None.
 
-    A model that sees the costs of its own row decides perfectly, until it is used.
+    A model that sees the costs of its own row decides perfectly in tests, and fails in use.
     """
     if len(x) < FEWEST_ROWS:
         return None
@@ -166,7 +166,7 @@ def gives_away(x: np.ndarray, c: np.ndarray) -> tuple[int, int] | None:
 
 
 def _standardised(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The spread of each column, 0 where it is constant, and the columns with mean 0 and length 1."""
+    """The standard deviation of each column (0 if it is constant), and the columns with mean 0 and length 1."""
     largest = np.abs(table).max(axis=0)
     scaled = table / np.where(largest > 0, largest, 1.0)
     centred = scaled - scaled.mean(axis=0)

@@ -1,11 +1,11 @@
-"""Ctrl-C that always ends a command, with one exit code, whatever runs at that moment.
+"""Ctrl-C always ends a command, with one exit code, whatever the command is doing.
 
-Python turns SIGINT into a `KeyboardInterrupt` at the next instruction. That is not enough here: raised while a compiled module
-is being imported it is lost or aborts the process, and raised inside a callback of a compiled program it turns into another
-error, or is lost too. So the interrupt waits while an import is under way, and it is remembered.
+Python turns SIGINT into a `KeyboardInterrupt` at the next instruction. This is not enough here. During the import of a
+compiled module it is lost or aborts the process; in a callback of a compiled program it is lost or becomes another error. So
+the interrupt is remembered, and waits until an import has ended.
 
 The next instruction of the main thread may be minutes away, while a compiled program waits for solvers in other threads. So
-these are told by `noticed`, which needs no instruction of the main thread.
+these threads ask `noticed`, which needs no instruction of the main thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TypeVar
 T = TypeVar("T")
 U = TypeVar("U")
 WAIT = 0.05
-"""Seconds between tries while an import is under way."""
+"""Seconds between attempts during an import."""
 IMPORTING = "<frozen importlib._bootstrap>"
 
 
@@ -49,9 +49,9 @@ _under_way: list[Interrupted] = []
 
 @contextmanager
 def interruptible() -> Iterator[Interrupted]:
-    """Handle Ctrl-C as described above until the block ends; elsewhere than in the main thread, change nothing.
+    """Handle Ctrl-C as described above until the block ends. Outside the main thread, nothing changes.
 
-    Inside another such block, this is the same one.
+    A block inside another one shares its state.
     """
     if _under_way:
         yield _under_way[0]
@@ -73,7 +73,7 @@ def interruptible() -> Iterator[Interrupted]:
 
 
 class Stop:
-    """Whether Ctrl-C has been pressed, for work in other threads. Python writes the numbers of signals to it as they come."""
+    """Whether Ctrl-C has been pressed, for work in other threads. Python writes the numbers of signals to it on arrival."""
 
     def __init__(self) -> None:
         self._reading, self.writing = os.pipe()
@@ -89,12 +89,12 @@ class Stop:
             return self._pressed
 
     def press(self) -> None:
-        """The same by hand."""
+        """Set it without a signal."""
         with self._lock:
             self._pressed = True
 
     def close(self) -> None:
-        """Nothing comes any more; what it says stays."""
+        """No more signals arrive; its state is kept."""
         with self._lock:
             self._open = False
             os.close(self._reading)
@@ -102,16 +102,16 @@ class Stop:
 
 
 _stops: list[Stop] = []
-"""That of the block that is under way."""
+"""The pipe of the current block."""
 _unused: list[Stop] = []
-"""Those of earlier blocks in which nothing was pressed."""
+"""The pipes of earlier blocks in which Ctrl-C was not pressed."""
 
 
 _carried = threading.local()
 
 
 def stop() -> Stop | None:
-    """What tells long work that it has to end, inside a block of `noticed`."""
+    """A function that tells long work whether it has to stop, in a block of `noticed`."""
     carried: Stop | None = getattr(_carried, "stop", None)
     if carried is not None:
         return carried
@@ -119,7 +119,7 @@ def stop() -> Stop | None:
 
 
 def carrying(work: Callable[[T], U]) -> Callable[[T], U]:
-    """The function for another thread, where the block that is under way now tells it to end, even after that has ended."""
+    """A function for another thread that returns whether the current block was told to stop, also after its end."""
     told = stop()
 
     def run(value: T) -> U:
@@ -134,9 +134,9 @@ def carrying(work: Callable[[T], U]) -> Callable[[T], U]:
 
 @contextmanager
 def noticed() -> Iterator[None]:
-    """Around what waits for other threads: they can see by `stop` that Ctrl-C is pressed, while the main thread waits.
+    """A block in which the main thread waits for other threads. They can ask ``stop`` whether Ctrl-C was pressed.
 
-    It changes nothing elsewhere than in the main thread, where somebody else handles Ctrl-C, and inside another such block.
+    It changes nothing outside the main thread, if another handler of Ctrl-C is installed, or inside another such block.
     """
     ours = threading.current_thread() is threading.main_thread() and _raises(signal.getsignal(signal.SIGINT))
     if _stops or not ours:
@@ -144,7 +144,7 @@ def noticed() -> Iterator[None]:
         return
     mine = _unused.pop() if _unused else Stop()
     before = signal.set_wakeup_fd(mine.writing, warn_on_full_buffer=False)
-    if before != -1:  # of an event loop, for example
+    if before != -1:  # such as the handler of an event loop
         signal.set_wakeup_fd(before)
         _unused.append(mine)
         yield
@@ -165,5 +165,5 @@ def noticed() -> Iterator[None]:
 
 
 def _raises(handler: object) -> bool:
-    """Whether this handler of Ctrl-C ends what is under way."""
+    """Whether this handler of Ctrl-C ends the running work."""
     return handler is signal.default_int_handler or isinstance(getattr(handler, "__self__", None), Interrupted)

@@ -1,8 +1,8 @@
-"""Items: costs whose items have features of their own. Their place in x, and the network that is shared over them.
+"""Items: costs that have features of their own. Their place in x, and the network that all items share.
 
-Inside dffl the features of items are columns of x, item after item, behind the other features and before a forecast. Features
-that never change stand in every row: so what is stored, sent to a site and decided by is one matrix. Only this module knows
-the layout.
+Inside dffl the features of items are columns of x, item after item, after the other features and before a forecast. Features
+that never change are repeated in every row, so that one matrix is stored, sent to a site and used for decisions. Only this
+module knows the layout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LARGEST = 1e100
 
 
 def combined(owner: str, items: Any, known: Any, rows: tuple[int, ...], dim: int) -> np.ndarray:
-    """Features of items (..., d, q) with the known ones (d, r) of each item behind them, in every row."""
+    """Features of items (..., d, q), followed by the known ones (d, r) of each item, in every row."""
     parts = []
     if items is not None:
         array = _checked(f"{owner}items", items)
@@ -44,7 +44,7 @@ def combined(owner: str, items: Any, known: Any, rows: tuple[int, ...], dim: int
 
 
 def _checked(owner: str, value: Any) -> np.ndarray:
-    if getattr(getattr(value, "dtype", None), "kind", "f") in "cMm":  # NumPy would make other numbers of them
+    if getattr(getattr(value, "dtype", None), "kind", "f") in "cMm":  # NumPy would convert them to other numbers
         raise ValueError(f"{owner}: must be numbers, found {value.dtype}")
     try:
         array = np.asarray(value, np.float64)
@@ -58,7 +58,7 @@ def _checked(owner: str, value: Any) -> np.ndarray:
 
 
 def block(features: int, dim: int, width: int, forecast: bool) -> slice:
-    """Which columns of x hold the features of items."""
+    """Which columns of x have the features of items."""
     stop = features - dim * forecast
     return slice(stop - dim * width, stop)
 
@@ -71,31 +71,31 @@ def of_items(x: np.ndarray, dim: int, width: int, forecast: bool) -> np.ndarray:
 def inserted(
     x: np.ndarray, names: tuple[str, ...] | None, items: np.ndarray, forecast: bool, cost_names: Sequence[str] | None
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """x with the features of items in their place, and the names of its columns. If they are there already, nothing changes."""
+    """x with the features of items in their place, and the names of its columns. Nothing changes if they are there already."""
     count, dim, width = items.shape
     place = block(x.shape[-1], dim, width, forecast)
     if place.start >= 0 and np.array_equal(x[:, place], items.reshape(count, -1)):
         return x, names
-    whole = np.hstack([x[:, : place.stop], items.reshape(count, -1), x[:, place.stop :]])
+    table = np.hstack([x[:, : place.stop], items.reshape(count, -1), x[:, place.stop :]])
     if names is None:
-        return whole, None
+        return table, None
     costs = cost_names or [str(number) for number in range(dim)]
-    own = [f"item feature {number} of {cost}" for cost in costs for number in range(width)]
-    return whole, (*names[: place.stop], *own, *names[place.stop :])
+    item_names = [f"item feature {number} of {cost}" for cost in costs for number in range(width)]
+    return table, (*names[: place.stop], *item_names, *names[place.stop :])
 
 
 def over_items(function: Any, x: np.ndarray, dim: int, width: int, forecast: bool) -> np.ndarray:
-    """A statistic of each feature over rows and items alike, such as its mean; once for each column of the block."""
+    """A statistic of each feature over rows and items, such as its mean, repeated for each column of the block."""
     table = of_items(x, dim, width, forecast).reshape(-1, width)
     return np.tile(function(table, axis=0), dim)
 
 
 class ItemNetwork(eqx.Module):
-    """From features of each item (d, q) and of the row (r,), in one vector, to d costs: a linear part and tanh units.
+    """A network from features of each item (d, q) and of the row (r,), in one vector, to d costs: linear plus tanh units.
 
-    Each cost has the same network, which also knows which cost it is: few numbers to learn. The output is 0 before training,
-    so that a prediction starts at its base. Without units (``hidden`` is 0) it is linear, also in the features of the row,
-    which the units see otherwise.
+    All costs share the network, which also knows which cost it computes, so it has few parameters. Its output is 0 before
+    training, so that predictions start at their base. Without units (``hidden`` is 0) it is linear, also in the features of
+    the row, which otherwise only the units see.
     """
 
     item: Array
@@ -108,22 +108,22 @@ class ItemNetwork(eqx.Module):
     items: int = eqx.field(static=True)
     width: int = eqx.field(static=True)
     behind: bool = eqx.field(static=True)
-    """Whether the features of items are behind those of the row."""
+    """Whether the features of items follow those of the row."""
 
     def __init__(self, key: Array, items: int, width: int, rows: int, hidden: int = HIDDEN, behind: bool = False):
         keys = jax.random.split(key, 3)
         glorot = jax.nn.initializers.glorot_uniform()
         size = width + rows + items, hidden
-        whole = glorot(keys[0], size) if hidden else jnp.zeros(size)
-        self.item, self.row, self.identity = whole[:width], whole[width : width + rows], whole[width + rows :]
+        weights = glorot(keys[0], size) if hidden else jnp.zeros(size)
+        self.item, self.row, self.identity = weights[:width], weights[width : width + rows], weights[width + rows :]
         self.last, self.linear, self.offset = jnp.zeros(hidden), jnp.zeros(width), jnp.zeros(items)
         self.level = None if hidden else jnp.zeros(rows)
         self.items, self.width, self.behind = items, width, behind
 
     def __call__(self, x: Array) -> Array:
         size = self.items * self.width
-        own, row = (x[x.size - size :], x[: x.size - size]) if self.behind else (x[:size], x[size:])
-        table = own.reshape(self.items, self.width)
+        item_values, row = (x[x.size - size :], x[: x.size - size]) if self.behind else (x[:size], x[size:])
+        table = item_values.reshape(self.items, self.width)
         if self.level is not None:
             return table @ self.linear + self.offset + row @ self.level
         inner = jnp.tanh(table @ self.item + row @ self.row + self.identity)
@@ -132,7 +132,7 @@ class ItemNetwork(eqx.Module):
 
 @dataclass(frozen=True)
 class ItemFactory:
-    """Builds such a network; equal ones share compiled programs."""
+    """Builds such a network. Equal factories share compiled programs."""
 
     width: int
     hidden: int = HIDDEN

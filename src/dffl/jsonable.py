@@ -1,4 +1,4 @@
-"""Answers for programs: plain Python values without NaN or infinity, which are not JSON."""
+"""Plain Python values for JSON, which has neither NaN nor infinity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def jsonable(value: Any) -> Any:
-    """The value with NumPy scalars made plain and numbers that are not finite made null, in dictionaries and lists too."""
+    """The value with NumPy scalars as plain numbers and numbers that are not finite as None, also in dictionaries and lists."""
     if isinstance(value, dict):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What clients predict, and what deciding by it loses them."""
+"""The predictions of clients, and the regret of deciding by them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dffl.sets import Solver
 from dffl.sets._errors import host_errors
 
 SHOWN = 5
-"""Names of clients in a line."""
+"""The most names of clients in a line."""
 POOR = 1e-6
-"""A regret this far below zero, as a share of the largest costs, is no rounding error."""
+"""A regret below zero by more than this share of the largest costs is not a rounding error."""
 
 
 def predicted(predictor: Predictor, x: np.ndarray, dim: int | None = None) -> np.ndarray:
@@ -33,15 +33,15 @@ def predicted(predictor: Predictor, x: np.ndarray, dim: int | None = None) -> np
 def clipped_shares(predictors: Sequence[Predictor], features: Sequence[np.ndarray], dim: int) -> list[float]:
     """For each predictor the share of its networks' outputs at raw features (n, p) that are clipped at norm tau."""
     networks = [_networks(predictor) for predictor in predictors]
-    flat = [network for own in networks for network in own]
-    rows = [x for own, x in zip(networks, features, strict=True) for _ in own]
+    flat = [network for group in networks for network in group]
+    rows = [x for group, x in zip(networks, features, strict=True) for _ in group]
     at_clip = []
     for part in in_parts([len(x) * dim for x in rows]):
         for network, costs in zip(flat[part], predict_each(flat[part], rows[part], dim), strict=True):
             norms = np.linalg.norm(costs, axis=-1) / float(network.normaliser.c_scale)
             at_clip.append(float(np.mean(norms >= float(network.tau) * (1 - 1e-9))))
     shares = iter(at_clip)
-    return [float(np.mean([next(shares) for _ in own])) if own else 0.0 for own in networks]
+    return [float(np.mean([next(shares) for _ in group])) if group else 0.0 for group in networks]
 
 
 def _networks(predictor: Predictor) -> list[NetworkPredictor]:
@@ -51,32 +51,32 @@ def _networks(predictor: Predictor) -> list[NetworkPredictor]:
 
 
 def regrets_at(client: Client, costs: Any) -> np.ndarray:
-    """What each sample of a client loses by deciding at these costs instead of its own."""
+    """The loss of each sample of a client that decides by these costs instead of its own."""
     return regrets_at_each([client], [costs])[0]
 
 
 def regrets_at_each(clients: Sequence[Client], costs: Sequence[Any]) -> list[np.ndarray]:
-    """`regrets_at` for many clients, each at its own costs; those with one kind of set are solved for together."""
-    whole = [np.broadcast_to(c, client.c.shape) for client, c in zip(clients, costs, strict=True)]
-    guesses = [client.sense * client.completed(c) for client, c in zip(clients, whole, strict=True)]
-    own = [client.sense * client.completed(client.c) for client in clients]
+    """`regrets_at` for many clients, each with its own costs; those with one kind of set are solved together."""
+    tables = [np.broadcast_to(c, client.c.shape) for client, c in zip(clients, costs, strict=True)]
+    guesses = [client.sense * client.completed(c) for client, c in zip(clients, tables, strict=True)]
+    true_costs = [client.sense * client.completed(client.c) for client in clients]
     with host_errors((client.name, client.oracle, guess) for client, guess in zip(clients, guesses, strict=True)):
-        return regret_each([client.oracle for client in clients], guesses, own, optima(clients))
+        return regret_each([client.oracle for client in clients], guesses, true_costs, optima(clients))
 
 
 def regrets_under(predictors: Sequence[Predictor], clients: Sequence[Client]) -> list[np.ndarray]:
-    """What each sample of each client loses by deciding as its own predictor says."""
-    optima(clients)  # all at once, not part by part
-    found = []
+    """The loss of each sample of each client that decides by its own predictor."""
+    optima(clients)  # all clients at once, not part by part
+    regrets = []
     for part in in_parts([client.c.size for client in clients]):
         some = clients[part]
         costs = predict_each(predictors[part], [client.x for client in some], some[0].set.dim)
-        found += regrets_at_each(some, costs)
-    return found
+        regrets += regrets_at_each(some, costs)
+    return regrets
 
 
 def judged(lost: np.ndarray, client: Client) -> dict[str, float]:
-    """What a client's regrets come to: ``regret`` (mean), ``relative_regret`` (of the sum of |z*|), ``mean_ratio``."""
+    """A summary of a client's regrets: ``regret`` (mean), ``relative_regret`` (of the sum of |z*|), ``mean_ratio``."""
     best = client.z_star_size
     _warn_of_a_poor_solver(lost, best, client)
     numbers = {"regret": lost.mean(), "relative_regret": share(lost.sum(), best.sum()), "mean_ratio": share(lost, best).mean()}
@@ -84,7 +84,7 @@ def judged(lost: np.ndarray, client: Client) -> dict[str, float]:
 
 
 def _warn_of_a_poor_solver(lost: np.ndarray, best: np.ndarray, client: Client) -> None:
-    """Say so where a user's function is refuted: one of its answers costs less than the one that it called the best."""
+    """Warn if a user's function is refuted: one of its answers costs less than the one that it called the best."""
     if not isinstance(client.set, Solver):
         return
     below = lost < -POOR * max(float(best.max(initial=0.0)), float(np.abs(client.c).max(initial=0.0)))
@@ -97,12 +97,12 @@ def _warn_of_a_poor_solver(lost: np.ndarray, best: np.ndarray, client: Client) -
 
 
 def share(lost: Any, best: Any) -> np.ndarray:
-    """What is lost, as a share of the best that could be had; nothing lost of nothing is 0."""
+    """The loss as a share of the best possible value; 0 of 0 is 0."""
     some = np.asarray(best) > 0
     return np.where(some, lost / np.where(some, best, 1.0), np.where(np.asarray(lost) > 0, np.inf, 0.0))
 
 
 def left_out_words(names: Sequence[str]) -> str:
-    """Which clients are in no mean of relative regrets, and why."""
+    """The clients that are left out of means of relative regrets, and the reason."""
     zero = "their best possible objective is zero, so their relative regret is infinite"
     return f"Left out of these means: {listed(names, SHOWN)}; {zero}."

@@ -1,6 +1,6 @@
 """`dffl.fit` and `dffl.load`: a method that is trained once gives a `Fit`, and the choice over time a `Chosen`.
 
-A model of `dffl fit FILE` knows the columns of the user's own tables, so that it takes data frames as they are.
+A model of `dffl fit FILE` knows the columns of the user's tables, so it takes their data frames.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dffl.federation import Federation
 from dffl.fitting import DEFAULT_METHOD, Fit, require_federation
 from dffl.fitting import fit as fit_once
 from dffl.limits import Limits
+from dffl.parquet_federation import ParquetFederation
 from dffl.predictor import NetworkFactory
 from dffl.time.choosing import enough_past, fit_chosen
 from dffl.time.chosen import Chosen
@@ -23,10 +24,10 @@ from dffl.time.outcome import CHOSEN
 from dffl.training.keywords import MethodChoice
 
 OWN_DATA = "own_data"
-"""Where a model's `about` says how a user's own columns are read."""
+"""The key of a model's `about` with the description of a user's columns."""
 
 
-def fit(federation: Federation, method: MethodChoice | None = None, **keywords: Any) -> Fit | Chosen:
+def fit(federation: Federation | ParquetFederation, method: MethodChoice | None = None, **keywords: Any) -> Fit | Chosen:
     """Fit one method to a federation.
 
     - ``method``: a name, or a name with options: ``("ditto", {"pull": 0.1})``. Where all clients have ``times``, the default is
@@ -36,6 +37,8 @@ def fit(federation: Federation, method: MethodChoice | None = None, **keywords: 
     - ``keywords``: those of `dffl.fitting.fit`: options of the method, settings of `dffl.Settings`, ``validation``,
       ``progress`` and ``checkpoint``.
     """
+    if isinstance(federation, ParquetFederation):
+        return fit_once(federation, DEFAULT_METHOD if method is None else method, **keywords)
     require_federation("federation", federation)
     timed = all(client.times is not None for client in federation)
     if method is None:
@@ -65,9 +68,9 @@ def load(
 
 
 def with_columns(model: Fit | Chosen) -> Fit | Chosen:
-    """A model that reads data frames with the columns of the tables that it was made of, where it knows them."""
+    """A model that reads data frames with the columns of its tables, if it knows them."""
     from dffl.tables.encoding import Encoding
-    from dffl.tables.frames import Columns  # the reader of tables is above this room, and slow to import
+    from dffl.tables.frames import Columns  # the reader of tables is in a higher layer, and slow to import
 
     about = model.about.get(OWN_DATA)
     try:
@@ -75,6 +78,6 @@ def with_columns(model: Fit | Chosen) -> Fit | Chosen:
         if isinstance(model, Chosen):
             columns = Columns(encoding, about["order"], about["costs"], model.dates)  # type: ignore[index]
             return replace(model, reads=columns.rows)
-    except (ValueError, KeyError, TypeError, AttributeError):  # a file may say anything; `dffl decide` says what is wrong
+    except (ValueError, KeyError, TypeError, AttributeError):  # a file may contain anything; `dffl decide` reports problems
         return model
     return replace(model, reads=encoding.features)

@@ -1,4 +1,4 @@
-"""New rows as a model takes them: what is handed in of them, put into the columns of training."""
+"""New rows for a model: the given values, arranged in the columns of training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NewRows:
     item_features: int
 
     def features_of(self, x: Any, forecast: Any = None, items: Any = None, known: Any = None) -> np.ndarray:
-        """x as the models take it: with the forecast and the features of items in their places."""
+        """x in the form of the models: with the forecast and the features of items in their places."""
         if forecast is not None and not self.has_forecast:
             raise ValueError("forecast: the clients of training brought none, so this fit does not use one")
         apart, place = (
@@ -33,46 +33,46 @@ class NewRows:
         )
         if apart and not self.item_features:
             raise ValueError("items: those of training had no features, so this fit does not use them")
-        given = np.ones(self.count, bool)
-        given[place] = not apart
-        given[self.count - self.dim :] &= forecast is None
-        if x is None and not given.any():
+        is_given = np.ones(self.count, bool)
+        is_given[place] = not apart
+        is_given[self.count - self.dim :] &= forecast is None
+        if x is None and not is_given.any():
             x = np.zeros((*np.shape(items)[:-2], 0))
-        array = self._table(x, given)
+        array = self._table(x, is_given)
         if forecast is None and not apart:
             return array
-        whole = np.empty((*array.shape[:-1], self.count))
-        whole[..., given] = array
+        table = np.empty((*array.shape[:-1], self.count))
+        table[..., is_given] = array
         if forecast is not None:
-            whole[..., -self.dim :] = self._forecast(forecast, array.shape[:-1])
+            table[..., -self.dim :] = self._forecast(forecast, array.shape[:-1])
         if apart:
-            found = combined("", items, known, array.shape[:-1], self.dim)
-            if found.shape[-1] != self.item_features:
-                raise ValueError(different_items("items", found.shape[-1], self.item_features))
-            whole[..., place] = found.reshape(*array.shape[:-1], -1)
-        return whole
+            features = combined("", items, known, array.shape[:-1], self.dim)
+            if features.shape[-1] != self.item_features:
+                raise ValueError(different_items("items", features.shape[-1], self.item_features))
+            table[..., place] = features.reshape(*array.shape[:-1], -1)
+        return table
 
-    def _table(self, x: Any, given: np.ndarray) -> np.ndarray:
-        """The columns of x (..., p) that are ``given`` in it, those of a data frame by their names."""
-        wanted, last = int(given.sum()), self.has_forecast and given[-1]
+    def _table(self, x: Any, is_given: np.ndarray) -> np.ndarray:
+        """The columns of x (..., p) that ``is_given`` marks; those of a data frame are found by name."""
+        wanted, last = int(is_given.sum()), self.has_forecast and is_given[-1]
         if hasattr(x, "columns") and self.names is not None:
-            names = [name for name, one in zip(self.names, given, strict=True) if one]
+            names = [name for name, present in zip(self.names, is_given, strict=True) if present]
             if missing := [name for name in names if name not in x.columns]:
                 brought = self.has_forecast and missing[0] in self.names[-self.dim :]
-                more = ", a column of the forecast; hand in that column, or the forecast as forecast=" if brought else ""
+                more = ", a column of the forecast; pass that column, or the forecast as forecast=" if brought else ""
                 raise ValueError(f"x must have the columns of training, found none named {missing[0]!r}{more}")
             x = x[names]
         array = _numbers("x", x)
         if array.ndim < 1 or array.shape[-1] != wanted:
             rest = f"; the last {self.dim} are the forecast: hand it in as forecast=" if last else ""
             place = block(self.count, self.dim, self.item_features, self.has_forecast)
-            if self.item_features and given[place].all():
+            if self.item_features and is_given[place].all():
                 rest += f"; columns {place.start} to {place.stop - 1} are features of items: hand them in as items="
             raise ValueError(f"x must have {wanted} columns, as in training, found shape {array.shape}{rest}")
         return array
 
     def _forecast(self, forecast: Any, rows: tuple[int, ...]) -> np.ndarray:
-        """A forecast of new rows in the order of the costs; columns of a data frame by their names in training."""
+        """A forecast for new rows in the order of the costs; columns of a data frame are found by their names in training."""
         trained = None if self.names is None else list(self.names[-self.dim :])
         names = column_names(forecast)
         if names is not None and trained is not None and set(trained) <= set(names):
@@ -94,5 +94,5 @@ def _numbers(field: str, value: Any) -> np.ndarray:
 
 
 def different_items(what: str, mine: int, theirs: int) -> str:
-    """That items have other features than in training, in one line."""
+    """A message: items have other features than in training."""
     return f"{what}: items must have {theirs} features each, as in training, found {mine}; known ones count too"

@@ -1,7 +1,7 @@
-"""How large a Parquet file becomes when it is read, from its page headers alone: nothing is decoded.
+"""The size that a Parquet file will have in memory, from its page headers alone; nothing is decoded.
 
-A few bytes of Parquet can stand for billions of values, by repetition, by a dictionary or by compression. Its footer says how
-many rows there are, but not truly how large they become; the header of each page does. A reader makes room by that header.
+A few bytes of Parquet can stand for billions of values, by repetition, dictionaries or compression. The footer gives the
+number of rows, but not the true size; the page headers do. A reader allocates memory by these headers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 
 PLAIN_KINDS = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY")
 CODECS = ("UNCOMPRESSED", "SNAPPY")
-"""Snappy makes a page at most some 20 times larger; other codecs know no end."""
+"""Snappy expands a page at most about 20 times; other codecs have no such bound."""
 SIMPLE = (0, 2, 3, 4, 8)
-"""Plain values, dictionaries, repetitions and packed bits: in these encodings no text is made of parts of others."""
+"""Plain values, dictionaries, repetitions and packed bits: in these encodings no text is built from parts of others."""
 DATA, DICTIONARY, DATA_2 = 0, 2, 3
 OWN_FIELD: dict[Any, int] = {DATA: 5, DICTIONARY: 7, DATA_2: 8}
-"""The field of a page header that a kind of page has of its own."""
+"""The field of a page header that each kind of page has."""
 
 
 class Extent(NamedTuple):
-    """What a file becomes: rows, columns, bytes of its unpacked pages, and which columns are texts."""
+    """The size in memory: rows, columns, bytes of the unpacked pages, and which columns are texts."""
 
     rows: int
     columns: int
@@ -34,7 +34,7 @@ class Extent(NamedTuple):
 
 
 def extent(content: bytes) -> Extent:
-    """The extent of a table of plain numbers and texts; a ValueError for any other Parquet file."""
+    """The extent of a table of plain numbers and texts; any other Parquet file raises a ValueError."""
     about = pq.read_metadata(pa.BufferReader(content))
     schema, unpacked = about.schema, 0
     for place in range(len(schema)):
@@ -55,10 +55,10 @@ def extent(content: bytes) -> Extent:
 
 
 def text_bytes(content: bytes, names: list[str]) -> int:
-    """The bytes of all texts of some columns, from their dictionaries and how often each entry stands in a row."""
+    """The bytes of all texts of some columns, from their dictionaries and the frequency of each entry."""
     if not names:
         return 0
-    # From a buffer and without threads: nothing of it is left at work in the background when the file is refused.
+    # From a buffer and without threads: no thread of Arrow may still use the file when it is refused.
     table = pq.ParquetFile(pa.BufferReader(content), read_dictionary=names).read(columns=names, use_threads=False)
     total = 0
     for column in table.columns:
@@ -70,7 +70,7 @@ def text_bytes(content: bytes, names: list[str]) -> int:
 
 
 def _pages(content: bytes, chunk: Any) -> Iterator[int]:
-    """The unpacked size of the pages of one column of one row group, as a reader walks through them."""
+    """The unpacked size of the pages of one column of one row group, counted in the order of a reader."""
     if chunk.compression not in CODECS:
         raise ValueError(f"it is compressed by {chunk.compression}, as no file of dffl is")
     first = chunk.data_page_offset
@@ -79,23 +79,23 @@ def _pages(content: bytes, chunk: Any) -> Iterator[int]:
     while place < end and values < chunk.num_values:
         header, place = _structure(content, place)
         kind, unpacked, packed = header.get(1), header.get(2, -1), header.get(3, -1)
-        own = header.get(OWN_FIELD.get(kind, 0), {})
-        encoding = own.get(4 if kind == DATA_2 else 2, -1)
-        if unpacked < 0 or not 0 <= packed <= end - place or own.get(1, -1) < 0 or encoding not in SIMPLE:
+        page_header = header.get(OWN_FIELD.get(kind, 0), {})
+        encoding = page_header.get(4 if kind == DATA_2 else 2, -1)
+        if unpacked < 0 or not 0 <= packed <= end - place or page_header.get(1, -1) < 0 or encoding not in SIMPLE:
             raise ValueError("a page of it is of another kind than dffl writes")
         if kind != DICTIONARY:
-            values += own[1]
+            values += page_header[1]
         yield unpacked
         place += packed
     if values != chunk.num_values or values < 0:
         raise ValueError("its pages hold another number of values than its footer says")
 
 
-# Thrift's compact protocol, as far as page headers need it.
+# Thrift's compact protocol, as far as page headers use it.
 
 
 def _structure(content: bytes, place: int, deep: int = 0) -> tuple[dict[int, Any], int]:
-    """The fields of a structure by their numbers, and the place after it."""
+    """The fields of a structure by their numbers, and the position after it."""
     fields: dict[int, Any] = {}
     number = 0
     while True:

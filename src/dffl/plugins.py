@@ -27,26 +27,26 @@ class Plugin(NamedTuple):
 
     @property
     def package(self) -> str:
-        """The distribution that brings it."""
+        """The distribution that contains it."""
         return self.entry.dist.name if self.entry.dist is not None else "an unknown package"
 
     @property
     def place(self) -> str:
-        """How messages name it."""
+        """Its name in messages."""
         version = f" {self.entry.dist.version}" if self.entry.dist is not None else ""
         return f"{self.entry.group} {self.name!r} of {self.package}{version}"
 
     @property
     def requirement(self) -> str:
-        """The versions of dffl that its package asks for, or nothing."""
+        """The versions of dffl that its package requires, or an empty text."""
         required = (self.entry.dist.requires if self.entry.dist is not None else None) or []
         return next((text for text in required if re.match(r"dffl\s*[<>=!~(]", text)), "")
 
     def load(self) -> Any:
-        """Import it; what fails is named with its package and entry."""
+        """Import it. An error names its package and entry."""
         try:
             return self.entry.load()
-        except (Exception, SystemExit) as error:  # a module that ends the program would end a command with success
+        except (Exception, SystemExit) as error:  # a module that exits would end a command with success
             reason = " ".join(str(error).split()) or type(error).__name__
             wanted = f" (made for {self.requirement}, this is {version('dffl')})" if self.requirement else ""
             raise ValueError(
@@ -55,23 +55,23 @@ class Plugin(NamedTuple):
 
 
 class Plugins(NamedTuple):
-    """The extensions of one group by name, and what is wrong with the names that cannot be used."""
+    """The extensions of one group by name, and the problem of each name that cannot be used."""
 
     usable: dict[str, Plugin]
     problems: dict[str, str]
 
 
 def plugins(group: str, taken: Collection[str] = ()) -> Plugins:
-    """The extensions of a group. A name that dffl has itself (``taken``), or that two packages bring, is not usable."""
-    found = Plugins({}, {})
-    for entry in sorted(entry_points(group=group), key=lambda one: (one.name, one.value)):
-        plugin, before = Plugin(entry.name, entry), found.usable.get(entry.name)
+    """The extensions of a group. A name that dffl itself has (``taken``), or that two packages have, cannot be used."""
+    result = Plugins({}, {})
+    for entry in sorted(entry_points(group=group), key=lambda candidate: (candidate.name, candidate.value)):
+        plugin, before = Plugin(entry.name, entry), result.usable.get(entry.name)
         if entry.name in taken:
-            found.problems[entry.name] = f"{plugin.place}: dffl has this name itself; rename the entry, or remove the package"
+            result.problems[entry.name] = f"{plugin.place}: dffl has this name itself; rename the entry, or remove the package"
         elif before is not None and before.entry.value != entry.value:
-            found.problems[entry.name] = f"{before.place} and {plugin.place} have one name; remove one of the packages"
+            result.problems[entry.name] = f"{before.place} and {plugin.place} have one name; remove one of the packages"
         else:
-            found.usable[entry.name] = plugin
-    for name in found.problems:
-        found.usable.pop(name, None)
-    return found
+            result.usable[entry.name] = plugin
+    for name in result.problems:
+        result.usable.pop(name, None)
+    return result

@@ -1,7 +1,7 @@
 """Predictors: from features to costs, in raw units, with everything that was learned inside.
 
-A predictor carries its own normalisers, so that what is saved is what decides. Networks see standardised features and
-answer in scaled costs; the predictor translates on both sides.
+A predictor contains its normalisers, so that the saved model decides by itself. Networks see standardised features and
+return scaled costs; the predictor converts both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NetworkFactory = Callable[[Array, int, int], eqx.Module]
 
 
 class Normaliser(eqx.Module):
-    """A client's units: features are standardised, costs, and forecasts of them, divided by their mean absolute value."""
+    """A client's units: features are standardised; costs and forecasts of them are divided by their mean absolute value."""
 
     x_mean: np.ndarray
     x_scale: np.ndarray
@@ -38,10 +38,11 @@ class Normaliser(eqx.Module):
     def fit(
         cls, x: np.ndarray, c: np.ndarray, features: bool = True, costs: bool = True, forecasts: int = 0, items: int = 0
     ) -> Self:
-        """The units of these rows; a constant feature and all-zero costs keep a scale of 1.
+        """The units of these rows. A constant feature and all-zero costs keep a scale of 1.
 
-        The last ``forecasts`` features are forecasts of costs, and keep to the units of the costs. Each of the ``items``
-        features of items has one mean and one scale for all items: scaled apart, each would lose what sets it apart.
+        The last ``forecasts`` features are forecasts of costs and have the units of the costs. Each of the ``items``
+        features of items has one mean and one scale for all items: separate scales would remove the differences between
+        items.
         """
         mean, scale = np.zeros(x.shape[-1]), np.ones(x.shape[-1])
         if features:
@@ -50,7 +51,7 @@ class Normaliser(eqx.Module):
                 layout = c.shape[-1], items, forecasts > 0
                 place = block(x.shape[-1], *layout)
                 mean[place], scale[place] = (over_items(statistic, x, *layout) for statistic in (np.mean, np.std))
-            # Rounding leaves a constant column with a spread of some ulps, which must not be blown up to 1.
+            # Rounding leaves a constant column with a tiny standard deviation, which must not be scaled up to 1.
             scale = np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
         size = float(np.abs(c).mean()) if costs else 1.0
         size = size if size > 0 else 1.0
@@ -60,7 +61,7 @@ class Normaliser(eqx.Module):
 
     @classmethod
     def pool(cls, parts: Sequence[Normaliser], counts: Sequence[int], forecasts: int = 0) -> Self:
-        """The units of all the rows behind some normalisers together: for a client that took no part."""
+        """The units of all the rows behind several normalisers together: for a client that did not take part."""
         share = np.asarray(counts, float) / np.sum(counts)
         means = np.stack([n.x_mean for n in parts])
         mean = share @ means
@@ -72,7 +73,7 @@ class Normaliser(eqx.Module):
 
     @classmethod
     def middle(cls, parts: Sequence[Normaliser]) -> Self:
-        """The mean of units that are nearly alike: those of the folds of one client."""
+        """The mean of almost equal units: those of the folds of one client."""
         return cls(
             *(np.mean([np.asarray(getattr(n, name)) for n in parts], axis=0) for name in ("x_mean", "x_scale", "c_scale"))
         )
@@ -102,15 +103,15 @@ class Network(eqx.Module):
         return x @ last[0] + last[1]
 
     def silent(self) -> Self:
-        """The same network with an output of zero to start from."""
+        """The network with an output of zero at the start."""
         return eqx.tree_at(lambda network: network.weights[-1], self, jnp.zeros_like(self.weights[-1]))
 
 
 class Correction(eqx.Module):
     """A forecast of the costs, which are the last features, and a network of the other features that corrects it.
 
-    Where there are no other features, the network sees the forecast. How far to trust the forecast is learnt too: its gain, 1
-    to start from, grows where the forecast is too flat.
+    Without other features, the network sees the forecast. The trust in the forecast is learnt too: its gain starts at 1, and
+    increases where the forecast is too flat.
     """
 
     network: eqx.Module
@@ -126,7 +127,7 @@ class Correction(eqx.Module):
 
 
 def clip_norm(y: Array, tau: Any) -> tuple[Array, Array]:
-    """y shrunk to Euclidean norm tau where it is longer, and the norm that it had."""
+    """y, shrunk to Euclidean norm tau if it is longer, and its norm before."""
     norm = jnp.sqrt(jnp.sum(y * y, axis=-1) + jnp.finfo(y.dtype).tiny)
     return y * jnp.minimum(1, tau / norm)[..., None], norm
 
@@ -145,7 +146,7 @@ class Predictor(eqx.Module):
 
 
 class NetworkPredictor(Predictor):
-    """A network with a client's units around it; its output is clipped to norm tau in scaled units."""
+    """A network with a client's units; its output is clipped to norm tau in scaled units."""
 
     network: eqx.Module
     normaliser: Normaliser
@@ -158,7 +159,7 @@ class NetworkPredictor(Predictor):
 
 
 class ConstantPredictor(Predictor):
-    """The same costs, whatever the features."""
+    """The same costs for all features."""
 
     costs: np.ndarray
 
@@ -167,7 +168,7 @@ class ConstantPredictor(Predictor):
 
 
 class ForecastPredictor(Predictor):
-    """The forecast that a client already has: its last features."""
+    """The forecast that a client has already: its last features."""
 
     costs: int
 
@@ -198,7 +199,7 @@ class MeanPredictor(Predictor):
 class Template:
     """The form of a network whose trainable numbers are one flat vector.
 
-    Training, averaging and sending all use that vector; only here is it turned into a network again.
+    Training, averaging and messages use that vector; only this class converts it to a network.
     """
 
     def __init__(self, network: eqx.Module):
@@ -215,7 +216,7 @@ class Template:
         self._key: Any = (self._treedef, self._shapes, rest_treedef, tuple(rest_leaves))
         try:
             hash(self._key)
-        except TypeError:  # a network that holds arrays which do not train is equal to itself only
+        except TypeError:  # a network with arrays that are not trained is equal only to itself
             self._key = id(self)
 
     def vector(self, network: eqx.Module) -> Array:
@@ -223,7 +224,7 @@ class Template:
         return self.join(jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
 
     def network(self, vector: Any) -> Any:
-        """The network that has these trainable numbers."""
+        """The network with these trainable numbers."""
         return self.assemble(self.cut(vector))
 
     def cut(self, vector: Any) -> list[Any]:
@@ -240,7 +241,7 @@ class Template:
         return eqx.combine(jax.tree.unflatten(self._treedef, arrays), self._rest)
 
     def layers(self, wanted: str | Sequence[str]) -> Layers:
-        """The numbers of some arrays: names or patterns such as ``weights.1``, ``*.1`` or ``head.*``.
+        """Some arrays of the network: names or patterns such as ``weights.1``, ``*.1`` or ``head.*``.
 
         ``last`` is the layer that the network declares last.
         """
@@ -248,15 +249,15 @@ class Template:
         named = {pattern: [name for name in self.names if fnmatchcase(name, pattern)] for pattern in patterns}
         if patterns == ("last",):
             layers = {name: layer for name in self.names if (layer := _layer(name))}
-            if layers:  # else the array of that name, as networks of items have
+            if layers:  # otherwise the array of this name, as networks of items have
                 named["last"] = [name for name, layer in layers.items() if layer == list(layers.values())[-1]]
-        if not patterns or not all(named.values()):  # also one of several: it may be mistyped
+        if not patterns or not all(named.values()):  # each of several names must match: it may be mistyped
             unknown = next((pattern for pattern, names in named.items() if not names), wanted)
             raise ValueError(f"{unknown!r} names no layer of the network (it has {', '.join(self.names)})")
-        found = [name for name in self.names if any(name in names for names in named.values())]
+        selected = [name for name in self.names if any(name in names for names in named.values())]
         sizes = np.diff([0, *self._ends])
-        mask = np.repeat([name in found for name in self.names], sizes)
-        return Layers(tuple(found), np.packbits(mask).tobytes(), self.size)
+        mask = np.repeat([name in selected for name in self.names], sizes)
+        return Layers(tuple(selected), np.packbits(mask).tobytes(), self.size)
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -275,7 +276,7 @@ class Layers:
 
     @property
     def mask(self) -> np.ndarray:
-        """True where a number belongs to these layers."""
+        """True for numbers of these layers."""
         return np.unpackbits(np.frombuffer(self._bits, np.uint8), count=self._size).astype(bool)
 
     @property
@@ -285,7 +286,7 @@ class Layers:
 
 
 def _layer(name: str) -> tuple[str, ...]:
-    """The layer that an array belongs to: ``head`` for ``head.weight``, 1 for ``weights.1``; none for an array by itself."""
+    """The layer of an array: ``head`` for ``head.weight``, 1 for ``weights.1``; None for an array outside of layers."""
     *above, last = name.split(".")
     return (*above[:-1], last) if last.isdigit() else tuple(above)
 

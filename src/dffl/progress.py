@@ -1,4 +1,4 @@
-"""A progress bar with the time left, shown only when a job takes long enough to wonder."""
+"""A progress bar with the time left, shown only for jobs that take long."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPEED_PERIOD = 120.0
 
 
 class Progress:
-    """Counts work against what is expected. ``show=None`` shows a bar where a person is watching a terminal.
+    """Counts the work that is done. ``show=None`` shows a bar in an interactive terminal.
 
     ``runs`` is the number of equal runs that share one bar.
     """
@@ -27,16 +27,16 @@ class Progress:
         self._task: Any = None
 
     def expect(self, units: float, done: float = 0.0) -> None:
-        """Say how much work there will be, in all, and how much of it an earlier run has done."""
+        """Set the total work, and how much of it an earlier run has done."""
         self.total, self.done = units, done
 
     def begin_run(self, units: float) -> None:
-        """Say how much work the next run is. Those after it are expected to be as long."""
+        """Set the work of the next run. Later runs are expected to be as long."""
         self.expect(self.done + self._runs_left * units, self.done)
         self._runs_left -= 1
 
     def advance(self, units: float, label: str) -> None:
-        """Say that some work is done, and what is under way."""
+        """Report that some work is done, and name the current work."""
         self.done += units
         self._label = label
         if self.show and self._bar is None and time.monotonic() - self._started > DELAY:

@@ -1,7 +1,7 @@
 """Every random number of a run, from one seed, in any order.
 
-A stream is named by what it is for, by the client's name and by a counter, never by what was drawn before. So the
-loop engine, the vectorised engine and a client on its own machine draw the same numbers, whichever other clients take part.
+A stream is identified by its purpose, the client's name and a counter, never by earlier draws. So the loop engine, the
+vectorised engine and a client on its own machine draw the same numbers, whichever other clients take part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """What a stream is for. The values are part of what a seed means: never renumber them."""
+    """The purposes of streams. The values determine the numbers of a seed: never renumber them."""
 
     SHUFFLE = 1
     TUNE = 2
@@ -50,7 +50,7 @@ def stream(seed: int, purpose: Purpose, client: str = "", counter: int = 0) -> n
 
 
 class _Reused(threading.local):
-    """A generator for each thread whose place is set anew for every draw: making one costs more than a short draw."""
+    """A generator for each thread that is reset for every draw: creating one takes longer than a short draw."""
 
     def __init__(self) -> None:
         self.bits = np.random.Philox(key=[0, 0])
@@ -78,7 +78,7 @@ def start_seeds(seed: int, starts: int) -> list[int]:
 
 @lru_cache(maxsize=65536)
 def _philox_key(seed: int, client: str) -> np.ndarray:
-    # As NumPy makes it of the two numbers, which is part of what a seed means.
+    # As NumPy combines the two numbers, which determines the numbers of a seed.
     state: Any = stream(seed, Purpose.SHUFFLE, client).bit_generator.state
     return np.array(state["state"]["key"])
 
@@ -89,19 +89,19 @@ def _name_key(name: str) -> int:
 
 
 def checked_seed(seed: int, name: str = "seed") -> int:
-    """``seed`` as an int that a stream takes; ``name`` is what the caller calls it."""
+    """``seed`` as an int for a stream; ``name`` is its name in messages."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise ValueError(f"{name} must be a whole number from 0 to 2**63 - 1, found {seed!r:.40}")
     return int(seed)
 
 
 class NoiseSource:
-    """Noise that hides something: a function of a secret and of the whole question that it helps to answer.
+    """Noise for privacy: a function of a secret and of the whole question that it helps to answer.
 
-    The same question asked again gets the same answer, so an interrupted training continues to the same bits and asking twice
-    reveals nothing new. Any other question gets noise of its own: no two answers share noise that could be subtracted. Who
-    knows the secret can take the noise away, so a deployed site or server has one of its own, `fresh`, which never leaves it.
-    A simulation has a `public` one, that of its seed, which protects nothing and makes its numbers repeatable.
+    The same question gets the same noise, so an interrupted training resumes to the same bits, and asking twice reveals
+    nothing new. Any other question gets other noise: no two answers share noise that could be subtracted. Whoever knows the
+    secret can remove the noise. So a deployed site or server has its own secret (`fresh`), which never leaves it. A
+    simulation has a `public` one, from its seed: it protects nothing, but its numbers can be repeated.
     """
 
     LEAST = 16
@@ -123,7 +123,7 @@ class NoiseSource:
 
     @property
     def secret(self) -> bytes:
-        """For keeping it until an interrupted training resumes, in a file that only its owner can read."""
+        """The secret, to be stored until an interrupted training resumes, in a file that only its owner can read."""
         return self._secret
 
     def __repr__(self) -> str:
@@ -135,7 +135,7 @@ class NoiseSource:
 
         words = [self._secret, int(purpose).to_bytes(8, "little"), *map(_as_bytes, question)]
         sponge = hashlib.shake_256()
-        for word in words:  # with its length before it, so that no two questions read the same
+        for word in words:  # preceded by its length, so that two questions cannot give the same bytes
             sponge.update(len(word).to_bytes(8, "little") + word)
         bits = np.frombuffer(sponge.digest(8 * size), "<u8")
         return ndtri(((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)

@@ -18,22 +18,24 @@ from typing import NamedTuple
 import numpy as np
 
 FEWEST_INDEPENDENT = 4
-"""Rows that count as fewer independent ones than this are not judged: how far they vary is then a guess."""
+"""Rows that count as fewer independent rows are not judged: their variance would be a guess."""
 MOST = 120
-"""More rows than this are replaced by the means of as many stretches of equal length."""
+"""More rows are replaced by the means of this number of equal stretches."""
 TIMES = (0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
-"""Times in which rows forget, in rows; at most twice as many as there are rows."""
+"""Correlation times, in rows; at most twice the number of rows."""
 LEVEL_ONLY, WITH_NOISE = 0.12, 0.05
-"""How plausible each of these times is beforehand, with a level alone and with noise beside it; rows without memory are 1.
-These were chosen by simulation (see `tests/test_serial.py`)."""
-SEASONS = ((7, 28), (24, 144))
-"""The rows of a season, days of a week or hours of a day, and how many rows there must be to take it out."""
+"""The prior weight of each of these times, for a level alone and for a level with noise; rows without memory have 1. They were
+chosen by simulation (see `tests/test_serial.py`).
+"""
+SEASONS, REPEATS = (2, 5, 7, 12, 24, 48, 96), 3
+"""The lengths of a season in rows: two sites in turn, working days and days of a week, months, periods of a day; and the fewest
+seasons to remove it."""
 NEVER, HALVINGS = 1e-9, 36
-"""Memories below this probability do not count; and the steps in which an end is found."""
+"""Memories with a smaller probability are ignored; and the number of steps that find an end of the interval."""
 
 
 class Sureness(NamedTuple):
-    """Half the width of the interval around the mean of some rows, and how many independent rows they count as."""
+    """Half the width of the interval around the mean of some rows, and the number of independent rows."""
 
     half: float
     independent: float
@@ -44,34 +46,34 @@ class Sureness(NamedTuple):
 
 
 def too_alike(independent: float) -> str:
-    """Why rows that count as so few independent ones are not judged."""
+    """Why rows that count as this few independent ones are not judged."""
     return f"the test rows are too alike in time (they count as about {max(round(independent), 1)} independent ones)"
 
 
 class _Memories(NamedTuple):
-    """For each memory: what makes rows independent (k, m, m), what that makes of ones (k, m), and three numbers."""
+    """For each memory: what makes rows independent (k, m, m), its product with ones (k, m), and three numbers."""
 
     whiten: np.ndarray
     ones: np.ndarray
     weight: np.ndarray
-    """The log of the part of the likelihood that does not depend on the rows."""
+    """The part of the log-likelihood that does not depend on the rows."""
     information: np.ndarray
     """1 / the variance of the best estimate of the mean, for rows of variance 1."""
     share: np.ndarray
-    """The variance of the mean, as a share of that of one row."""
+    """The variance of the mean, as a share of the variance of one row."""
 
 
 def sureness(rows: np.ndarray, confidence: float = 0.95) -> Sureness:
-    """How sure the mean of rows (n,) is that are in the order of time."""
+    """The certainty of the mean of rows (n,) in the order of time."""
     if len(rows) < 2:
         return Sureness(math.inf, float(len(rows)))
-    seasons = [season for season, fewest in SEASONS if len(rows) >= fewest]
-    found = [_sureness(table, confidence) for table in (rows, *(_without(rows, season) for season in seasons))]
-    return Sureness(max(one.half for one in found), min(one.independent for one in found))
+    seasons = [season for season in SEASONS if len(rows) >= REPEATS * season]
+    measured = [_sureness(table, confidence) for table in (rows, *(_without(rows, season) for season in seasons))]
+    return Sureness(max(part.half for part in measured), min(part.independent for part in measured))
 
 
 def _without(rows: np.ndarray, season: int) -> np.ndarray:
-    """The rows without what they have in common at each place of a season, and with the same mean."""
+    """The rows without their means at each place of a season, and with the same overall mean."""
     place = np.arange(len(rows)) % season
     rest = rows - (np.bincount(place, rows) / np.bincount(place))[place]
     return np.asarray(rest - rest.mean() + rows.mean())
@@ -90,7 +92,7 @@ def _sureness(rows: np.ndarray, confidence: float) -> Sureness:
 
 
 def _mixed(rows: np.ndarray, memories: _Memories, size: float, confidence: float) -> Sureness:
-    from scipy.special import stdtr  # slow to import, and needed here alone
+    from scipy.special import stdtr  # slow to import, and needed only here
 
     freedom = len(rows) - 1
     white = memories.whiten @ rows
@@ -124,19 +126,19 @@ def _memories(count: int, length: int) -> _Memories:
     for time in TIMES:
         if time <= 2 * count * length:
             kinds += [(time, 1.0, LEVEL_ONLY), (time, 0.5, WITH_NOISE)]
-    found = []
+    memories = []
     for time, share, plausible in kinds:
         alike, variance = _covariance(count, length, time, share)
         whiten = np.linalg.inv(np.linalg.cholesky(alike))
         ones = whiten.sum(axis=1)
         information = float(ones @ ones)
         weight = math.log(plausible) + float(np.log(np.diag(whiten)).sum()) - math.log(information) / 2
-        found.append((whiten, ones, weight, information, variance))
-    return _Memories(*(np.array(values) for values in zip(*found, strict=True)))
+        memories.append((whiten, ones, weight, information, variance))
+    return _Memories(*(np.array(values) for values in zip(*memories, strict=True)))
 
 
 def _covariance(count: int, length: int, time: float, share: float) -> tuple[np.ndarray, float]:
-    """The covariance of the means of stretches, of rows of variance 1, and the variance of the mean of all."""
+    """The covariance of the means of stretches, for rows of variance 1, and the variance of the overall mean."""
     lags = np.arange(1 - length, length)
     pairs = (length - np.abs(lags)) / length**2
     apart = np.abs(np.arange(count)[:, None] * length + lags)

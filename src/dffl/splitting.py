@@ -1,8 +1,9 @@
-"""Which samples are held out together: drawn by each client, by what the row holds, or by when it was.
+"""Which samples are held out together: a draw of each client, or by the content of the row, or by its time.
 
-Clients may hold the same rows: copies of one table, or sites of one price zone. If each client drew its own held-out samples,
-the test rows of one would train another, and federating would seem to help. So a row's part can follow from the row itself
-and the seed: the same at every client, without comparing any rows, and so the same at a site that is alone with its table.
+Clients may have equal rows: copies of one table, or sites of one price zone. If each client drew its own held-out samples,
+the test rows of one would be training rows of another, and federating would seem to help. So the part of a row can follow
+from the row and the seed. It is then the same at every client, without comparing rows, and also at a site that has only its
+own table.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ import pandas as pd
 from dffl.randomness import Purpose, checked_seed, stream
 
 DRAW, ROW, COST, TIME = RULES = ("draw", "row", "cost", "time")
-"""Each client draws; by the row (its key, or its features and costs); by its costs alone; by stretches of time."""
+"""A draw of each client; by the row (its key, or its features and costs); by its costs alone; by stretches of time."""
 FEWEST_COSTS = 4
-"""Costs of fewer columns are compared as they are."""
+"""Costs of fewer columns are compared without scaling."""
 NEARLY_CONSTANT = 0.01
-"""The mean distance of costs from their mean, in shares of their mean size, below which a row is nearly constant."""
+"""A row is nearly constant if the mean distance of its costs from their mean, relative to their mean size, is below this."""
 TOWERING = 1000.0
-"""How many times as large as the median the largest cost of a row is where it towers over the others."""
+"""One cost dominates a row if it is this many times as large as the median."""
 
 
 class Samples(Protocol):
-    """What a client must know of its samples to divide them."""
+    """The properties of a client's samples that are needed to divide them."""
 
     @property
     def name(self) -> str: ...
@@ -44,14 +45,14 @@ class Samples(Protocol):
 
 @dataclass(frozen=True)
 class Splitting:
-    """How clients divide their samples. Every client divides its own, so a deployed site does the same."""
+    """How clients divide their samples. Every client divides its own, and a deployed site does the same."""
 
     seed: int = 0
     rule: str = DRAW
     blocks: bool = False
     """With the rule "draw": consecutive samples by position, instead of random ones."""
     period: tuple[float, float] | None = None
-    """With the rule "time": from when until when the stretches go. Samples outside belong to the first or the last one."""
+    """With the rule "time": the period of the stretches. Samples outside belong to the first or the last one."""
 
     def folds(self, client: Samples, count: int) -> list[np.ndarray]:
         """The client's sample numbers in ``count`` folds. By row or by time, their sizes differ, and some may be empty."""
@@ -66,7 +67,7 @@ class Splitting:
         return folds
 
     def held(self, client: Samples, fraction: float) -> np.ndarray:
-        """The numbers of the samples that a client holds out: this fraction of them; by row or by time, approximately."""
+        """The numbers of the held-out samples of a client: this fraction of them; by row or by time, approximately."""
         if self.rule == DRAW:
             out = held_out(client.n, fraction)
             if not 0 < out < client.n:
@@ -80,17 +81,17 @@ class Splitting:
             return np.sort(stream(self.seed, Purpose.SPLIT, client.name).permutation(client.n)[:out])
         places = self._places(client, Purpose.SPLIT)
         begin = self._begin() * (1 - fraction) if self.rule == TIME else 0.0
-        held = np.flatnonzero((begin <= places) & (places < begin + fraction))
-        if len(held) == client.n:
+        places_held = np.flatnonzero((begin <= places) & (places < begin + fraction))
+        if len(places_held) == client.n:
             raise ValueError(f"client {client.name!r}: {self._crowded(client, 'the part that is held out')}")
-        return held
+        return places_held
 
     def _begin(self) -> float:
-        """Where the stretch that is held out begins, as a share of what can be: the same at all clients."""
+        """The start of the held-out stretch, as a share of the possible ones: the same at all clients."""
         return float(stream(self.seed, Purpose.SPLIT).random())
 
     def _places(self, client: Samples, purpose: Purpose) -> np.ndarray:
-        """A number in [0, 1) for each sample, the same for equal samples of any client."""
+        """A number in [0, 1) for each sample, equal for equal samples of any client."""
         if self.rule == TIME:
             return self._moments(client)
         return places_of(client.cost_keys if self.rule == COST else client.row_keys, self.seed, purpose)
@@ -119,19 +120,19 @@ def held_out(n: int, fraction: float) -> int:
 
 
 def minimum_to_split(fraction: float) -> int:
-    """The fewest samples of which a draw leaves some on both sides."""
+    """The fewest samples for which both parts of a draw have some."""
     return next(n for n in range(2, 10**6) if 0 < held_out(n, fraction) < n)
 
 
 def places_of(keys: np.ndarray, seed: int, purpose: Purpose) -> np.ndarray:
-    """A number in [0, 1) for each key, uniform over keys, another one for every seed and purpose."""
+    """A number in [0, 1) for each key, uniform over keys, and different for every seed and purpose."""
     words = np.array([checked_seed(seed), int(purpose)], np.uint64)
     salt = chained(words[None, :])
     return (_mixed(keys ^ salt) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 class Keyed(NamedTuple):
-    """Keys of rows, and the kinds of values that they were made of, each with an example; none of what were keys already."""
+    """Keys of rows, and the kinds of their values, each with an example; no kinds for values that are keys already."""
 
     keys: np.ndarray
     kinds: dict[str, str]
@@ -144,16 +145,16 @@ WHOLE = re.compile(r"[+-]?\d+")
 
 
 def keys_of(values: Any, who: str = "") -> np.ndarray:
-    """Keys of rows that a user names by dates, numbers or texts. Equal values have equal keys, in any type and time zone.
+    """Keys of rows that a user identifies by dates, numbers or texts. Equal values have equal keys, in any type and time zone.
 
     5, 5.0 and "5" are equal, and so are a date, its texts (2024-01-31, 2024/1/31) and a moment of that day at midnight, UTC.
-    Each value has its key whatever stands in other rows: one fraction, or one text, changes no other key.
+    A key does not depend on other rows: one fraction, or one text, changes no other key.
     """
     return keyed(values, who).keys
 
 
 def keyed(values: Any, who: str = "") -> Keyed:
-    """As `keys_of`, with the kinds of the values."""
+    """Like `keys_of`, with the kinds of the values."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{who}keys must have one value for each row, found {array.ndim} axes")
@@ -176,18 +177,18 @@ def _number_keys(numbers: np.ndarray) -> np.ndarray:
     """Whole numbers as they are, others by a digest of their bits."""
     keys = row_digests(numbers[:, None])
     with np.errstate(invalid="ignore"):
-        whole = np.isfinite(numbers) & (numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)
-    keys[whole] = numbers[whole].astype(np.int64).view(np.uint64)
+        is_integer = np.isfinite(numbers) & (numbers == np.round(numbers)) & (np.abs(numbers) < 2**53)
+    keys[is_integer] = numbers[is_integer].astype(np.int64).view(np.uint64)
     return keys
 
 
 def _keyed_texts(texts: np.ndarray) -> Keyed:
-    """The keys of texts: dates and numbers by what they mean, others by a digest; each different text is looked at once."""
+    """The keys of texts: dates and numbers by their value, others by a digest. Each different text is processed once."""
     unique, place = np.unique(texts.astype(str), return_inverse=True)
     keys = text_digests(unique).copy()
     kinds: dict[str, str] = {}
     dated = np.array([DAY.match(text) is not None for text in unique], bool)
-    iso = [DAY.sub(lambda found: f"{found[1]}-{int(found[3]):02}-{int(found[4]):02}", text, count=1) for text in unique[dated]]
+    iso = [DAY.sub(lambda match: f"{match[1]}-{int(match[3]):02}-{int(match[4]):02}", text, count=1) for text in unique[dated]]
     moments = pd.to_datetime(pd.Series(iso, dtype=object), utc=True, format="ISO8601", errors="coerce")
     clock = moments.dt.tz_localize(None).to_numpy().astype("M8[ns]")
     valid = ~np.isnat(clock)
@@ -195,22 +196,22 @@ def _keyed_texts(texts: np.ndarray) -> Keyed:
     keys[dated] = clock[valid].astype(np.int64).view(np.uint64)
     if dated.any():
         zoned = np.array([ZONE.search(text) is not None for text in unique[dated]])
-        apart = zoned & (clock[valid] != clock[valid].astype("M8[D]"))  # midnight, UTC, is its day
+        apart = zoned & (clock[valid] != clock[valid].astype("M8[D]"))  # midnight, UTC, stands for its day
         for kind, some in ((DATES, ~zoned if apart.any() else np.ones_like(zoned)), (ZONED, zoned & apart.any())):
             if some.any():
                 kinds[kind] = str(unique[dated][some][0])
     digits = [number for number, text in enumerate(unique) if not dated[number] and WHOLE.fullmatch(text)]
-    whole = {number: int(unique[number]) for number in digits if len(unique[number]) <= 20}
-    whole = {number: value for number, value in whole.items() if -(2**63) <= value < 2**63}
-    keys[list(whole)] = np.array(list(whole.values()), np.int64).view(np.uint64)
-    rest = np.array([number for number in range(len(unique)) if not dated[number] and number not in whole], int)
+    integers = {number: int(unique[number]) for number in digits if len(unique[number]) <= 20}
+    integers = {number: value for number, value in integers.items() if -(2**63) <= value < 2**63}
+    keys[list(integers)] = np.array(list(integers.values()), np.int64).view(np.uint64)
+    rest = np.array([number for number in range(len(unique)) if not dated[number] and number not in integers], int)
     numbers = pd.to_numeric(pd.Series(unique[rest].astype(object)), errors="coerce").to_numpy(np.float64)
     known = ~np.isnan(numbers)
-    short = known & ~np.isin(rest, digits)  # as a float, a longer whole number would lose its last digits: it stays a text
+    short = known & ~np.isin(rest, digits)  # a longer whole number would lose its last digits as a float, so it stays a text
     keys[rest[short]] = _number_keys(numbers[short])
-    for kind, found in ((NUMBERS, [*whole, *rest[known]]), (TEXTS, [*rest[~known]])):
-        if found:
-            kinds[kind] = str(unique[found[0]])
+    for kind, entries in ((NUMBERS, [*integers, *rest[known]]), (TEXTS, [*rest[~known]])):
+        if entries:
+            kinds[kind] = str(unique[entries[0]])
     return Keyed(keys[place], kinds)
 
 
@@ -226,25 +227,25 @@ def text_digests(texts: np.ndarray) -> np.ndarray:
 
 
 def row_digests(*tables: np.ndarray) -> np.ndarray:
-    """A digest of 64 bits of each row of some float tables (n, columns); rows of equal numbers have equal digests."""
+    """A digest of 64 bits of each row of some float tables (n, columns); equal rows have equal digests."""
     bits = [np.ascontiguousarray(table + 0.0).view(np.uint64) for table in tables]  # 0.0 and -0.0 are equal
     return chained(np.concatenate(bits, axis=1) if len(bits) > 1 else bits[0])
 
 
 def about(numbers: np.ndarray) -> np.ndarray:
-    """A word for each number, the same for nearly all pairs that agree to six digits, as a copy in single precision does."""
+    """A word for each number, nearly always equal for numbers that agree to six digits, such as copies in single precision."""
     part, power = np.frexp(numbers)
     with np.errstate(invalid="ignore"):
         return (np.round(part * 2**17).astype(np.int64) + (power.astype(np.int64) << 24)).view(np.uint64)
 
 
 def cost_digests(costs: np.ndarray) -> np.ndarray:
-    """A digest of each row of costs (n, d), the same for nearly all copies in another currency, rounding or sign.
+    """A digest of each row of costs (n, d), equal for nearly all copies in another currency, rounding or sign.
 
-    Costs are rounded at 1e-4 of their mean size. Where that would hide how they differ, they are rounded in another way: in a
-    row that is nearly constant, the distances from its mean; where one cost towers over the others, each cost to six digits.
+    Costs are rounded at 1e-4 of their mean size. If that would hide their differences, they are rounded differently: in a
+    nearly constant row, the distances from its mean; if one cost dominates the others, each cost to six digits.
     """
-    if costs.shape[1] < FEWEST_COSTS:  # without their size, too little would be left of them
+    if costs.shape[1] < FEWEST_COSTS:  # without their size, too little of them would be left
         return row_digests(costs)
     sizes, sign = np.abs(costs), np.where(costs.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
     size = sizes.mean(axis=1, keepdims=True)
@@ -259,7 +260,7 @@ def cost_digests(costs: np.ndarray) -> np.ndarray:
 
 
 def chained(words: np.ndarray) -> np.ndarray:
-    """The words of each row mixed into one, by their values and places."""
+    """The words of each row mixed into one, by their values and positions."""
     digest = np.full(len(words), 0x9E3779B97F4A7C15, np.uint64)
     for column in words.T:
         digest = _mixed(digest ^ column)
@@ -267,7 +268,7 @@ def chained(words: np.ndarray) -> np.ndarray:
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:
-    """Every bit of a word spread over all its bits (the finaliser of SplitMix64)."""
+    """Spreads every bit of a word over all its bits (the finaliser of SplitMix64)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -29,7 +29,7 @@ from dffl.sets import EntropySimplex, FeasibleSet, FractionalKnapsack, ShortestP
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 SAMPLES: dict[Split, int] = {"train": 100, "validation": 2000, "test": 1000}
-"""Samples of a client, by split, unless ``samples`` says otherwise."""
+"""Samples of a client by split, if ``samples`` is not given."""
 CLOSED_SHARE = 0.2
 """The share of its arcs that a client of `shortest_path` may not use, at ``eta_constr=1``."""
 
@@ -226,7 +226,7 @@ class PowerCosts:
 
 def rotation(rng: np.random.Generator, size: int, angle: float) -> np.ndarray:
     """exp(angle A / |A|_F) for a skew-symmetric Gaussian A: a random rotation whose size the angle sets."""
-    from scipy.linalg import expm  # slow to import, and needed here alone
+    from scipy.linalg import expm  # slow to import, and needed only here
 
     gauss = rng.normal(size=(size, size))
     skew = gauss - gauss.T
@@ -235,9 +235,9 @@ def rotation(rng: np.random.Generator, size: int, angle: float) -> np.ndarray:
 
 
 def closed_arcs(order: Sequence[int] | np.ndarray, arcs: Sequence[tuple[int, int]], count: int) -> np.ndarray:
-    """The first ``count`` arcs in this order that can be closed, as flags: a path from the first to the last node stays.
+    """The first ``count`` arcs in this order that can be closed, as flags: a path from the first to the last node remains.
 
-    ``arcs`` are in an order in which every arc comes after those that lead to its beginning, as `ShortestPath.arcs` are.
+    ``arcs`` must be ordered so that every arc comes after the arcs that lead to its start, as in `ShortestPath.arcs`.
     """
     closed = np.zeros(len(arcs), bool)
     left = count

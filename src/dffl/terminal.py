@@ -38,7 +38,7 @@ class Exit(IntEnum):
 
 
 PICTURES = (".png", ".pdf", ".svg", ".jpg")
-"""How a picture's file may end."""
+"""The possible endings of a picture's file name."""
 
 Seed = Annotated[int, typer.Option(help="Fixes everything that is random.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -50,7 +50,7 @@ Without = Annotated[list[str] | None, typer.Option(help="A zone to leave out; ma
 
 
 class Answer(Protocol):
-    """What a command has computed. Some of its jobs may have ``failed``."""
+    """The result of a command. Some of its jobs may have ``failed``."""
 
     def show(self, console: Console) -> None: ...
 
@@ -58,21 +58,21 @@ class Answer(Protocol):
 
 
 def settings_of(texts: list[str] | None) -> dict[str, Any]:
-    """Settings of training from texts such as ``local_epochs=3``; `dffl.Settings` checks what they say."""
-    made: dict[str, Any] = {}
+    """Settings of training from texts such as ``local_epochs=3``; `dffl.Settings` checks them."""
+    settings: dict[str, Any] = {}
     for text in texts or []:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
             raise ValueError(f"--set must be NAME=VALUE, such as local_epochs=3, found {text!r}")
         try:
-            made[name] = ast.literal_eval({"true": "True", "false": "False"}.get(value, value))
+            settings[name] = ast.literal_eval({"true": "True", "false": "False"}.get(value, value))
         except (ValueError, SyntaxError):
-            made[name] = value  # a text, such as float64
-    return made
+            settings[name] = value  # a text, such as float64
+    return settings
 
 
 def answer(result: Answer, json_: bool) -> None:
-    """Print what a command has computed, for people or for programs, and fail if a part of it did."""
+    """Print the result of a command, for people or for programs, and fail if a part of it failed."""
     with printing():
         if json_:
             typer.echo(json.dumps(result.as_json()))
@@ -84,7 +84,7 @@ def answer(result: Answer, json_: bool) -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Name the standard output where it cannot be written to: it may be a file on a full disk."""
+    """Name the standard output in an error of writing to it: it may be a file on a full disk."""
     try:
         yield
     except OSError as error:
@@ -94,20 +94,20 @@ def printing() -> Iterator[None]:
 
 
 def console() -> Console:
-    """Where answers for people go."""
+    """The console for people."""
     from rich.console import Console
 
-    # A pipe has no width of its own: give tables the room that they need. Names of clients may look like markup: there is none.
+    # A pipe has no width: allow tables the width that they need. Names of clients may look like markup, so markup is off.
     return Console(width=None if sys.stdout.isatty() else 150, markup=False, highlight=False)
 
 
 def shown_progress(quiet: bool) -> bool | None:
-    """No bar, or one on an interactive terminal."""
+    """No bar, or a bar in an interactive terminal."""
     return False if quiet else None
 
 
 def command_name() -> str:
-    """How this command was called, for commands to try next: ``dffl``, or the path of one that is not on the PATH."""
+    """The name of this command, for commands to try next: ``dffl``, or its path if it is not on the PATH."""
     called = Path(sys.argv[0])
     if called.name != "dffl":
         return "dffl"
@@ -120,7 +120,7 @@ def typed() -> str:
 
 
 def require_picture(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse, before any work, a picture that could not be written, or that would replace an input."""
+    """Refuse, before any work, a picture that cannot be written, or that would replace an input."""
     require_target(path, "--figure", inputs)
     if path.suffix not in PICTURES:
         raise ValueError(f"--figure must end in {', '.join(PICTURES)}, found {str(path)!r}")
@@ -128,7 +128,7 @@ def require_picture(path: Path, inputs: Iterable[Path] = ()) -> None:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turn what goes wrong into one clear line and an exit code of its own."""
+    """Turn every error into one clear line and an exit code."""
     try:
         with interruptible() as interrupted:
             try:
@@ -136,7 +136,7 @@ def answering() -> Iterator[None]:
             except KeyboardInterrupt:
                 raise
             except Exception as error:
-                if interrupted:  # a callback of a compiled program reports Ctrl-C as an error of its own
+                if interrupted:  # a callback of a compiled program turns Ctrl-C into another error
                     raise KeyboardInterrupt from error
                 raise
             if interrupted:
@@ -151,7 +151,7 @@ def answering() -> Iterator[None]:
     except OSError as error:
         line, code = str(error), Exit.FAILED
     except Exception as error:
-        if type(error).__name__ != "DivergenceError":  # named, not imported: it would load JAX for --help
+        if type(error).__name__ != "DivergenceError":  # compared by name: the import would load JAX for --help
             raise
         line, code = str(error), Exit.DIVERGED
     typer.echo(f"dffl: {printable(line)}", err=True)
@@ -159,8 +159,9 @@ def answering() -> Iterator[None]:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process now. Compiled programs still run in threads after Ctrl-C, and Python's own way out would pull memory
-    from under them."""
+    """End the process now. After Ctrl-C, compiled programs still run in threads, and Python's usual exit would free their
+    memory.
+    """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # a closed pipe
             stream.flush()
@@ -168,5 +169,5 @@ def leave(code: int) -> NoReturn:
 
 
 def printable(text: str) -> str:
-    """The text without characters that steer a terminal: names come from files."""
+    """The text without characters that control a terminal: names come from files."""
     return "".join(sign if sign.isprintable() or sign in "\n\t" else repr(sign)[1:-1] for sign in text)

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import dffl
-from dffl.deploy import active_clock, site_registry
 from dffl.deploy import round as round_module
+from dffl.deploy import site_registry, site_view
 from dffl.deploy.coordinator import Coordinator
 from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.messages import PROTOCOL, TO_SITE, Message, decode, encode
@@ -52,7 +52,7 @@ def simulated_time() -> Iterator[Clock]:
     """The coordinator's side lives in simulated time."""
     clock = Clock()
     with pytest.MonkeyPatch.context() as patched:
-        for module in (active_clock, round_module, site_registry):
+        for module in (site_view, round_module, site_registry):
             patched.setattr(module, "time", clock)
         yield clock
 

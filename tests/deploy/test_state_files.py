@@ -51,6 +51,17 @@ def test_a_run_is_read_back_to_the_bit(tmp_path: Path) -> None:
     assert RunState.read(path).state is None
 
 
+def test_a_new_run_removes_earlier_runs_and_nothing_else(tmp_path: Path) -> None:
+    mine = tmp_path / "state" / "backup"
+    mine.mkdir(parents=True)
+    (mine / "prices.csv").write_text("a\n")
+    state = SiteState(tmp_path / "state")
+    state.begin("first", "plan", data="rows")
+    state.begin("second", "plan", data="rows")
+    assert sorted(path.name for path in state.folder.iterdir()) == ["backup", "second"]
+    assert (mine / "prices.csv").read_text() == "a\n"
+
+
 def test_a_run_keeps_its_clip_and_that_of_version_0_2_0_is_20(tmp_path: Path) -> None:
     path = tmp_path / "state.dffl"
     RunState.new("digest", tau=80.0).write(path)

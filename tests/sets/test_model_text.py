@@ -230,14 +230,14 @@ def test_mistakes_in_mps_are_refused_with_their_line(before: str, after: str, me
         ("room: 2 x_1 + 3.25 x_10", "room: 2 (x_1 + x_10)", "line 5: '\\(x_1.*' is neither a number nor a name"),
         ("room: 2 x_1 + 3.25 x_10", "room: 2 x(1 + 3 x_10)", "line 5: 'x\\(1' has a bracket without its other half"),
         ("3.25 x_10", "3,25 x_10", "line 5: ',25 x_10' is neither a number nor a name nor a sign"),
-        ("3.25 x_10", "abc x_10", "line 5: \\+ or - must stand here, found 'x_10'"),
+        ("3.25 x_10", "abc x_10", "line 5: \\+ or - must be here, found 'x_10'"),
         ("3.25 x_10", "nan x_10", "line 5: 'nan' is not the name of a variable"),
         ("2 x_1 + 3.25", "2 x_1 + inf", "line 5: 'inf' is not the name of a variable"),
-        ("- x_2 <= 4", "- x_2 <= 4 + x_1", "line 6: a new line must stand here"),
+        ("- x_2 <= 4", "- x_2 <= 4 + x_1", "line 6: a new line must be here"),
         ("-3 <= x_10", "-3 <= x_l0", "line 11: 'x_l0' is not a variable of the objective or of a row"),
-        ("Bounds\n", "Buonds\n", "line 10: .* must stand here"),
+        ("Bounds\n", "Buonds\n", "line 10: .* must be here"),
         ("End\n", "", "line 18: the text ends without End"),
-        (" x_1 x_10\n", " x_1 x_10 9\n", "line 16: a variable must stand here, found '9'"),
+        (" x_1 x_10\n", " x_1 x_10 9\n", "line 16: a variable must be here, found '9'"),
     ],
 )
 def test_mistakes_in_lp_are_refused_with_their_line(before: str, after: str, message: str) -> None:

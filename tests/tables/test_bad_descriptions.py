@@ -368,7 +368,7 @@ BAD: dict[str, tuple[Change, list[str]]] = {
     ),
     "a feature that is a cost": (
         toml('["temp_*", "weather", "date"]', '["temp_*", "price_1"]'),
-        ["federation.toml: federation.features: 'price_1' stands in costs too"],
+        ["federation.toml: federation.features: 'price_1' is among the costs, too"],
     ),
     "a column twice": (text("north.csv", "temp_2", "temp_1"), ["north.csv: two columns are named 'temp_1'"]),
     "a column that cannot be printed": (

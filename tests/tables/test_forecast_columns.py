@@ -172,7 +172,7 @@ WRONG = {
     "too few": ('"dnn_*"', '["dnn_01", "dnn_02"]', "2 columns .* for 3 costs; every cost needs one forecast column"),
     "twice": ('"dnn_*"', '["dnn_01", "dnn_01", "dnn_02"]', "'dnn_01' is listed twice"),
     "another order": ('"dnn_*"', '["dnn_02", "dnn_01", "dnn_10"]', "'dnn_02' would forecast the cost 'price_1', though"),
-    "the costs themselves": ('"dnn_*"', '"price_*"', "federation.forecast: 'price_1', .* stands in costs too"),
+    "the costs themselves": ('"dnn_*"', '"price_*"', "federation.forecast: 'price_1', .* is among the costs, too"),
     "true": ('"dnn_*"', "true", 'federation.forecast: must be a pattern such as "dnn_\\*", or names'),
     "a category": ("{ sky =", '{ dnn_01 = ["1"], sky =', "categories.dnn_01: is not a feature"),
     "in training": (

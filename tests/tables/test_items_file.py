@@ -107,7 +107,7 @@ TOMLS: dict[str, tuple[str, str, str]] = {
     "no column": ("load_*", "rain_*", "north.csv: items.features: no column fits 'rain_*'"),
     "no star": ("load_*", "load_1", "items.features: each must have one star, such as 'wind_*', found 'load_1'"),
     "one column twice": ("load_*", "w*nd_1", "two patterns choose the column 'wind_1'"),
-    "costs": ("load_*", "pri*", "items.features: 'price_1', 'price_2', 'price_10' stands in costs too"),
+    "costs": ("load_*", "pri*", "items.features: 'price_1', 'price_2', 'price_10' is among the costs, too"),
     "unknown key": ("known =", "fixed =", "items.fixed: no such key"),
     "nothing": (f"{FEATURES}known = {{ weight = {KNOWN} }}\n", "", "items.features: is missing"),
     "too few": (KNOWN, "[1, 2]", "items.known.weight: must have an entry for each of the 3 cost columns, found 2"),

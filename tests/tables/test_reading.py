@@ -82,6 +82,8 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "Excel": (b"PK\x03\x04rest", "table.csv: is a zip or Excel file, not CSV"),
     "gzip without its ending": (gzip.compress(b"a,b\n1,2\n"), "table.csv: is compressed by gzip, not CSV"),
     "Parquet without its ending": (b"PAR1rest", "table.csv: is Parquet, not CSV"),
+    "a note for Excel": (b"sep=;\na;b\n1;2\n", "table.csv, line 1: is a note for Excel, 'sep=;'; delete this line"),
+    "a note for Excel, quoted": (b'\xef\xbb\xbf"sep=,"\r\na,b\r\n1,2\r\n', "table.csv, line 1: is a note for Excel, 'sep=,'"),
     "two signs": (b"a;b,c\n1;2,3\n", "table.csv, line 1: has commas and semicolons between the names"),
     "thousands or decimals": (b"a;b\n1,234;x\n2,500;y\n", "table.csv, column 'a': '1,234' may be a decimal or thousands"),
     "thousands or decimals with points": (

@@ -19,7 +19,8 @@ from dffl.time.bases import plain_mean
 from dffl.time.mixtures import mixed, mixtures
 from dffl.time.network import VectorFactory
 from dffl.time.past import Past
-from dffl.time.refits import Candidate, Prepared
+from dffl.time.refits import Candidate, Prepared, relaxed_where_slow
+from dffl.time.trainings import Ground
 from tests.time.made import ITEMS, ROWS, federation, series
 
 QUICK = {"rounds": 1, "local_epochs": 1}
@@ -59,6 +60,20 @@ def test_the_same_seed_gives_the_same_bits(found: dffl.Backtest) -> None:
     assert again.as_json() == found.as_json()
 
 
+def test_trainings_side_by_side_give_the_same_bits_and_the_first_failure_ends_them(found: dffl.Backtest) -> None:
+    several = ["fedavg", ("ridge", {"features": "both", "once": True})]
+    given = {"refit": 10, "window": 40, "start": "2021-05-04", **QUICK}
+    one, many = (dffl.backtest(federation(), several, jobs=jobs, **given) for jobs in (1, 3))
+    assert one.as_json() == many.as_json()
+    for rule, lost in one.lost.items():
+        for mine, theirs in zip(lost, many.lost[rule], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    with pytest.raises(ValueError, match="jobs must be a whole number >= 1, found 0"):
+        dffl.backtest(federation(), several, jobs=0, **given)
+    with pytest.raises(ValueError, match="dropout"):
+        dffl.backtest(federation(), ["fedavg"], jobs=2, dropout=3.0, **given)
+
+
 def test_no_decision_sees_its_own_row_or_a_later_one(found: dffl.Backtest) -> None:
     """Costs from the last refit on are changed: all rows before, and the choice made then, stay as they were."""
     changed = []
@@ -87,7 +102,8 @@ def test_no_forecast_inside_a_block_sees_its_own_row(found: dffl.Backtest) -> No
             clients.append(dffl.Client(client.name, client.x, costs, client.set, times=client.times))
         changed = dffl.Federation(clients)
         trained, past = [Candidate.of("fedavg")], Past(season=False)
-        expected.append(_forecasts(changed, trained, "steady", past, found.timeline, QUICK, Progress(False)))
+        ground = Ground.of(changed.clients, found.timeline, "steady", past, QUICK)
+        expected.append(_forecasts(ground, trained, Progress(False)))
     for rule, before in expected[0].items():
         for mine, theirs in zip(before, expected[1][rule], strict=True):
             one, other = np.concatenate(mine), np.concatenate(theirs)
@@ -130,7 +146,7 @@ def test_no_interval_says_that_more_than_the_whole_loss_is_saved() -> None:
     found = dffl.backtest(federation(forecast_error=5), [], refit=5, window=28, start="2021-05-31")
     mean, low, _ = found.difference("chosen", "forecast")
     assert -found.means["forecast"] == low < mean
-    assert found.verdict().endswith(" to 100.0%).")
+    assert " to 100.0%)" in found.verdict()
 
 
 def test_a_forecast_that_is_the_costs_is_not_recommended() -> None:
@@ -241,7 +257,24 @@ def test_mixtures() -> None:
     tables = {"a": [np.ones((1, 2))], "b": [np.full((1, 2), 3.0)], "steady": [np.full((1, 2), 8.0)]}
     found = {rule: mixed(parts, tables)[0][0, 0] for rule, parts in mixtures(["a", "b"], "steady").items()}
     assert found == {"a": 1, "b": 3, "a+steady": 4.5, "b+steady": 5.5, "a+b": 2, "mix": 4}
-    assert mixtures([], "steady") == {}
+    assert mixtures([], "steady") == mixtures([], "forecast") == {}
+
+
+def test_models_are_trained_without_integer_conditions_where_a_solver_decides() -> None:
+    whole = dffl.MixedInteger([[2.0] * ITEMS], [5.0], lower=np.zeros(ITEMS), upper=np.ones(ITEMS))
+    slow = [client.with_set(whole) for client in federation()]
+    assert relaxed_where_slow(slow, {"rounds": 1}) == {"relax": True, "rounds": 1}
+    assert relaxed_where_slow(slow, {"relax": False}) == {"relax": False}
+    assert relaxed_where_slow(federation().clients, {}) == {}
+
+
+def test_a_forecast_has_lighter_corrections_too() -> None:
+    tables = {"a": [np.ones((1, 2))], "b": [np.full((1, 2), 3.0)], "forecast": [np.full((1, 2), 10.0)]}
+    both, one = mixtures(["a", "b"], "forecast"), mixtures(["a"], "forecast")
+    assert list(both) == ["a", "b", "a+forecast", "b+forecast", "a+b", "mix", "mix-25", "mix-50"]
+    assert {rule: mixed(both[rule], tables)[0][0, 0] for rule in ("mix-25", "mix-50")} == {"mix-25": 8.0, "mix-50": 6.0}
+    assert list(one) == ["a", "a+forecast", "mix-25"]
+    assert mixed(one["mix-25"], tables)[0][0, 0] == 7.75
 
 
 def test_an_interval_is_in_the_unit_of_the_means_where_a_client_can_lose_nothing() -> None:

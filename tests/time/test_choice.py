@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dffl.time.choice import choose, choose_rules, day_scaled
+from dffl.time.choice import choose, choose_rules, day_scaled, margins
 from dffl.time.ranges import AdaptiveRange, adaptive_ranges, inside
 
 
@@ -73,16 +73,23 @@ def chosen(scaled: np.ndarray, window: int = 20, **how: Any) -> list[str]:
 
 def test_the_mix_is_chosen_unless_another_rule_is_better_by_more_than_noise() -> None:
     assert chosen(record(40)) == ["mix", "mix"]
-    better = record(40, a=0.99)
-    assert chosen(better) == ["a", "a"]  # by the same in every row: no noise
+    better = record(40, a_steady=0.99)
+    assert chosen(better) == ["a+steady", "a+steady"]  # by the same in every row: no noise
     # In turn 0.4 better and 0.38 worse: 0.01 on average, with a standard error of 0.39 / sqrt(20) before scaling.
-    better[2] = record(40, mix=1.0)[7] + np.tile([-0.4, 0.38], 20)
+    better[4] = record(40, mix=1.0)[7] + np.tile([-0.4, 0.38], 20)
     assert chosen(better) == ["mix", "mix"]
     # 0.1 better on average with a deviation of 0.4 is more than 0.4 / sqrt(20) = 0.089 but less than 0.4 / sqrt(10).
-    better[2] = record(40)[7] + np.tile([-0.5, 0.3], 20)
-    assert chosen(better) == ["a", "a"]
+    better[4] = record(40)[7] + np.tile([-0.5, 0.3], 20)
+    assert chosen(better) == ["a+steady", "a+steady"]
     assert chosen(better, window=10) == ["mix", "mix"]
-    assert chosen(better, how="shrunk") == ["a", "a"]
+    assert chosen(better, how="shrunk") == ["a+steady", "a+steady"]
+
+
+def test_of_several_methods_none_alone_is_chosen_and_a_lone_one_is() -> None:
+    assert chosen(record(40, a=0.5)) == ["mix", "mix"]
+    rules = ["steady", "a", "a+steady"]
+    lost = record(40, a=0.5)[[0, 2, 4]]
+    assert choose_rules(rules, lost, ("a",), "steady", 20) == ["a", "a"]
 
 
 def test_the_base_needs_no_more_than_a_better_record_and_all_of_it_counts() -> None:
@@ -98,8 +105,8 @@ def test_the_base_needs_no_more_than_a_better_record_and_all_of_it_counts() -> N
 
 
 def test_a_forecast_is_not_left_for_good() -> None:
-    alone = record(40, a=0.5, b_steady=0.9)
-    assert chosen(alone) == ["a", "a"]
+    alone = record(40, a_b=0.5, b_steady=0.9)
+    assert chosen(alone) == ["a+b", "a+b"]
     assert chosen(alone, brought=True) == ["b+steady", "b+steady"]
     assert chosen(record(40, a_b=0.5, mean_7=0.8), brought=True) == ["mean-7", "mean-7"]
 
@@ -117,12 +124,25 @@ def test_a_forecast_is_left_only_where_another_rule_was_clearly_better_in_all_ro
     assert chosen(early, window=20, brought=True) == ["mix", "mix"]
 
 
+def test_a_light_correction_of_a_forecast_needs_one_standard_error_and_any_other_two() -> None:
+    names = ["forecast", "a", "a+forecast", "mix-25"]
+    lost = np.ones((4, 2, 40))
+    for place, picked in ((2, "forecast"), (3, "mix-25")):  # 1.6 standard errors, as above
+        better = lost.copy()
+        better[place] += np.tile([-0.5, 0.3], 20)
+        assert choose_rules(names, better, ("a",), "forecast", 20, brought=True) == [picked] * 2
+        numbers = margins(names[:1] + names[2:], better[[0, 2, 3], 0], "forecast", "forecast", 20, True)
+        assert (numbers < 0).tolist() == [False, False, place == 3]
+    lost[3] += np.tile([-0.5, 0.4], 20)  # 0.7 of them
+    assert choose_rules(names, lost, ("a",), "forecast", 20, brought=True) == ["forecast"] * 2
+
+
 def test_where_nothing_is_known_or_trained() -> None:
     assert chosen(record(40)[:, :, :0]) == ["steady", "steady"]
     assert choose_rules(RULES[:2], record(40, mean_7=0.99)[:2], (), "steady", 20) == ["mean-7", "mean-7"]
-    gone = record(40, a=0.5)
+    gone = record(40, a_b=0.5)
     gone[:, 1] = np.nan  # a client without a row follows the others
-    assert chosen(gone) == ["a", "a"]
+    assert chosen(gone) == ["a+b", "a+b"]
 
 
 def test_one_storm_does_not_decide() -> None:

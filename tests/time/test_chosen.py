@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dffl
+from dffl import archive
 from dffl.judging import regrets_at
 from dffl.time import choosing, chosen
 from dffl.time.bases import plain_mean
 from dffl.time.chosen import Chosen, parts_of
 from dffl.time.outcome import CHOSEN
 from dffl.time.past import Past
+from dffl.time.ranges import AdaptiveRange
 from dffl.time.refits import Prepared
 from dffl.time.words import said
 from tests.time.made import federation, series
@@ -126,6 +131,8 @@ def test_a_file_gives_the_same_bits_and_an_export_has_one_client(model: Chosen, 
         ({"weight": 2.0}, "with a weight in \\(0, 1\\]"),
         ({"past": Past(lags=tuple(range(1, 5000)))}, "its past asks for 30\\d* features, and 'ridge' was trained on"),
         ({"about": "mine"}, "about must be a dictionary"),
+        ({"trained": ("\x1b[31mridge",)}, r"unknown rule 'ridge\+steady' \(trained: \\x1b\[31mridge; base: steady\)"),
+        ({"ranges": {"a": AdaptiveRange(low_rate=1e300), "b": AdaptiveRange()}}, "its rates at most 2"),
         (
             {"evidence": {"inside": {"a": 0.8, "b": 0.8}, "rules": {"steady": {"a": 0.1}}}},
             "evidence must be of all its clients",
@@ -137,6 +144,33 @@ def test_a_crafted_file_is_refused_in_one_line(model: Chosen, tmp_path: Path, ch
     with pytest.raises(ValueError, match=message) as refused:
         dffl.load(tmp_path / "m.dffl")
     assert "\n" not in str(refused.value)
+
+
+def many_parts(model: Chosen, path: Path, count: int, **changed: bytes) -> Path:
+    """A file with copies of its part, in which some members are others."""
+    model.save(path)
+    parts = archive.read(path, "manifest.json", "a model").members
+    manifest = json.loads(parts["manifest.json"])
+    [first] = manifest["parts"]
+    copied = {name.removeprefix("parts/0/"): content for name, content in parts.items() if name.startswith("parts/0/")}
+    copied |= {name.replace("_", "."): content for name, content in changed.items()}
+    for number in range(1, count):
+        manifest["parts"].append(first | {"name": f"more {number}"})
+        parts |= {f"parts/{number}/{name}": content for name, content in copied.items()}
+    archive.write(path, parts | {"manifest.json": json.dumps(manifest).encode()})
+    return path
+
+
+def test_parts_that_are_each_within_the_limits_are_counted_together(model: Chosen, tmp_path: Path) -> None:
+    long = io.BytesIO()
+    pd.DataFrame({"loss": np.zeros(900_000, np.float32)}).to_parquet(long)
+    assert len(dffl.load(many_parts(model, tmp_path / "few.dffl", 5, history_parquet=long.getvalue())).parts) == 5
+    with pytest.raises(ValueError, match=r"m\.dffl: it asks for \d+ cells of all histories, and at most 10,000,000 are"):
+        dffl.load(many_parts(model, tmp_path / "m.dffl", 13, history_parquet=long.getvalue()))
+    with pytest.raises(ValueError, match=r"m\.dffl: it asks for 1001 trained parts, and at most 1,000 are allowed"):
+        dffl.load(many_parts(model, tmp_path / "m.dffl", 1001))
+    with pytest.raises(ValueError, match=r"m\.dffl: it asks for \d+ values of all parts, and at most"):
+        dffl.load(many_parts(model, tmp_path / "m.dffl", 50), limits={"values": 3000})
 
 
 def test_what_is_observed_moves_the_ranges_and_not_the_model(model: Chosen, tmp_path: Path) -> None:

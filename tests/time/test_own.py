@@ -18,6 +18,7 @@ from dffl.limits import Limits
 from dffl.tables.chosen import words_of
 from dffl.time import backtest as module
 from dffl.time import choosing
+from dffl.time.bases import SteadyAverage
 from dffl.time.choice import choose_rules
 from dffl.time.chosen import Chosen
 from dffl.time.mixtures import mixtures, usual_rule
@@ -156,7 +157,7 @@ def test_what_is_kept_is_fitted_on_all_rows_and_a_file_gives_the_same_bits(model
     views = Views(
         [fed["c0"]],
         [np.arange(ROWS) + 18993.0],
-        [module.SteadyAverage([fed["c0"]], [None]).forecasts(model.weight)[0]],
+        [SteadyAverage([fed["c0"]], [None]).forecasts(model.weight)[0]],
         model.past,
     )
     assert views.of("own").predictions(model.parts[LOCAL], [slice(ROWS - 1, ROWS)])[0] == pytest.approx(once.predict("c0", x))

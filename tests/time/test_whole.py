@@ -149,8 +149,8 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(tmp_path: Path) -> None:
     kept = Kept.of(path, federation(), "recipe")
     kept.keep(3, "ridge", [np.ones((2, 6)), np.zeros((1, 6))])
     kept.close()
-    assert [table.shape for table in Kept.of(path, federation(), "recipe").found(3, "ridge", 2) or []] == [(2, 6), (1, 6)]
-    assert Kept.of(path, federation(), "recipe").found(4, "ridge", 2) is None
+    assert [table.shape for table in Kept.of(path, federation(), "recipe").stored(3, "ridge", 2) or []] == [(2, 6), (1, 6)]
+    assert Kept.of(path, federation(), "recipe").stored(4, "ridge", 2) is None
     content = bytearray(path.read_bytes())
     content[60] ^= 1
     path.write_bytes(bytes(content))

@@ -28,6 +28,41 @@ def test_answers_come_in_order_whoever_computes_them(cores: int) -> None:
     assert threading.get_ident() in threads
 
 
+def test_a_slow_item_does_not_keep_the_others_waiting() -> None:
+    slow, done = threading.Event(), []
+
+    def work(k: int) -> int:
+        if k == 1:
+            assert slow.wait(30), "the others were not begun meanwhile"
+        done.append(k)
+        if len(done) == 4:
+            slow.set()
+        time.sleep(0.02)  # long enough for the helper to begin with 1
+        return k
+
+    assert list(side_by_side(work, range(5), 2, nothing, nothing)) == [0, 1, 2, 3, 4]
+    assert done[-1] == 1
+
+
+def test_items_may_work_side_by_side_themselves_and_may_fail() -> None:
+    def outer(k: int) -> int:
+        return sum(side_by_side(lambda n: n + k, range(4), 2, nothing, nothing))
+
+    assert list(side_by_side(outer, range(6), 2, nothing, nothing)) == [6 + 4 * k for k in range(6)]
+
+    def fails(k: int) -> int:
+        def inner(n: int) -> int:
+            time.sleep(0.01)
+            if k == 1:
+                raise ValueError("it fails in a helper")
+            return n
+
+        return sum(side_by_side(inner, range(3), 2, nothing, nothing))
+
+    with pytest.raises(ValueError, match="it fails in a helper"):
+        list(side_by_side(fails, range(3), 2, nothing, nothing))
+
+
 def test_waiting_is_used_and_a_failure_stops_the_others() -> None:
     stopped, looks = threading.Event(), []
 

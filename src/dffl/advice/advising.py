@@ -27,15 +27,16 @@ from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import Fit, require_federation
 from dffl.jsonable import jsonable
+from dffl.splitting import TIME, Splitting
 from dffl.time.bases import FORECAST
 from dffl.training import Settings
-from dffl.training.crossing import Crossing, crossing_of, warning
+from dffl.training.crossing import Crossing, crossing_of, divisible, warning
 from dffl.training.crossing import reason as no_verdict
 from dffl.training.keywords import SettingsKeywords
-from dffl.training.sharing import Sharing, alike_rows, settled, sharing_of
+from dffl.training.sharing import Sharing, alike_rows, settled, sharing_of, whole_period
 
 LIKELY, UNLIKELY = 0.8, 0.2
-"""A gain counts as likely from the first probability on, and as unlikely up to the second: odds of 4 to 1."""
+"""A gain is likely from the first probability on, and unlikely up to the second: odds of 4 to 1."""
 RECOMMENDATIONS = ("federate", "personalise", "stay local", "cannot tell")
 REGRETS = {
     "mean_cost": "mean-cost",
@@ -45,11 +46,11 @@ REGRETS = {
     "finetuned": "finetune",
     "crossfit": "crossfit",
 }
-"""The columns of held-out regrets, and the methods that they are of."""
+"""The columns of held-out regrets, and their methods."""
 JOINT, PERSONAL = ("fedavg", "finetune", "crossfit"), ("finetune", "crossfit")
-"""The methods that need the others; and those of them that also train at the client."""
+"""The methods that need other clients; and those of them that also train at the client."""
 TOGETHER = [column for column, method in REGRETS.items() if method in JOINT]
-"""The columns of regrets that need the others."""
+"""The columns of regrets that need other clients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class Advice:
     tell*, it deploys a model of its own, and the regrets of models that the others helped to train, and gains, are not numbers.
     ``nothing`` is true where there is nothing to gain; where all decisions are equally good, the verdict is *cannot tell*.
     What is not known is not a number: if ``quick``, the reference is a closed-form model in ``local``; with fits that were
-    handed in, only `crossfit` and `local-tuned` are compared, and no cause is examined.
+    passed, only `crossfit` and `local-tuned` are compared, and no cause is examined.
     """
 
     table: pd.DataFrame
@@ -88,11 +89,11 @@ class Advice:
     blocks: bool
     quick: bool
     fits: dict[str, Fit] = field(default_factory=dict)
-    """The fits of `crossfit` and `local-tuned` behind the advice, ready to use; none if ``quick``."""
+    """The fits of `crossfit` and `local-tuned` behind the advice, ready to use; empty if ``quick``."""
     sharing: str = ""
-    """Which clients share rows, in a sentence; empty where none do."""
+    """Which clients share rows, in a sentence; empty if none do."""
     crossing: str = ""
-    """Which clients' held-out rows train others, and what to do about it, in a sentence; empty where few or none do."""
+    """Which clients' held-out rows are training rows of others, and what to do about it; empty if few or none are."""
 
     def __getitem__(self, client: str) -> dict[str, Any]:
         """One client's row."""
@@ -115,30 +116,30 @@ class Advice:
         return [{str(key): value for key, value in row.items()} for row in self.table.to_dict("records")]
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """As plain values."""
         how = {"confidence": self.confidence, "folds": self.folds, "blocks": self.blocks, "quick": self.quick}
         return {**how, "sharing": self.sharing, "crossing": self.crossing, "clients": jsonable(self.rows())}
 
 
 class AllEvidence(NamedTuple):
-    """The evidence of all clients, and what it says of the shared model and of `crossfit`, where it knows them."""
+    """The evidence of all clients, and the gains of the shared model and of `crossfit`, if known."""
 
     evidence: list[Evidence]
     shared: Gains | None
     personal: Gains | None
     causes: list[Cause]
     crossed: Mapping[str, Crossing] = MappingProxyType({})
-    """The rows of each client that train others while they are held out."""
+    """The held-out rows of each client that are training rows of others."""
     remedy: Callable[[Crossing], str] = str
-    """Why a client of which too many do so gets no verdict, and what to do."""
+    """Why a client with too many of these gets no verdict, and what to do."""
 
     equal: frozenset[str] = frozenset()
     """The clients for which all decisions are equally good."""
     free: Sequence[Untrained] = ()
-    """What each client has without any training."""
+    """The rules of each client that need no training."""
 
     def undecided(self, client: str) -> bool:
-        """Whether too many of a client's held-out rows train others to judge it."""
+        """Whether too many of a client's held-out rows are training rows of others, so that it cannot be judged."""
         return client in self.crossed and self.crossed[client].many
 
     @property
@@ -164,10 +165,11 @@ def advise(
 
     Each client's samples are held out in ``folds``; on them the models of the other folds are compared: what `local`,
     `local-tuned`, `fedavg`, `finetune` and `crossfit` train. ``blocks`` holds out stretches of consecutive samples, as time
-    series need. ``quick`` trains nothing: closed-form models of the costs replace the networks; the answer takes some seconds
-    and is rougher. ``fits`` are fits of `crossfit` and `local-tuned` to the same federation, ``{"crossfit": fit, "local-tuned":
-    fit}``: then nothing is trained either, and only these two are compared. ``settings`` are those of `dffl.Settings`; options
-    of the methods are written ``finetune.epochs``, ``crossfit.epochs``, ``local-tuned.epochs``.
+    series need; samples with `times` are held out by stretches of time, unless `split` is given. ``quick`` trains nothing:
+    closed-form models of the costs replace the networks; the answer takes some seconds and is rougher. ``fits`` are fits of
+    `crossfit` and `local-tuned` to the same federation, ``{"crossfit": fit, "local-tuned": fit}``: then nothing is trained
+    either, and only these two are compared. ``settings`` are those of `dffl.Settings`; options of the methods are written
+    ``finetune.epochs``, ``crossfit.epochs``, ``local-tuned.epochs``.
     """
     require_federation("federation", federation)
     if len(federation) < 2:
@@ -177,8 +179,7 @@ def advise(
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
     if quick and fits is not None:
         raise ValueError("advise: quick uses no fits; leave one of them out")
-    # Held-out samples are divided alike in everything that is compared here.
-    rule = settled(federation, Settings.of(split=settings.get("split"), period=settings.get("period")))
+    rule = _rule(federation, settings, folds, by_position=blocks or fits is not None)
     blocks = blocks or rule.validation_blocks
     if not blocks and all(client.times is not None for client in federation):
         what = "its clients have times, and their samples are held out as if they were in no order"
@@ -186,7 +187,7 @@ def advise(
     plan = TrainingPlan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     alike = sharing_of(federation)
     how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds}
-    how["keys"] = _keys(federation, alike, blocks)
+    how["keys"] = _keys(federation, blocks)
     crossed = {one.client: one for one in crossing_of(federation, plan.settings.splitting, min(folds, max(federation.counts)))}
     many = [one for one in crossed.values() if one.many]
     how["crossed"] = np.array([client.name in {one.client for one in many} for client in federation])
@@ -205,31 +206,40 @@ def advise(
     ruled = str(rule.split)
     equal = _equal(federation, evidence, plan.settings.seed)
     rows = untrained(federation)
-    found = AllEvidence(evidence, shared, personal, why, crossed, lambda one: no_verdict(one, ruled), equal, rows)
-    table = _table(found, signals(federation, plan.settings, blocks), alike, confidence, folds, blocks)
+    all_evidence = AllEvidence(evidence, shared, personal, why, crossed, lambda entry: no_verdict(entry, ruled), equal, rows)
+    table = _table(all_evidence, signals(federation, plan.settings, blocks), alike, confidence, folds, blocks)
     crosses = warning(many, ruled) if many else ""
     return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)), crosses)
 
 
-def _keys(federation: Federation, alike: Sharing, blocks: bool) -> Sequence[np.ndarray] | None:
-    """What tells which rows of clients are alike: moments, where rows follow each other, or else equal rows."""
+def _rule(federation: Federation, settings: Mapping[str, Any], folds: int, by_position: bool) -> Settings:
+    """How samples are held out, in all comparisons: by default by stretches of time, if all clients have several of them."""
+    split, period = settings.get("split"), settings.get("period")
+    if split is None and not by_position and all(client.times is not None for client in federation):
+        how = Splitting(rule=TIME, period=whole_period(federation))
+        split = TIME if all(divisible(client, how, folds) for client in federation) else None
+    return settled(federation, Settings.of(split=split, period=period))
+
+
+def _keys(federation: Federation, blocks: bool) -> Sequence[np.ndarray] | None:
+    """What tells which rows are alike: moments, where rows follow each other; else equal rows, or those of one key."""
     times = [client.times for client in federation if client.times is not None]
     if blocks and len(times) == len(federation):
         return times
-    own = [alike_rows(client) for client in federation]
-    repeats = any(len(np.unique(keys)) < len(keys) for keys in own)
-    return alike.keys(federation.clients) or (own if repeats else None)
+    found = alike_rows(federation.clients)
+    whole = np.concatenate(found)
+    return found if len(np.unique(whole)) < len(whole) else None
 
 
 def _equal(federation: Federation, evidence: list[Evidence], seed: int) -> frozenset[str]:
-    """The clients for which all decisions are equally good; where some method loses something, that is known already."""
-    lossless = {one.name for one in evidence if not any(getattr(one, name).mean() > NOTHING for name in REGRETS)}
+    """The clients for which all decisions are equally good; if some method has a loss, they are not."""
+    lossless = {entry.name for entry in evidence if not any(getattr(entry, name).mean() > NOTHING for name in REGRETS)}
     return frozenset(client.name for client in federation if client.name in lossless and all_decisions_equal(client, seed))
 
 
 def recommend(shared: float, personal: float, nothing: bool) -> str:
-    """From the probabilities that the shared model and `crossfit` beat the own one; what is not a number is unknown."""
-    known = [one for one in (shared, personal) if not math.isnan(one)]
+    """From the probabilities that the shared model and `crossfit` are better than the own model; NaN is unknown."""
+    known = [gain for gain in (shared, personal) if not math.isnan(gain)]
     if nothing or max(known) <= UNLIKELY:
         return "stay local"
     if shared >= LIKELY:
@@ -237,44 +247,44 @@ def recommend(shared: float, personal: float, nothing: bool) -> str:
     return "personalise" if personal >= LIKELY else "cannot tell"
 
 
-def _table(found: AllEvidence, why: Signals, alike: Sharing, confidence: float, folds: int, blocks: bool) -> pd.DataFrame:
+def _table(collected: AllEvidence, why: Signals, alike: Sharing, confidence: float, folds: int, blocks: bool) -> pd.DataFrame:
     context = {
-        "median": float(np.median([one.n for one in found.evidence])),
+        "median": float(np.median([entry.n for entry in collected.evidence])),
         "distance": float(np.median(why.decision_distance)),
-        "steep": math.expm1(found.main.curve.own) if found.shared else 0.0,
+        "steep": math.expm1(collected.main.curve.own) if collected.shared else 0.0,
     }
     shared, personal = (
-        _gain_columns(gains, prefix, confidence, len(found.evidence))
-        for gains, prefix in ((found.shared, ""), (found.personal, "crossfit_"))
+        _gain_columns(gains, prefix, confidence, len(collected.evidence))
+        for gains, prefix in ((collected.shared, ""), (collected.personal, "crossfit_"))
     )
     common, rows = alike.counts, []
-    for place, one in enumerate(found.evidence):
-        row: dict[str, Any] = {"client": one.name, "n": one.n, "deploy": "", "recommendation": ""}
+    for place, entry in enumerate(collected.evidence):
+        row: dict[str, Any] = {"client": entry.name, "n": entry.n, "deploy": "", "recommendation": ""}
         row |= {name: values[place] for name, values in (shared | personal).items()}
-        row |= {name: float(getattr(one, name).mean()) for name in REGRETS} | found.free[place]._asdict()
-        row["shared_rows"] = common.get(one.name, 0)
-        row["crossing_rows"] = found.crossed[one.name].rows if one.name in found.crossed else 0
-        row["nothing"] = bool(found.main.nothing[place])
+        row |= {name: float(getattr(entry, name).mean()) for name in REGRETS} | collected.free[place]._asdict()
+        row["shared_rows"] = common.get(entry.name, 0)
+        row["crossing_rows"] = collected.crossed[entry.name].rows if entry.name in collected.crossed else 0
+        row["nothing"] = bool(collected.main.nothing[place])
         row |= {
-            "cause": found.causes[place].cause,
-            "constraint_share": found.causes[place].share,
+            "cause": collected.causes[place].cause,
+            "constraint_share": collected.causes[place].share,
             "pooled_cost_regret": why.pooled_cost_regret[place],
             "cost_p_value": why.cost_p_value[place],
             "decision_distance": why.decision_distance[place],
         }
-        if found.undecided(one.name) and not row["nothing"]:
+        if collected.undecided(entry.name) and not row["nothing"]:
             row |= {"cause": NOT_EXAMINED, "constraint_share": math.nan} | dict.fromkeys(TOGETHER, math.nan)
-            row["recommendation"], row["deploy"] = settle("cannot tell", _expected(row, "", found, place, folds, blocks))
-            rows.append(row | {"reason": found.remedy(found.crossed[one.name]), "shared_model": shared_model(row)})
+            row["recommendation"], row["deploy"] = settle("cannot tell", _expected(row, "", collected, place, folds, blocks))
+            rows.append(row | {"reason": collected.remedy(collected.crossed[entry.name]), "shared_model": shared_model(row)})
             continue
-        if one.name in found.equal:
-            row["recommendation"], row["deploy"] = settle("cannot tell", _expected(row, "", found, place, folds, blocks))
+        if entry.name in collected.equal:
+            row["recommendation"], row["deploy"] = settle("cannot tell", _expected(row, "", collected, place, folds, blocks))
             rows.append(row | {"reason": ALL_EQUAL, "shared_model": shared_model(row)})
             continue
         verdict = recommend(row["probability"], row["crossfit_probability"], row["nothing"])
-        row["recommendation"], row["deploy"] = settle(verdict, _expected(row, verdict, found, place, folds, blocks))
+        row["recommendation"], row["deploy"] = settle(verdict, _expected(row, verdict, collected, place, folds, blocks))
         tuning = verdict == "stay local" != row["recommendation"]
-        more = {"unknown": bool(found.main.unknown[place]), "tuning": tuning}
+        more = {"unknown": bool(collected.main.unknown[place]), "tuning": tuning}
         rows.append(row | {"reason": reason(row | more, **context), "shared_model": shared_model(row)})
     return pd.DataFrame(rows)
 
@@ -301,32 +311,34 @@ def settle(verdict: str, expected: dict[str, float]) -> tuple[str, str]:
     return verdict, min((name for name in expected if name in allowed), key=lambda name: expected[name])
 
 
-def _expected(row: dict[str, Any], verdict: str, found: AllEvidence, place: int, folds: int, blocks: bool) -> dict[str, float]:
-    """The regret that each method is expected to have, in units of what `local-tuned` is expected to lose."""
+def _expected(
+    row: dict[str, Any], verdict: str, collected: AllEvidence, place: int, folds: int, blocks: bool
+) -> dict[str, float]:
+    """The expected regret of each method, relative to the expected regret of `local-tuned`."""
     free = {FORECAST: row["forecast"], row["naive_rule"]: row["naive"]}
     free = {name: value for name, value in free.items() if not math.isnan(value)}
-    if found.personal is None:
+    if collected.personal is None:
         name, column = ("fedavg", "federated") if verdict == "federate" else ("local", "local")
         return {name: row[column], **free}
     if row["nothing"]:
         return {"local-tuned": row["local_tuned"], "mean-cost": row["mean_cost"]}
-    curve = found.personal.curve
-    own = max(row["local_tuned"] * math.exp(-LOCAL_TUNED.fall(curve)), 1e-9)
-    expected = {"local-tuned": 1.0, "mean-cost": row["mean_cost"] / own}
-    # A rule that is there already is left for what was measured, not for what more rows may bring.
+    curve = collected.personal.curve
+    tuned_alone = max(row["local_tuned"] * math.exp(-LOCAL_TUNED.fall(curve)), 1e-9)
+    expected = {"local-tuned": 1.0, "mean-cost": row["mean_cost"] / tuned_alone}
+    # A naive rule is replaced because of what was measured, not because of what more rows may bring.
     expected |= {name: value / max(row["local_tuned"], 1e-9) for name, value in free.items()}
-    if found.shared is not None:
-        expected["local"] = row["local"] * math.exp(-LOCAL.fall(curve, folds, blocks)) / own
-    if found.undecided(row["client"]):
+    if collected.shared is not None:
+        expected["local"] = row["local"] * math.exp(-LOCAL.fall(curve, folds, blocks)) / tuned_alone
+    if collected.undecided(row["client"]):
         return expected
-    expected["crossfit"] = math.exp(found.personal.ratio[place])
-    if found.shared is not None:
-        expected["fedavg"] = math.exp(found.shared.ratio[place])
+    expected["crossfit"] = math.exp(collected.personal.ratio[place])
+    if collected.shared is not None:
+        expected["fedavg"] = math.exp(collected.shared.ratio[place])
         if row["federated"] > 0:
             # Tuning is compared with the shared model, from which it starts; the ratio of own and shared has been shrunk.
             tuned = expected["fedavg"] * row["finetuned"] / row["federated"]
-            if found.shared.ratio[place] > 0:
-                # Where it loses more, its ratio was cut and moved towards the fleet's: that is no merit of tuning.
-                tuned = max(tuned, row["finetuned"] * math.exp(-FEDERATED.fall(curve, folds, blocks)) / own)
+            if collected.shared.ratio[place] > 0:
+                # If it loses more, its ratio was cut and moved towards that of the fleet, which is not due to tuning.
+                tuned = max(tuned, row["finetuned"] * math.exp(-FEDERATED.fall(curve, folds, blocks)) / tuned_alone)
             expected["finetune"] = tuned
     return expected

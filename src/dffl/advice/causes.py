@@ -27,11 +27,11 @@ from dffl.randomness import Purpose, stream
 from dffl.shapes import evenly_spaced
 
 OTHERS = 4
-"""The most other clients that a client is compared with, spread evenly over their names."""
+"""The most other clients with which a client is compared, evenly spaced by name."""
 SURE = 0.9
 """A cause is named if this share of the draws of samples agrees."""
 MOST = 0.75
-"""One of the two is the cause if this share of the difference is due to it; with less, and more than the rest, both are."""
+"""One of the two is the cause if this share of the difference is due to it. Between this and its opposite, both are."""
 EXCESS = 1.645
 """A cause is sought if the shared model loses more than the own one by this many standard errors (95 %)."""
 DRAWS = 200
@@ -49,25 +49,27 @@ class Cause(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """Samples of one client decided on one set: what the shared model loses more, and what is at stake, by sample."""
+    """Samples of one client decided on one set: the extra loss of the shared model, and the best objective, by sample."""
 
     more: np.ndarray
     stake: np.ndarray
 
 
-def causes(federation: Federation, evidence: Sequence[Evidence], own: str, blocks: bool = False, seed: int = 0) -> list[Cause]:
-    """The cause for each client; ``own`` is the name of the own model's regrets in the evidence."""
-    return [_cause(place, federation, evidence, own, blocks, seed) for place in range(len(federation))]
+def causes(
+    federation: Federation, evidence: Sequence[Evidence], own_name: str, blocks: bool = False, seed: int = 0
+) -> list[Cause]:
+    """The cause for each client; ``own_name`` is the name of the own model's regrets in the evidence."""
+    return [_cause(place, federation, evidence, own_name, blocks, seed) for place in range(len(federation))]
 
 
-def _cause(place: int, federation: Federation, evidence: Sequence[Evidence], own: str, blocks: bool, seed: int) -> Cause:
+def _cause(place: int, federation: Federation, evidence: Sequence[Evidence], own_name: str, blocks: bool, seed: int) -> Cause:
     client, mine = federation[place], evidence[place].guesses
     if mine is None:
         return Cause(NOT_EXAMINED)
-    if not _exceeds(evidence[place].federated - getattr(evidence[place], own), WEEK if blocks else 1):
+    if not _exceeds(evidence[place].federated - getattr(evidence[place], own_name), WEEK if blocks else 1):
         return Cause(NONE)
-    sides = [_Side(one, guesses) for one, other in zip(federation, evidence, strict=True) if (guesses := other.guesses)]
-    others = _others(client, [one for one in sides if one.client is not client])
+    sides = [_Side(side, guesses) for side, other in zip(federation, evidence, strict=True) if (guesses := other.guesses)]
+    others = _others(client, [side for side in sides if side.client is not client])
     if not others:
         return Cause(NOT_EXAMINED)
     return judge(_cells([_Side(client, mine), *others]), stream(seed, Purpose.COMPARE, client.name, 1), WEEK if blocks else 1)
@@ -85,7 +87,7 @@ def _exceeds(more: np.ndarray, length: int) -> bool:
 
 def _others(client: Client, sides: list[_Side]) -> list[_Side]:
     """Some of the same sense; the choice does not depend on the order of the clients."""
-    same = sorted((one for one in sides if one.client.maximize == client.maximize), key=lambda one: one.client.name)
+    same = sorted((side for side in sides if side.client.maximize == client.maximize), key=lambda side: side.client.name)
     return [same[k] for k in evenly_spaced(len(same), min(len(same), OTHERS))]
 
 
@@ -94,17 +96,17 @@ def _cells(sides: list[_Side]) -> list[list[Cell]]:
     pairs = [(k, m) for k in range(len(sides)) for m in range(len(sides)) if 0 in (k, m) or k == m]
     moved, guesses = [], []
     for k, m in pairs:
-        one, to = sides[k], sides[m]
-        factor = _size(to.client) / _size(one.client)  # the set may have costs of its own, in its own client's units
-        client = one.client.rows(one.guesses.rows)
-        client = client if k == m else replace(client, c=factor * client.c, c_mean=None, set=to.client.set)
+        source, target = sides[k], sides[m]
+        factor = _size(target.client) / _size(source.client)  # the set may have its own costs, in its own client's units
+        client = source.client.rows(source.guesses.rows)
+        client = client if k == m else replace(client, c=factor * client.c, c_mean=None, set=target.client.set)
         moved += [client] * 3
-        guesses += [guess if k == m else factor * guess for guess in one.guesses.costs]
+        guesses += [guess if k == m else factor * guess for guess in source.guesses.costs]
     lost = regrets_at_each(moved, guesses)
     cells = [[Cell(np.empty(0), np.empty(0)) for _ in sides] for _ in sides]
     for place, (k, m) in enumerate(pairs):
         unit = float(moved[3 * place].z_star_size.mean()) or 1.0
-        naive, known, shared = (one / unit for one in lost[3 * place : 3 * place + 3])
+        naive, known, shared = (cost / unit for cost in lost[3 * place : 3 * place + 3])
         cells[k][m] = Cell(shared - known, naive)
     return cells
 
@@ -114,14 +116,14 @@ def _size(client: Client) -> float:
 
 
 def judge(cells: list[list[Cell]], rng: np.random.Generator, length: int = 1) -> Cause:
-    """From the cells to the cause. Samples are drawn again to see what is chance; ``length`` neighbours stay together."""
+    """The cause, from the cells. Samples are drawn again to measure chance; ``length`` neighbours stay together."""
     counts = [len(row[k].more) for k, row in enumerate(cells)]
     draws = [_parts(cells, [np.arange(n) for n in counts])]
     draws += [_parts(cells, [_draw(n, length, rng) for n in counts]) for _ in range(DRAWS)]
     sets, prices = np.array(draws).T
     total = sets + prices
     if not np.isfinite(total).all():
-        return Cause("unclear")  # nothing is at stake with the sets or the prices of some
+        return Cause("unclear")  # with some sets or prices there is nothing to lose
     if np.mean(total > 0) < SURE:
         return Cause("neither")
     share = float(np.clip(sets[0] / total[0], 0, 1))  # one of the two may even help

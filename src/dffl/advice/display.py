@@ -54,15 +54,16 @@ def _sentence(text: str) -> str:
 
 
 def loses_more(row: dict[str, Any]) -> bool:
-    """Whether the shared model is expected to lose over 1 % more than the own one, and the interval says the same.
+    """Whether the shared model is expected to lose over 1 % more than the own one, and the interval agrees.
 
-    Each fold is trained from one start: the interval knows little of the spread of starts, so this is not yet called harm.
+    Each fold is trained with one seed, so the interval hardly includes the variance between seeds; this is not called harm
+    yet.
     """
     return bool(row["gain"] < -HARM_TOLERANCE and row["gain_high"] < 0)
 
 
 def warnings(advice: Advice) -> list[str]:
-    """Warnings to read before acting on the advice."""
+    """Warnings to read before the advice is followed."""
     lines = []
     if advice.sharing:
         lines.append(
@@ -87,7 +88,7 @@ def _table(advice: Advice, title: str) -> Table:
     folds = f"{advice.folds} folds" + (" of consecutive samples" if advice.blocks else "")
     judged = f"quick: closed-form cost models, {folds}" if advice.quick else folds
     out = Table(title=f"Advice for {title} ({judged})", title_justify="left", caption=_caption(advice), caption_justify="left")
-    out.add_column("client", overflow="fold", min_width=8)  # a long name takes several lines, and no room from the numbers
+    out.add_column("client", overflow="fold", min_width=8)  # a long name takes several lines, so that the numbers have room
     out.add_column("n", justify="right", no_wrap=True)
     out.add_column("deploy", no_wrap=True)
     out.add_column("joining", no_wrap=True)

@@ -1,7 +1,7 @@
-"""The evidence: the regret of each sample under models that have not seen it.
+"""The evidence: the regret of each sample under models that were trained without it.
 
-`trained.py` trains the models of each fold, `quick.py` replaces them by closed-form ones, and `given` reads what fits with
-folds have kept: three ways to the same kind of evidence.
+`trained.py` trains the models of each fold, `quick.py` replaces them by closed-form ones, and `given` uses out-of-fold
+results of existing fits: three ways to the same kind of evidence.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Guess = Callable[[np.ndarray], np.ndarray]
 Candidates = list[dict[str, Guess]]
 """For each client its models, by their names in `Evidence`."""
 FITTED = {"crossfit": "crossfit", "local-tuned": "local_tuned"}
-"""The methods whose fits keep out-of-fold regrets, and what these are called in `Evidence`."""
+"""The methods whose fits have out-of-fold regrets, and their names in `Evidence`."""
 
 
 GUESSED = 100
-"""Samples of a client whose predictions are kept, at most."""
+"""The most samples of a client whose predictions are kept."""
 
 
 def _unknown() -> np.ndarray:
@@ -35,25 +35,26 @@ def _unknown() -> np.ndarray:
 
 
 class Guesses(NamedTuple):
-    """The costs (k, d) of some samples as models predict them that have not seen these: what `causes` compares."""
+    """The costs (k, d) of some samples, predicted by models that were trained without them; `causes` compares them."""
 
     rows: np.ndarray
-    """The samples' numbers (k,), spread evenly."""
+    """The samples' numbers (k,), evenly spaced."""
     costs: tuple[np.ndarray, np.ndarray, np.ndarray]
     """By the mean of past costs, by a closed-form model of the client's own costs, and by the shared model."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """One client's samples, (n,) each, judged by models that have not seen them. Regrets are relative to the mean of |z*|.
+    """One client's samples, (n,) each, judged by models that were trained without them. Regrets are relative to the mean of
+    |z*|.
 
-    What is not known is not a number.
+    Unknown values are NaN.
     """
 
     name: str
     n: int
     mean_cost: np.ndarray
-    """The regret of each sample when the client decides by the mean of its past costs."""
+    """The regret of each sample if the client decides by the mean of its past costs."""
     local: np.ndarray = field(default_factory=_unknown)
     """Under the client's own model, trained as long as the shared one."""
     local_tuned: np.ndarray = field(default_factory=_unknown)
@@ -61,61 +62,61 @@ class Evidence:
     federated: np.ndarray = field(default_factory=_unknown)
     """Under the shared model."""
     finetuned: np.ndarray = field(default_factory=_unknown)
-    """Under the shared model tuned at the client, for as long as the other folds find best (or not at all)."""
+    """Under the shared model tuned at the client, for as long as is best in the other folds (or not at all)."""
     crossfit: np.ndarray = field(default_factory=_unknown)
     """The same with the settings and the candidates of `crossfit`."""
     half_local: np.ndarray = field(default_factory=_unknown)
-    """Under the client's own model of half the data, which shows how regret falls with data."""
+    """Under the client's own model from half the data, which shows how regret falls with more data."""
     half_federated: np.ndarray = field(default_factory=_unknown)
     guesses: Guesses | None = None
-    """What was predicted for some of the samples, where there is a shared model of each fold."""
+    """The predictions for some of the samples, if there is a shared model of each fold."""
 
 
 def judged(federation: Federation, parts: Sequence[Fold], models: Callable[[Fold], Candidates]) -> list[dict[str, np.ndarray]]:
-    """Each client's regrets by the names of its models, every sample judged by the fold that holds it out."""
+    """Each client's regrets by the names of its models; every sample is judged in the fold that holds it out."""
     regrets: list[dict[str, np.ndarray]] = [{} for _ in federation]
     for fold in parts:
-        made = models(fold)
-        some = [(client, own) for client, own in zip(fold.held, made, strict=True) if client.n]
-        asked = [(client, guess(client.x)) for client, own in some for guess in own.values()]
+        fold_models = models(fold)
+        some = [(client, client_models) for client, client_models in zip(fold.held, fold_models, strict=True) if client.n]
+        asked = [(client, guess(client.x)) for client, client_models in some for guess in client_models.values()]
         lost = iter(regrets_at_each([client for client, _ in asked], [guess for _, guess in asked]))
-        for place, (client, own) in enumerate(zip(federation, made, strict=True)):
-            for name in own:
-                whole = regrets[place].setdefault(name, np.empty(client.n))
+        for place, (client, client_models) in enumerate(zip(federation, fold_models, strict=True)):
+            for name in client_models:
+                rule_regrets = regrets[place].setdefault(name, np.empty(client.n))
                 if len(fold.index[place]):
-                    whole[fold.index[place]] = _relative(next(lost), client)
+                    rule_regrets[fold.index[place]] = _relative(next(lost), client)
     return regrets
 
 
 def guessed(federation: Federation, parts: Sequence[Fold], models: Callable[[Fold], Candidates]) -> list[Guesses]:
-    """What each client's models ``mean_cost``, ``closed_form`` and ``federated`` predict for some of its samples."""
+    """The predictions of each client's models ``mean_cost``, ``closed_form`` and ``federated`` for some of its samples."""
     names = ("mean_cost", "closed_form", "federated")
     rows = [evenly_spaced(client.n, min(client.n, GUESSED)) for client in federation]
     costs = [np.empty((len(names), len(some), federation.dim)) for some in rows]
     for fold in parts:
-        for place, own in enumerate(models(fold)):
+        for place, client_models in enumerate(models(fold)):
             mine = np.isin(rows[place], fold.index[place])
             if not mine.any():
                 continue
             x = federation[place].x[rows[place][mine]]
-            for kept, name in zip(costs[place], names, strict=True):
-                kept[mine] = own[name](x)
-    return [Guesses(some, (one[0], one[1], one[2])) for some, one in zip(rows, costs, strict=True)]
+            for table, name in zip(costs[place], names, strict=True):
+                table[mine] = client_models[name](x)
+    return [Guesses(some, (pair[0], pair[1], pair[2])) for some, pair in zip(rows, costs, strict=True)]
 
 
 def mean_costs(fold: Fold) -> list[Guess]:
-    """Each client's mean of the costs that train."""
+    """The mean of each client's training costs."""
     return [_constant(client.c.mean(axis=0)) for client in fold.train]
 
 
 def given(federation: Federation, fits: Mapping[str, Fit], parts: Sequence[Fold]) -> list[Evidence]:
-    """What fits of `crossfit` and `local-tuned` already know of each client's samples. Nothing is trained."""
+    """The out-of-fold results of fits of `crossfit` and `local-tuned`, as evidence. Nothing is trained."""
     naive = judged(federation, parts, lambda fold: [{"mean_cost": mean} for mean in mean_costs(fold)])
-    found = []
+    collected = []
     for client, regrets in zip(federation, naive, strict=True):
         known = {name: _relative(_kept(fits[method], client), client) for method, name in FITTED.items()}
-        found.append(Evidence(client.name, client.n, **regrets, **known, guesses=None))
-    return found
+        collected.append(Evidence(client.name, client.n, **regrets, **known, guesses=None))
+    return collected
 
 
 def check_fits(federation: Federation, fits: Mapping[str, Fit]) -> None:
@@ -124,18 +125,18 @@ def check_fits(federation: Federation, fits: Mapping[str, Fit]) -> None:
         raise ValueError(f"fits must be {{'crossfit': fit, 'local-tuned': fit}}, found {fits!r:.80}")
     for method, fit in fits.items():
         if not isinstance(fit, Fit) or fit.method != method:
-            found = f"one of {fit.method!r}" if isinstance(fit, Fit) else type(fit).__name__
-            raise ValueError(f"fits[{method!r}] must be a fit of {method!r}, found {found}")
+            kind = f"one of {fit.method!r}" if isinstance(fit, Fit) else type(fit).__name__
+            raise ValueError(f"fits[{method!r}] must be a fit of {method!r}, found {kind}")
         for client in federation:
             _kept(fit, client)
 
 
 def _kept(fit: Fit, client: Client) -> np.ndarray:
-    """A fit's out-of-fold regrets of a client, if they are of these samples: the best decisions have the same objective."""
-    kept = fit.out_of_fold(client.name)
-    lost = kept["regret"]
+    """A fit's out-of-fold regrets of a client, if they belong to these samples: the best decisions have the same objective."""
+    table = fit.out_of_fold(client.name)
+    lost = table["regret"]
     same = len(lost) == client.n and np.allclose(
-        np.abs(kept["objective"] - client.sense * lost), client.z_star_size, rtol=1e-4, atol=1e-6 * client.z_star_size.max()
+        np.abs(table["objective"] - client.sense * lost), client.z_star_size, rtol=1e-4, atol=1e-6 * client.z_star_size.max()
     )
     if not same:
         raise ValueError(f"client {client.name!r}: its samples are not those that the fit of {fit.method!r} was trained on")
@@ -143,7 +144,7 @@ def _kept(fit: Fit, client: Client) -> np.ndarray:
 
 
 def _relative(lost: np.ndarray, client: Client) -> np.ndarray:
-    return np.maximum(lost, 0) / (float(client.z_star_size.mean()) or 1.0)  # below zero is rounding
+    return np.maximum(lost, 0) / (float(client.z_star_size.mean()) or 1.0)  # a value below zero is rounding
 
 
 def _constant(costs: np.ndarray) -> Guess:

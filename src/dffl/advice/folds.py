@@ -12,12 +12,12 @@ from dffl.training.parts import Divided, FoldSamples
 from dffl.training.settings import Settings
 
 WEEK = 7
-"""Consecutive samples of a time series that stay together, because neighbouring days resemble each other."""
+"""Consecutive samples of a time series that stay together, because neighbouring days are similar."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Every client's samples that train and that are held out; ``index`` holds the numbers of the latter, by client."""
+    """The training samples and the held-out samples of every client; ``index`` has the numbers of the latter, by client."""
 
     part: FoldSamples
     """The same division, for a run."""
@@ -28,11 +28,11 @@ class Fold:
 
 @dataclass(frozen=True)
 class EverySecondWeek(FoldSamples):
-    """A fold of a time series of which every second week trains."""
+    """A fold of a time series whose training samples are those of every second week."""
 
     def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
-        whole = super().divide(federation, settings, validation)
-        return whole._replace(train=_second_weeks(whole.train))
+        divided = super().divide(federation, settings, validation)
+        return divided._replace(train=_second_weeks(divided.train))
 
     def __str__(self) -> str:
         return f"every second week of {super().__str__()}"
@@ -42,22 +42,24 @@ def folds(federation: Federation, count: int, how: Splitting) -> list[Fold]:
     """``count`` folds; each sample is held out once."""
     rows = [_parts(client, count, how) for client in federation]
     return [
-        Fold(FoldSamples(number, count), *federation.fold(number, count, how=how), [one[number] for one in rows])
+        Fold(FoldSamples(number, count), *federation.fold(number, count, how=how), [places[number] for places in rows])
         for number in range(count)
     ]
 
 
-def half_folds(federation: Federation, whole: list[Fold], how: Splitting) -> list[Fold]:
-    """Folds in which about half of the data train."""
-    # The two halves of a time series differ by their seasons, not only in what they train on.
-    return halved(whole) if how.blocks else folds(federation, 2, how)
+def half_folds(federation: Federation, full_folds: list[Fold], how: Splitting) -> list[Fold]:
+    """Folds in which about half of the data are training samples."""
+    # The two halves of a time series have different seasons, not only different training samples.
+    return halved(full_folds) if how.blocks else folds(federation, 2, how)
 
 
-def halved(whole: list[Fold]) -> list[Fold]:
-    """The same folds with every second week of what trains: half the data of the same seasons, judged on the same samples."""
+def halved(full_folds: list[Fold]) -> list[Fold]:
+    """The same folds with every second week of the training samples: half the data, the same seasons, the same held-out
+    samples.
+    """
     return [
         replace(fold, part=EverySecondWeek(fold.part.number, fold.part.count), train=_second_weeks(fold.train))
-        for fold in whole
+        for fold in full_folds
     ]
 
 

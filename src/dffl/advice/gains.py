@@ -34,23 +34,24 @@ MEAN_OWN, MEAN_CROSSFIT = 0.9, 0.6
 """What the mean of the models of five folds brings over one of them (log regret), in the same unit. These two
 rest on three federations only."""
 CHANCE_SMALL, CHANCE_ANY = 3.0, 0.02
-"""The variance between trainings: (CHANCE_SMALL / n + CHANCE_ANY) times how steeply regret still falls with data, or, where
-that is more, times how much more a model loses than the mean of past costs (in logs)."""
+"""The variance between trainings: (CHANCE_SMALL / n + CHANCE_ANY) times the slope of regret over data or, if that is more,
+times the excess of a model over the mean of past costs (in logs).
+"""
 STEEP = 0.05
-"""The least steepness of the fleet's learning curve."""
+"""The smallest slope of the fleet's learning curve."""
 DOUBT = 0.5
 """The standard deviation of step 2, as a share of it: how much better what decides is differs from fleet to fleet."""
 QUICK_SHIFT, QUICK_CHANCE = -0.15, 0.16
 """Where closed-form models replace networks: how much better federating is with networks, and the variance of that."""
 QUICK_EXACT = 0.02
-"""A closed-form model below this share of the regret of the mean cost says nothing about networks."""
+"""A closed-form model with a smaller share of the regret of the mean cost says nothing about networks."""
 LARGEST_RATIO = 3.0
-"""The largest log ratio: beyond a factor of 20 it only matters that it is large."""
+"""The largest log ratio: beyond a factor of 20, only its sign matters."""
 WIDEST = 2.0
-"""The largest standard deviation between clients, of log ratios, that is thought possible."""
+"""The largest standard deviation of log ratios between clients that is considered possible."""
 DRAWS = 400
 NORMAL = 0.9
-"""Samples in time have the standard error of the normal distribution with the same interval at this confidence."""
+"""Samples in time get the standard error of the normal distribution with the same interval at this confidence."""
 
 
 class Curve(NamedTuple):
@@ -68,7 +69,7 @@ models there are fits, whose choice of epochs has seen the samples that judge it
 FLAT = Curve(0.1, 0.1)
 """A mean of models is better than one of them even where more data bring nothing, as on pure noise: as with these curves."""
 UNSURE = Curve(0.2, 0.1)
-"""The doubt about step 2 is that of these learning curves at least: a curve that seems flat to a few clients may not be."""
+"""The uncertainty of step 2 is at least that of these learning curves: a curve that seems flat at a few clients may not be."""
 
 
 class Side(NamedTuple):
@@ -76,14 +77,14 @@ class Side(NamedTuple):
 
     name: str
     shared: bool
-    """Whether it falls along the curve of the shared model; else along that of the own one."""
+    """Whether its regret follows the curve of the shared model; else that of the own one."""
     share: float
-    """What decides loses less than the model of a fold: this share of that curve, in logs."""
+    """The deciding model loses less than the model of a fold by this share of that curve, in logs."""
     more_data: bool = True
-    """Because it sees all the data, which are more the fewer folds there are. Else it is a mean over the folds."""
+    """Whether that is because it sees all the data, which depends on the number of folds. Else it is a mean over the folds."""
 
     def fall(self, curve: Curve, folds: int = 5, blocks: bool = False) -> float:
-        """By how much what decides is better than the model of a fold, in logs."""
+        """The improvement of the deciding model over the model of a fold, in logs."""
         if self.more_data:
             share = self.share * _beyond(folds, blocks) / _beyond(5)
         else:
@@ -99,26 +100,26 @@ CROSSFIT = Side("crossfit", True, MEAN_CROSSFIT, more_data=False)
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """One entry per client. Log ratios: negative where the tested model is better than the reference."""
+    """One entry per client. Log ratios are negative if the tested model is better than the reference."""
 
     ratio: np.ndarray
-    """Expected, after all steps."""
+    """The expectation, after all steps."""
     spread: np.ndarray
-    """Its standard deviation, chance included."""
+    """Its standard deviation, including chance."""
     raw: np.ndarray
     """The ratio of held-out means alone."""
     error: np.ndarray
     """The standard error of ``raw``."""
     nothing: np.ndarray
-    """Clients whose decisions lose nothing by the reference or by the mean of past costs: there is nothing to gain."""
+    """Clients without any loss by the reference or by the mean of past costs: there is nothing to gain."""
     unknown: np.ndarray
     """Clients without evidence."""
     curve: Curve
-    """How much log regret rises, on average over the fleet, when models see half the data instead of the folds' share."""
+    """The mean increase of log regret over the fleet if models see half the data instead of the folds' share."""
 
     def interval(self, confidence: float) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the central interval of the gain, as a share of the reference's regret."""
-        from scipy.special import ndtri  # slow to import, and needed here alone
+        from scipy.special import ndtri  # slow to import, and needed only here
 
         reach = float(ndtri(0.5 + confidence / 2)) * self.spread
         return 1 - np.exp(self.ratio + reach), 1 - np.exp(self.ratio - reach)
@@ -130,7 +131,7 @@ class Gains:
 
     @property
     def probability(self) -> np.ndarray:
-        """That the tested model will lose less than the reference."""
+        """The probability that the tested model will lose less than the reference."""
         from scipy.special import ndtr
 
         return np.asarray(ndtr(-self.ratio / self.spread))
@@ -154,8 +155,8 @@ def estimate(
     estimated for clients that are ``crossed``, nor from them: others train on their held-out rows.
     """
     top, bottom, naive = (_means(evidence, name) for name in (tested.name, reference.name, "mean_cost"))
-    counts = np.array([one.n for one in evidence], float)
-    # A regression may fit exactly where a network does not.
+    counts = np.array([entry.n for entry in evidence], float)
+    # A regression may fit exactly although a network does not.
     nothing = (naive if quick else np.minimum(bottom, naive)) <= 1e-9
     unknown = ~nothing & quick & (bottom < QUICK_EXACT * naive)
     hidden = np.zeros(len(evidence), bool) if crossed is None else crossed & ~nothing
@@ -164,17 +165,20 @@ def estimate(
     ratio, spread, raw, error = np.zeros(m), np.full(m, 1e-6), np.zeros(m), np.zeros(m)
     spread[unknown] = LARGEST_RATIO
     ratio[hidden], spread[hidden] = np.nan, np.nan
-    known = None if keys is None else [own for own, keep in zip(keys, some, strict=True) if keep]
-    told = [one for one, keep in zip(evidence, some, strict=True) if keep]
+    known = None if keys is None else [client_keys for client_keys, keep in zip(keys, some, strict=True) if keep]
+    told = [entry for entry, keep in zip(evidence, some, strict=True) if keep]
     curve = learning_curve(told)
     if some.any():
         raw[some] = log_ratio(top[some], bottom[some])
         pairs = [(getattr(one, tested.name), getattr(one, reference.name)) for one in told]
-        error[some] = [_error_in_time(*pair) if blocks else _bootstrap(*pair, seed) for pair in pairs]
+        moments = known or [np.arange(len(own)) for own, _ in pairs]
+        error[some] = [
+            _error_in_time(*pair, own) if blocks else _bootstrap(*pair, seed) for pair, own in zip(pairs, moments, strict=True)
+        ]
         covariance = _covariance(error[some], pairs, known, seed)
-        whole = raw[some] + reference.fall(curve, folds, blocks) - tested.fall(curve, folds, blocks)
-        ratio[some], variance = shrink(whole, covariance, counts[some])
-        # What a model loses more than the mean of past costs is noise that it has learned, and another training learns other.
+        corrected = raw[some] + reference.fall(curve, folds, blocks) - tested.fall(curve, folds, blocks)
+        ratio[some], variance = shrink(corrected, covariance, counts[some])
+        # The excess of a model over the mean of past costs is learned noise, and another training learns other noise.
         noise = log_ratio(np.maximum(top, bottom)[some], naive[some])
         chance = np.maximum(noise, max(curve.own, STEEP)) * (CHANCE_SMALL / counts[some] + CHANCE_ANY)
         if quick:
@@ -187,7 +191,7 @@ def estimate(
 
 
 def learning_curve(evidence: Sequence[Evidence]) -> Curve:
-    """How much more the own and the shared model lose, in logs, when they see half the data; never less than nothing."""
+    """The excess loss of the own and of the shared model, in logs, if they see half the data; never below 0."""
     rises = []
     for half, name in (("half_local", "local"), ("half_federated", "federated")):
         more, less = _means(evidence, half), _means(evidence, name)
@@ -198,7 +202,7 @@ def learning_curve(evidence: Sequence[Evidence]) -> Curve:
 
 
 def _means(evidence: Sequence[Evidence], name: str) -> np.ndarray:
-    return np.array([getattr(one, name).mean() for one in evidence], float)
+    return np.array([getattr(entry, name).mean() for entry in evidence], float)
 
 
 def _beyond(folds: int, blocks: bool = False) -> float:
@@ -211,7 +215,7 @@ def _beyond(folds: int, blocks: bool = False) -> float:
 
 
 def log_ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """log(top / bottom), no further from 0 than LARGEST_RATIO."""
+    """log(top / bottom), at most LARGEST_RATIO in size."""
     tiny = 1e-9
     return np.clip(np.log((top + tiny) / (bottom + tiny)), -LARGEST_RATIO, LARGEST_RATIO)
 
@@ -223,19 +227,20 @@ def _bootstrap(tested: np.ndarray, reference: np.ndarray, seed: int) -> float:
     return float(np.std(log_ratio(tested[index].mean(axis=1), reference[index].mean(axis=1))))
 
 
-def _error_in_time(tested: np.ndarray, reference: np.ndarray) -> float:
-    """The standard error of the log ratio of samples in the order of time, to first order."""
+def _error_in_time(tested: np.ndarray, reference: np.ndarray, moments: np.ndarray) -> float:
+    """The standard error of the log ratio of samples in the order of time, to first order; those of one moment count once."""
     from scipy.special import ndtri
 
     each = tested / (tested.mean() + 1e-9) - reference / (reference.mean() + 1e-9)
-    sure = sureness(each, NORMAL)
+    begins = np.flatnonzero(np.append(True, np.diff(moments) != 0))
+    sure = sureness(np.add.reduceat(each, begins) * len(begins) / len(each), NORMAL)
     return LARGEST_RATIO if sure.too_few else min(sure.half / float(ndtri(0.5 + NORMAL / 2)), LARGEST_RATIO)
 
 
 def _covariance(
     error: np.ndarray, pairs: Sequence[tuple[np.ndarray, np.ndarray]], keys: Sequence[np.ndarray] | None, seed: int
 ) -> np.ndarray:
-    """The covariance of the clients' ratios. Clients that share rows err together, and equal rows of a client count once."""
+    """The covariance of the clients' ratios. Clients that share rows have common errors; equal rows of a client count once."""
     if keys is None:
         return np.diag(error**2)
     drawn = _drawn_together(pairs, keys, seed)
@@ -245,14 +250,14 @@ def _covariance(
 
 
 def _drawn_together(pairs: Sequence[tuple[np.ndarray, np.ndarray]], keys: Sequence[np.ndarray], seed: int) -> np.ndarray:
-    """The clients' log ratios (m, DRAWS) on different rows drawn again, each row for all clients that hold it."""
-    ends = np.cumsum([len(own) for own, _ in pairs])
+    """The clients' log ratios (m, DRAWS) in different draws of rows; a row is drawn for all clients that have it."""
+    ends = np.cumsum([len(values) for values, _ in pairs])
     names, place = np.unique(np.concatenate(keys), return_inverse=True)
     starts = np.concatenate([[0], ends[:-1]])
     rng, ratios = np.random.default_rng([seed, len(names)]), np.empty((DRAWS, len(pairs)))
     top, bottom = (np.concatenate(side) for side in zip(*pairs, strict=True))
     for draw in range(DRAWS):
-        weight = rng.poisson(1.0, len(names)).astype(float)[place] + 1e-9  # a client of few rows may have none in a draw
+        weight = rng.poisson(1.0, len(names)).astype(float)[place] + 1e-9  # a client with few rows may have none in a draw
         total = np.add.reduceat(weight, starts)
         ratios[draw] = log_ratio(
             np.add.reduceat(weight * top, starts) / total, np.add.reduceat(weight * bottom, starts) / total
@@ -276,17 +281,17 @@ def shrink(ratio: np.ndarray, covariance: np.ndarray, counts: np.ndarray) -> tup
     spreads = np.concatenate([[0.0], np.geomspace(0.01, WIDEST, 24)])
     each = [shrink_at(spread**2, ratio, covariance, design) for spread in spreads]
     gaps = np.diff(spreads)
-    around = (np.append(gaps, 0) + np.append(0, gaps)) / 2  # each stands for the spreads around it (trapezoids)
-    fits = np.array([one.fit for one in each]) + np.log(around)
+    around = (np.append(gaps, 0) + np.append(0, gaps)) / 2  # each represents the values around it (trapezoids)
+    fits = np.array([group.fit for group in each]) + np.log(around)
     weights = np.exp(fits - fits.max())
     weights /= weights.sum()
-    middles, variances = (np.array([getattr(one, name) for one in each]) for name in ("middle", "variance"))
+    middles, variances = (np.array([getattr(group, name) for group in each]) for name in ("middle", "variance"))
     middle = weights @ middles
     return middle, weights @ (variances + (middles - middle) ** 2)
 
 
 class Shrunk(NamedTuple):
-    """What `shrink` would say if the variance of clients around the line were known."""
+    """The result of `shrink` if the variance of clients around the line were known."""
 
     middle: np.ndarray
     variance: np.ndarray
@@ -296,14 +301,14 @@ class Shrunk(NamedTuple):
 
 def shrink_at(between: float, ratio: np.ndarray, covariance: np.ndarray, design: np.ndarray) -> Shrunk:
     """The ratios moved towards the fleet's line, for a given variance of clients around it."""
-    whole = covariance + (between + 1e-9) * np.eye(len(ratio))  # errors of equal rows are equal: no full rank
-    inverse = np.linalg.inv(whole)
+    total = covariance + (between + 1e-9) * np.eye(len(ratio))  # errors of equal rows are equal: no full rank
+    inverse = np.linalg.inv(total)
     precision = design.T @ inverse @ design
     known = np.linalg.inv(precision)
     level = design @ (known @ (design.T @ (inverse @ ratio)))
     rest = ratio - level
     trust = between * inverse
     drift = (np.eye(len(ratio)) - trust) @ design
-    fit = -(np.linalg.slogdet(whole)[1] + np.linalg.slogdet(precision)[1] + rest @ inverse @ rest) / 2
+    fit = -(np.linalg.slogdet(total)[1] + np.linalg.slogdet(precision)[1] + rest @ inverse @ rest) / 2
     variance = np.einsum("ij,ji->i", trust, covariance) + np.einsum("ij,jk,ik->i", drift, known, drift)
     return Shrunk(level + trust @ rest, variance, float(fit))

@@ -1,11 +1,4 @@
-"""A two-sample test: do a client's costs move with its features as the others' costs move with theirs?
-
-Linear models of its own samples and of a draw of the others' are compared, and then again under random relabellings. Costs and
-features are taken around each client's own means, and slopes brought to size 1: a level, or a common factor on all prices, does
-not matter to a shared model that works in each client's own units. The gap is divided by its standard error, so that a client
-with more noise does not look different. In time series whole weeks change label together. Clients that share days, and changes
-that last longer than a week, still make its p-values too small: there they are only a hint.
-"""
+"""A two-sample test: do a client's costs depend on its features as the others' costs depend on theirs?"""
 
 from __future__ import annotations
 
@@ -20,11 +13,11 @@ from dffl.randomness import Purpose, stream
 
 PERMUTATIONS = 199
 REST = 5
-"""How many times as many weeks of others as of its own a client is compared with, at most."""
+"""A client is compared with at most this many times as many weeks of others as it has itself."""
 
 
 class Moves(NamedTuple):
-    """One client: how its features and costs move around their means, and the week, or other unit, of each sample."""
+    """One client: the deviations of its features and costs from their means, and the week, or other unit, of each sample."""
 
     name: str
     x: np.ndarray
@@ -33,34 +26,34 @@ class Moves(NamedTuple):
 
     @property
     def weeks(self) -> int:
-        """How many there are."""
+        """The number of weeks."""
         return int(self.week[-1]) + 1
 
 
 def cost_p_values(federation: Federation, units: list[Normaliser], seed: int, blocks: bool) -> np.ndarray:
-    """The p-value of each client. In ``blocks`` samples are exchanged by the week, else one by one."""
+    """The p-value of each client. With ``blocks``, samples are permuted by week, else one by one."""
     # Units that all clients share: own units would add the error of the client's own spread to its slopes.
     spread = np.sqrt(np.average([unit.x_scale**2 for unit in units], axis=0, weights=federation.counts))
     length = WEEK if blocks else 1
     moves = [
         Moves(
-            one.name,
-            (one.x - unit.x_mean) / spread,
-            (one.c - one.c.mean(axis=0)) / float(unit.c_scale),
-            np.arange(one.n) // length,
+            client.name,
+            (client.x - unit.x_mean) / spread,
+            (client.c - client.c.mean(axis=0)) / float(unit.c_scale),
+            np.arange(client.n) // length,
         )
-        for one, unit in zip(federation, units, strict=True)
+        for client, unit in zip(federation, units, strict=True)
     ]
-    by_name = sorted(moves)  # the answer does not depend on the order of the clients
-    return np.array([_p_value(mine, [one for one in by_name if one.name != mine.name], seed) for mine in moves])
+    by_name = sorted(moves)  # the result does not depend on the order of the clients
+    return np.array([_p_value(mine, [client for client in by_name if client.name != mine.name], seed) for mine in moves])
 
 
 def _p_value(mine: Moves, others: list[Moves], seed: int) -> float:
     rng = stream(seed, Purpose.COMPARE, mine.name)
-    starts = np.cumsum([0, *(one.weeks for one in others)])
-    weeks = np.concatenate([one.week + start for one, start in zip(others, starts[:-1], strict=True)])
+    starts = np.cumsum([0, *(moves.weeks for moves in others)])
+    weeks = np.concatenate([moves.week + start for moves, start in zip(others, starts[:-1], strict=True)])
     drawn = np.isin(weeks, rng.choice(int(starts[-1]), min(int(starts[-1]), REST * mine.weeks), replace=False))
-    x, c = (np.concatenate([getattr(one, field) for one in others])[drawn] for field in ("x", "c"))
+    x, c = (np.concatenate([getattr(moves, field) for moves in others])[drawn] for field in ("x", "c"))
     design, costs = np.concatenate([mine.x, x]), np.concatenate([mine.c, c])
     _, label = np.unique(np.concatenate([mine.week - mine.weeks, weeks[drawn]]), return_inverse=True)
     count = int(label.max()) + 1

@@ -16,20 +16,20 @@ from dffl.training.units import client_units, in_units
 
 
 def regressed(federation: Federation, settings: Settings, count: int) -> list[Evidence]:
-    """Evidence for every client from ``count`` folds, and from others for the models of half the data."""
-    whole = folds(federation, count, settings.splitting)
-    less = half_folds(federation, whole, settings.splitting)
-    full, half = (judged(federation, parts, partial(_models, settings)) for parts in (whole, less))
-    kept = guessed(federation, whole, partial(closed_forms, settings))
+    """Evidence for every client from ``count`` folds, and from other folds for the models of half the data."""
+    all_folds = folds(federation, count, settings.splitting)
+    less = half_folds(federation, all_folds, settings.splitting)
+    full, half = (judged(federation, parts, partial(_models, settings)) for parts in (all_folds, less))
+    predicted = guessed(federation, all_folds, partial(closed_forms, settings))
     return [
         Evidence(client.name, client.n, **mine, half_local=short["local"], half_federated=short["federated"], guesses=seen)
-        for client, mine, short, seen in zip(federation, full, half, kept, strict=True)
+        for client, mine, short, seen in zip(federation, full, half, predicted, strict=True)
     ]
 
 
 def closed_forms(settings: Settings, fold: Fold) -> Candidates:
     """The models whose predictions `guessed` keeps."""
-    return [{**own, "closed_form": own["local"]} for own in _models(settings, fold)]
+    return [{**models, "closed_form": models["local"]} for models in _models(settings, fold)]
 
 
 def _models(settings: Settings, fold: Fold) -> Candidates:

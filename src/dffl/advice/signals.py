@@ -1,6 +1,6 @@
 """Why federating helps a client or not: signals that need no training, from closed-form models of the costs.
 
-They explain; the decision itself rests on held-out regrets (`gains`).
+They only explain; the advice is based on held-out regrets (`gains`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dffl.training import Settings
 from dffl.training.units import client_units
 
 POINTS = 200
-"""Samples of a client at which the regret of the pooled costs is measured, at most."""
+"""The most samples of a client for the regret of the pooled costs."""
 FEW_POINTS = 3
-"""Samples of each client at which decisions are compared."""
+"""The number of samples of each client for the comparison of decisions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +29,12 @@ class Signals:
     """One entry per client."""
 
     pooled_cost_regret: np.ndarray
-    """The relative regret of deciding by the mean of all clients' modelled costs: roughly, what different prices cost."""
+    """The relative regret of deciding by the mean of all clients' modelled costs: about the loss due to different prices."""
     cost_p_value: np.ndarray
-    """The p-value of a test that the client's costs move with its features as the others' do (see `likeness`)."""
+    """The p-value of a test that the client's costs depend on its features as the others' do (see `likeness`)."""
     decision_distance: np.ndarray
-    """How far its decisions are from the others' at the same costs, in diameters of its set: the effect of its constraint."""
+    """The distance of its decisions from the others' at the same costs, in diameters of its set: the effect of its constraint.
+    """
 
 
 def signals(federation: Federation, settings: Settings, blocks: bool = False) -> Signals:
@@ -70,7 +71,7 @@ def _decision_distances(federation: Federation, units: list[Normaliser], costs: 
         client.sense * client.completed(costs, float(unit.c_scale)) for client, unit in zip(federation, units, strict=True)
     ]
     answers = solve_each([client.oracle for client in federation], asked)
-    taken = np.stack([found[:, : federation.dim] for found in answers])
+    taken = np.stack([decisions[:, : federation.dim] for decisions in answers])
     gaps = np.linalg.norm(taken[:, None] - taken[None], axis=-1).mean(axis=-1)
     others = gaps.sum(axis=1) / max(len(federation) - 1, 1)
     sizes = np.array([client.set.extent() for client in federation])

@@ -37,21 +37,21 @@ Models = dict[FoldSamples, list[Predictor]]
 
 
 class EvidenceColumn(NamedTuple):
-    """A column of the evidence: the settings that its models are trained with, and what trains them."""
+    """A column of the evidence: the settings of its models, and their trainer."""
 
     settings: Settings
     train: Callable[[Run], Models]
 
 
 class Trained(NamedTuple):
-    """The evidence, and the fits that came with it."""
+    """The evidence, and the fits that were trained with it."""
 
     evidence: list[Evidence]
     fits: dict[str, Fit]
 
 
 class Tuning(NamedTuple):
-    """A method that chooses a number of epochs: its request, its settings, its candidates and what judges them."""
+    """A method that chooses a number of epochs: its request, its settings, its candidates and its judging loss."""
 
     request: Request
     settings: Settings
@@ -61,8 +61,8 @@ class Tuning(NamedTuple):
     @classmethod
     def of(cls, request: Request, start: Trainer | None, settings: dict[str, Any]) -> Tuning:
         options = {**request.method.options, **request.options}
-        made = Settings.of(**{**request.method.settings, **settings})
-        return cls(request, made, Stops(start, checked_epochs(options["epochs"])), options["judge"])
+        tuned_settings = Settings.of(**{**request.method.settings, **settings})
+        return cls(request, tuned_settings, Stops(start, checked_epochs(options["epochs"])), options["judge"])
 
     def column(self, parts: Sequence[FoldSamples]) -> EvidenceColumn:
         """The models at the stops that each client chooses without the fold that judges them."""
@@ -70,7 +70,7 @@ class Tuning(NamedTuple):
 
 
 class TrainingPlan(NamedTuple):
-    """What is to be trained: settings of `local` and `fedavg`, and the methods that choose a number of epochs."""
+    """The trainings: the settings of `local` and `fedavg`, and the methods that choose a number of epochs."""
 
     settings: Settings
     tunings: dict[str, Tuning]
@@ -82,20 +82,24 @@ class TrainingPlan(NamedTuple):
         names = {"crossfit": "crossfit", "local_tuned": "local-tuned", "finetuned": "finetune"}
         asked, rest = requests(names.values(), keywords)
         settings = {**rest, "validation_blocks": blocks}
-        made = {}
-        for name, one in zip(names, asked, strict=True):
-            folded = Request(one.method, {**one.options, "folds": count}) if "folds" in one.method.options else one
-            made[name] = Tuning.of(folded, None if name == "local_tuned" else FedAvg(), settings)
-        return cls(Settings.of(**settings), made)
+        tunings = {}
+        for name, asked_for in zip(names, asked, strict=True):
+            folded = (
+                Request(asked_for.method, {**asked_for.options, "folds": count})
+                if "folds" in asked_for.method.options
+                else asked_for
+            )
+            tunings[name] = Tuning.of(folded, None if name == "local_tuned" else FedAvg(), settings)
+        return cls(Settings.of(**settings), tunings)
 
 
 def trained(federation: Federation, plan: TrainingPlan, count: int, progress: bool | None = None) -> Trained:
-    """Evidence for every client from ``count`` folds, and from others for the models of half the data."""
+    """Evidence for every client from ``count`` folds, and from other folds for the models of half the data."""
     how = plan.settings.splitting
-    whole = folds(federation, count, how)
-    half = half_folds(federation, whole, how)
-    parts, halves = ([fold.part for fold in some] for some in (whole, half))
-    columns = {name: one.column(parts) for name, one in plan.tunings.items()}
+    all_folds = folds(federation, count, how)
+    half = half_folds(federation, all_folds, how)
+    parts, halves = ([fold.part for fold in some] for some in (all_folds, half))
+    columns = {name: tuning.column(parts) for name, tuning in plan.tunings.items()}
     columns["local"] = EvidenceColumn(plan.settings, partial(_local, parts, plan.tunings["local_tuned"].stops))
     columns["federated"] = EvidenceColumn(plan.settings, partial(_shared, parts))
     less = {
@@ -110,16 +114,16 @@ def trained(federation: Federation, plan: TrainingPlan, count: int, progress: bo
         runs = {settings: stack.enter_context(Run(federation, settings, progress=bar)) for settings in jobs}
         bar.begin_run(sum(run.rehearse(jobs[settings]).work for settings, run in runs.items()))
         full, part = ({name: column.train(runs[column.settings]) for name, column in some.items()} for some in (columns, less))
-        kept = [plan.tunings[name] for name in FITTED.values()]
-        fits = {one.request.method.name: perform(runs[one.settings], one.request) for one in kept}
-    known = judged(federation, whole, partial(_candidates, full, naive=True))
+        tunings = [plan.tunings[name] for name in FITTED.values()]
+        fits = {tuning.request.method.name: perform(runs[tuning.settings], tuning.request) for tuning in tunings}
+    known = judged(federation, all_folds, partial(_candidates, full, naive=True))
     short = judged(federation, half, partial(_candidates, part))
-    kept_guesses = guessed(federation, whole, partial(_compared, plan.settings, full["federated"]))
-    found = [
+    kept_guesses = guessed(federation, all_folds, partial(_compared, plan.settings, full["federated"]))
+    collected = [
         Evidence(client.name, client.n, **mine, **other, guesses=seen)
         for client, mine, other, seen in zip(federation, known, short, kept_guesses, strict=True)
     ]
-    return Trained(found, fits)
+    return Trained(collected, fits)
 
 
 def _chosen(tuning: Tuning, parts: Sequence[FoldSamples], run: Run) -> Models:
@@ -147,11 +151,11 @@ def _shared(parts: Sequence[FoldSamples], run: Run) -> Models:
 
 
 def _candidates(columns: dict[str, Models], fold: Fold, naive: bool = False) -> Candidates:
-    made: Candidates = [{"mean_cost": mean} if naive else {} for mean in mean_costs(fold)]
+    candidates: Candidates = [{"mean_cost": mean} if naive else {} for mean in mean_costs(fold)]
     for name, models in columns.items():
-        for own, model in zip(made, models[fold.part], strict=True):
-            own[name] = _guess(model)
-    return made
+        for client_candidates, model in zip(candidates, models[fold.part], strict=True):
+            client_candidates[name] = _guess(model)
+    return candidates
 
 
 def _compared(settings: Settings, shared: Models, fold: Fold) -> Candidates:

@@ -1,4 +1,4 @@
-"""What a client has without any training: the forecast that it brings and, where rows have an order, means of the last rows."""
+"""Rules of a client without training: its forecast and, if rows have an order, means of the last rows."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dffl.judging import regrets_at_each, share
 from dffl.time.bases import FORECAST, MEANS, plain_mean
 
 START = max(MEANS.values())
-"""Rows before this one have too little past to judge a mean of the last rows by."""
+"""Rows before this one have too little past for a judgement of means of the last rows."""
 
 
 class Untrained(NamedTuple):
-    """Relative regrets of a client; NaN where it has no such rule."""
+    """Relative regrets of a client; NaN if it has no such rule."""
 
     forecast: float
     naive: float
-    """Of the best of the means of the last rows."""
+    """The name of the best of the means of the last rows."""
     naive_rule: str
 
 
 def untrained(federation: Federation) -> list[Untrained]:
-    """What each client loses without any training."""
+    """The losses of each client without any training."""
     forecast = [math.nan] * len(federation)
     if federation.has_forecast:
         lost = regrets_at_each(federation.clients, [client.forecast for client in federation])
@@ -36,15 +36,15 @@ def untrained(federation: Federation) -> list[Untrained]:
             lost = regrets_at_each(federation.clients, [plain_mean(rule, client.c) for client in federation])
             for place, client in enumerate(federation):
                 means[place][rule] = _relative(lost[place], client, START)
-    found = []
-    for value, own in zip(forecast, means, strict=True):
-        best = min(own, key=lambda rule: own[rule], default="")
-        found.append(Untrained(value, own.get(best, math.nan), best))
-    return found
+    collected = []
+    for value, mean in zip(forecast, means, strict=True):
+        best = min(mean, key=lambda rule: mean[rule], default="")
+        collected.append(Untrained(value, mean.get(best, math.nan), best))
+    return collected
 
 
 def _in_order(client: Client) -> bool:
-    """Whether a client's rows follow each other, with enough of them to judge."""
+    """Whether a client's rows are in an order, with enough of them for a judgement."""
     return client.times is not None and client.n >= 2 * START and bool((np.diff(client.times) > 0).all())
 
 

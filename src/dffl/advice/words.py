@@ -1,4 +1,4 @@
-"""The advice in plain words: one or two sentences that a client can act on."""
+"""The advice in words: one or two sentences with what to do."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ METHODS = {
     "forecast": "the forecast that you have already",
     **{rule: f"the mean of your last {count} rows" for rule, count in MEANS.items()},
 }
-"""What a client deploys, in words."""
+"""The models that a client can use, in words."""
 FEW = 0.75
 """A client has few samples if it has less than this share of the fleet's median."""
 MUCH = 1.5
-"""And many with more than this."""
+"""And many if it has more than this."""
 NOTABLE = 0.05
-"""A change of regret, as a share of that of the client's own model, that is worth mentioning."""
+"""Smaller changes of regret, relative to that of the client's own model, are not mentioned."""
 FAR, FARTHER = 0.1, 1.5
-"""A constraint is unlike the others' if its decisions are farther from theirs than this, and this many times the median."""
+"""A constraint is unusual if its decisions are farther from the others' than this, and than this many times the median."""
 UNSEEN = "and what that costs, a quick answer cannot tell: closed-form models know no constraint"
 COMMON = 0.1
-"""The share of a client's rows that others hold too, from which on the reason says so."""
+"""The reason mentions shared rows if others have at least this share of the client's rows."""
 PRICED = 0.25
-"""Prices explain the extra loss of a shared model if they cost at least this share of it."""
+"""Prices explain the extra loss of a shared model if their cost is at least this share of it."""
 
 
 def reason(row: dict[str, Any], median: float, steep: float, distance: float) -> str:
@@ -60,7 +60,7 @@ def reason(row: dict[str, Any], median: float, steep: float, distance: float) ->
 
 
 def shared_model(row: dict[str, Any]) -> str:
-    """What the unchanged shared model would lose, compared with the client's own one."""
+    """The expected loss of the unchanged shared model, compared with the client's own one."""
     if math.isnan(row["federated"]):
         return f"the shared model as it is was not judged; your own would lose {_own(row):.2%}"
     told = f"the shared model as it is would lose {row['federated']:.2%}, your own {_own(row):.2%}"
@@ -68,7 +68,7 @@ def shared_model(row: dict[str, Any]) -> str:
 
 
 def _own(row: dict[str, Any]) -> float:
-    """The regret of the client's own model: of `local-tuned`, or of the closed-form one of a quick answer."""
+    """The regret of the client's own model: `local-tuned`, or the closed-form model of a quick answer."""
     return float(row["local"] if math.isnan(row["local_tuned"]) else row["local_tuned"])
 
 
@@ -94,17 +94,17 @@ def _cause(row: dict[str, Any], unlike: bool) -> list[str]:
         return [*_unsuited(row, unlike), "whether your constraint or your prices are the cause was not examined"]
     share = row["constraint_share"]
     rest = 1 - share
-    whole = "of the extra loss of the shared model"
+    share_words = "of the extra loss of the shared model"
     told = {
-        "constraint": f"main cause: your constraint ({share:.0%} {whole}), not your prices ({rest:.0%})",
-        "prices": f"main cause: your prices ({rest:.0%} {whole}), not your constraint ({share:.0%})",
-        "both": f"causes: your constraint ({share:.0%} {whole}) and your prices ({rest:.0%})",
+        "constraint": f"main cause: your constraint ({share:.0%} {share_words}), not your prices ({rest:.0%})",
+        "prices": f"main cause: your prices ({rest:.0%} {share_words}), not your constraint ({share:.0%})",
+        "both": f"causes: your constraint ({share:.0%} {share_words}) and your prices ({rest:.0%})",
         "neither": "it is not your constraint or your prices alone: the shared model suits the others no better",
         "unclear": "your samples do not show whether your constraint or your prices are the cause",
     }
     causes = [told[row["cause"]]] if row["cause"] in told else []
     if row["cause"] in ("neither", "unclear"):
-        causes += [f"what can be seen is that {one}" for one in _unsuited(row, unlike)[:1]]
+        causes += [f"what can be seen is that {reason}" for reason in _unsuited(row, unlike)[:1]]
     if unlike and _quick(row):
         causes.append(f"your constraint asks for decisions unlike the others', {UNSEEN}")
     return causes
@@ -115,7 +115,7 @@ def _quick(row: dict[str, Any]) -> bool:
 
 
 def _unsuited(row: dict[str, Any], unlike: bool) -> list[str]:
-    """What the signals say of the client's constraint and prices, where exchanging them has not told."""
+    """The signals about the client's constraint and prices, if the exchange of them has shown no cause."""
     causes = []
     if unlike:
         causes.append("your constraint asks for decisions unlike the others', for which a shared model is mostly trained")
@@ -152,7 +152,7 @@ def _personalise(row: dict[str, Any], unlike: bool) -> str:
 
 
 def _common(row: dict[str, Any]) -> str:
-    """That others hold the client's rows, if they do."""
+    """That others have the client's rows, if they do."""
     if row["shared_rows"] < COMMON * row["n"] or not row["shared_rows"]:
         return ""
     return f"; others hold {row['shared_rows']} of your {row['n']} rows too, so that their rows teach little that is new"
@@ -177,7 +177,7 @@ def _unclear(row: dict[str, Any], median: float, unlike: bool) -> str:
 
 
 def _deployment(row: dict[str, Any]) -> str:
-    """Why another method is deployed than the one that the verdict is about."""
+    """Why the deployed method is not the one of the verdict."""
     if row["deploy"] == "mean-cost":
         joiner = "" if row["recommendation"] == "cannot tell" else "but "
         return f"; {joiner}no model beats the mean of past costs yet"

@@ -33,9 +33,9 @@ def score(
         if state is not None:
             require_target(state, "--state", [model, table])
             require_replaceable(state, "--state", "a state of dffl score", is_state)
-        found = score_file(OwnModel.load(model), client, table, state)
-        answer(found, json_)
-        if found.refit:
+        scored = score_file(OwnModel.load(model), client, table, state)
+        answer(scored, json_)
+        if scored.refit:
             raise typer.Exit(Exit.REFIT)
 
 
@@ -56,7 +56,9 @@ def update(
 
         old = OwnModel.load(model)
         rows: dict[str, Any] = {}
-        trained = trained_into(federation, out, 1, quiet, [model], lambda found: rows.update(require_grown(old, found)))
+        trained = trained_into(
+            federation, out, 1, quiet, [model], lambda description: rows.update(require_grown(old, description))
+        )
         answer(ModelUpdate.of(old, trained, rows, out), json_)
 
 

@@ -24,10 +24,10 @@ class Commands(TyperGroup):
         return plugins("dffl.commands", self._own)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        found = self._brought
-        for problem in found.problems.values():
+        plugins_found = self._brought
+        for problem in plugins_found.problems.values():
             warnings.warn(problem, stacklevel=2)
-        for name in found.usable:
+        for name in plugins_found.usable:
             self.get_command(ctx, name)
         return super().list_commands(ctx)
 
@@ -35,12 +35,12 @@ class Commands(TyperGroup):
         known = super().get_command(ctx, cmd_name)
         if known is not None:
             return known
-        found = self._brought
+        plugins_found = self._brought
         try:
-            if cmd_name in found.problems:
-                raise ValueError(found.problems[cmd_name])
-            if cmd_name in found.usable:
-                self.commands[cmd_name] = _as_command(found.usable[cmd_name])
+            if cmd_name in plugins_found.problems:
+                raise ValueError(plugins_found.problems[cmd_name])
+            if cmd_name in plugins_found.usable:
+                self.commands[cmd_name] = _as_command(plugins_found.usable[cmd_name])
         except ValueError as error:
             warnings.warn(str(error), stacklevel=2)
         return self.commands.get(cmd_name)

@@ -75,21 +75,21 @@ def _example(folder: Path) -> Written:
     from dffl.tables.example import write_example
 
     files, dffl = [str(path) for path in write_example(folder)], command_name()
-    said = [*(f"wrote {path}" for path in files), f"\nNext, read {folder / 'federation.toml'}, then type:\n"]
-    return Written({"files": files}, [*said, f"  {dffl} fit {folder / 'federation.toml'} -o {folder / 'model.dffl'}"])
+    lines = [*(f"wrote {path}" for path in files), f"\nNext, read {folder / 'federation.toml'}, then type:\n"]
+    return Written({"files": files}, [*lines, f"  {dffl} fit {folder / 'federation.toml'} -o {folder / 'model.dffl'}"])
 
 
 def _lists(file: Path, client: str, table: Path | None) -> Written:
     from dffl.tables.one_site import add_lists
 
     lists, agreement = add_lists(file, client, table=table)
-    said = [f"wrote {file}, with what {client} adds:", *lists.lines]
-    said.append(
+    lines = [f"wrote {file}, with what {client} adds:", *lists.lines]
+    lines.append(
         f"\nIt has {len(agreement.features)} features and {len(agreement.costs)} costs, digest {agreement.digest[:16]}."
     )
-    said.append("When the last site has added its own, send the file to all: the digest is then the same at every site.")
+    lines.append("When the last site has added its own, send the file to all: the digest is then the same at every site.")
     moments = {key: str(value) for key, value in lists.moments.items()}
-    return Written({"files": [str(file)], **lists.keys, **moments, "agreement": agreement.as_json()}, said)
+    return Written({"files": [str(file)], **lists.keys, **moments, "agreement": agreement.as_json()}, lines)
 
 
 def fit(
@@ -134,9 +134,9 @@ def trained_into(
     try:
         trained = train_file(description, shown_progress(quiet), part, starts)
     except KeyboardInterrupt:
-        kept = next((one for path in parts for one in (path, backtest_of(path)) if one.exists()), None)
-        said = f"what is finished is in {kept}; the same command resumes from there" if kept else "nothing is kept"
-        raise KeyboardInterrupt(f"interrupted: {said}") from None
+        saved = next((candidate for path in parts for candidate in (path, backtest_of(path)) if candidate.exists()), None)
+        message = f"what is finished is in {saved}; the same command resumes from there" if saved else "nothing is kept"
+        raise KeyboardInterrupt(f"interrupted: {message}") from None
     trained.fit.save(out)
     return trained
 
@@ -185,6 +185,9 @@ def backtest(
     checkpoint: Annotated[
         Path | None, typer.Option(help="A file from which a backtest that was stopped resumes; it is removed at the end.")
     ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Models trained at once; by default one per core. It changes no number.")
+    ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -200,7 +203,7 @@ def backtest(
 
         if checkpoint is not None:
             require_target(checkpoint, "--checkpoint", inputs_of(federation))
-        answer(run(read(federation), start, refit, window, method, shown_progress(quiet), checkpoint), json_)
+        answer(run(read(federation), start, refit, window, method, shown_progress(quiet), checkpoint, jobs), json_)
 
 
 def decide(
@@ -249,8 +252,8 @@ def export(
         from dffl.tables.model import OwnModel
 
         OwnModel.load(model).only(client).fit.save(out)
-        said = f"wrote {out}: the model of {client}, and nothing of the others"
-        answer(Written({"client": client, "model": str(out)}, [said]), json_)
+        message = f"wrote {out}: the model of {client}, and nothing of the others"
+        answer(Written({"client": client, "model": str(out)}, [message]), json_)
 
 
 def report(

@@ -33,22 +33,22 @@ DIVIDING = ("seed", "split", "period")
 """The settings that a quick advice uses too: it trains nothing."""
 
 
-def for_advice(made: Description) -> tuple[dict[str, Any], list[str]]:
+def for_advice(description: Description) -> tuple[dict[str, Any], list[str]]:
     """The keywords of `dffl.advise` that a file gives, and a note of what advice cannot use."""
-    where = f"{made.path}: training."
-    if made.method not in ADVISED:
+    where = f"{description.path}: training."
+    if description.method not in ADVISED:
         names = ", ".join(ADVISED)
-        more = " with its options" if made.options else ""
-        return dict(made.settings), [f"{where}method: advice compares {names}; {made.method}{more} is not used"]
-    used = {name: value for name, value in made.options.items() if name != "folds"}
-    folds = [f"{where}folds: advice has folds of its own, see --folds"] if "folds" in made.options else []
-    return {**made.settings, **{f"{made.method}.{name}": value for name, value in used.items()}}, folds
+        more = " with its options" if description.options else ""
+        return dict(description.settings), [f"{where}method: advice compares {names}; {description.method}{more} is not used"]
+    used = {name: value for name, value in description.options.items() if name != "folds"}
+    folds = [f"{where}folds: advice has folds of its own, see --folds"] if "folds" in description.options else []
+    return {**description.settings, **{f"{description.method}.{name}": value for name, value in used.items()}}, folds
 
 
 def unused_if_quick(settings: Mapping[str, Any]) -> list[str]:
     """That a quick advice uses no settings of training, where a file gives some."""
-    given = [name for name in settings if name not in DIVIDING]
-    return [f"a quick answer trains nothing, and does not use {', '.join(given)} of [training]"] if given else []
+    names = [name for name in settings if name not in DIVIDING]
+    return [f"a quick answer trains nothing, and does not use {', '.join(names)} of [training]"] if names else []
 
 
 def inputs_at(source: str) -> list[Path]:
@@ -80,10 +80,12 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> FederationS
     if path.suffix == ".toml":
         from dffl.tables.description import read
 
-        made = read(path)
-        how, notes = for_advice(made)
+        description = read(path)
+        how, notes = for_advice(description)
         ordered = bool(how.pop("validation_blocks", False))
-        return FederationSource(made.train, f"{len(made.train)} clients of {path}", ordered, how, [*made.notes, *notes])
+        return FederationSource(
+            description.train, f"{len(description.train)} clients of {path}", ordered, how, [*description.notes, *notes]
+        )
     brought = plugins("dffl.sources").usable
     if not path.exists() or not brought:
         more = "" if brought else "; panels of electricity markets need the package dffl-studies"

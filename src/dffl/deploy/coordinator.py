@@ -56,7 +56,7 @@ class Coordinator(SiteRegistry):
         self._ledger = Ledger(folder / "rounds.jsonl")
         self._ledger.keep_before(run.job, run.state.round if run.state is not None else 0)
         run.write(path)
-        about = {"run": run.run, "jobs": list(jobs), "rounds": self._all_rounds(jobs)}
+        about = {"run": run.run, "jobs": list(jobs), "rounds": sum(job.rounds for job in jobs.values())}
         self.status = TRAINING
         write_status(folder, TRAINING, **about)
         for site in self.sites.values():
@@ -117,9 +117,6 @@ class Coordinator(SiteRegistry):
         if needed > self.plan.max_message_bytes:
             fix = f"set most_megabytes under [wire] to {-(-needed // 2**20)} or more"
             raise ValueError(f"the shared models of this plan take {needed} bytes, more than the limit of a message; {fix}")
-
-    def _all_rounds(self, jobs: Jobs) -> int:
-        return sum(job.rounds for job in jobs.values())
 
     def _wait_for_sites(self, run: RunState, report_missing: Callable[[list[str]], None]) -> None:
         """Wait for all sites except those that were dead when last asked. After the time-out, a quorum is enough."""

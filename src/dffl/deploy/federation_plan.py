@@ -289,13 +289,13 @@ def item_features(description: Plan) -> int:
 
 def _require_inputs(path: Path, values: dict[str, Any], description: Plan, problems: Problems) -> None:
     """Refuse fewer inputs than a forecast and the features of items take; and features of items in a file."""
-    own, needed = [], 0
+    parts, needed = [], 0
     for what, count in (("the forecast is", bool(description.forecast)), ("features of items are", item_features(description))):
-        own += [what] if count else []
+        parts += [what] if count else []
         needed += int(count) * values["dimension"]
     if values["inputs"] < needed:
         what = f"must be at least {'dimension' if needed == values['dimension'] else 'as many as they take'} ({needed})"
-        problems.add(f"{path}: federation.inputs: {what}, as {' and '.join(own)} among the inputs, found {values['inputs']}")
+        problems.add(f"{path}: federation.inputs: {what}, as {' and '.join(parts)} among the inputs, found {values['inputs']}")
     for name, value in description.known.items():
         if isinstance(value, Mapping):
             fix = "write the numbers as a list, in the order of the costs"

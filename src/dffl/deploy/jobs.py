@@ -88,8 +88,10 @@ def jobs_of_choice(recipe: FleetRecipe, trainings: Mapping[str, Jobs], dim: int)
             forms = tuple((_size(job, dim), job.settings.dtype) for job in jobs.values())
             jobs[CHOICE] = RunJob(FleetChoice(rules=len(recipe.names), models=forms), ALL, first.settings, first.inputs)
         when = f"origin {origin + 1}" if origin < len(recipe.origins) else "all rows"
-        for label, own in trainings.items():
-            jobs |= {f"{label}, {when}: {name}": job._replace(origin=origin, label=label) for name, job in own.items()}
+        for label, candidate_jobs in trainings.items():
+            jobs |= {
+                f"{label}, {when}: {name}": job._replace(origin=origin, label=label) for name, job in candidate_jobs.items()
+            }
     return jobs
 
 
@@ -110,4 +112,4 @@ def is_needed(recipe: FleetRecipe | None, job: RunJob, rule: str) -> bool:
     """Whether a job is run: all are, but for trainings on all rows of candidates that the chosen rule does not need."""
     if recipe is None or job.origin < len(recipe.origins):
         return True
-    return job.label in [one.label for one in recipe.needs(rule)]
+    return job.label in [candidate.label for candidate in recipe.needs(rule)]

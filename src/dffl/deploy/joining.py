@@ -42,9 +42,9 @@ def site_description(plan: FederationPlan, name: str, path: Path) -> Description
         raise ValueError(f"{path}: must have one [client] with table and set, and nothing else; the rest is in the plan")
     if client.get("name", name) != name:
         raise ValueError(f"{path}: client.name: must be {name!r}, as in the kit, found {client['name']!r:.60}")
-    whole = {**plan.described, "client": [{**client, "name": name}]}
+    merged = {**plan.described, "client": [{**client, "name": name}]}
     try:
-        return described_alone(path, name, None, None, whole)
+        return described_alone(path, name, None, None, merged)
     except DescriptionError as error:
         raise DescriptionError([_in_the_plan(line, path, name) for line in error.problems]) from None
 
@@ -193,10 +193,10 @@ def _evaluated(
     command = f"dffl site join {name}.kit --client {description.path.name}"
     trained: TrainedModel | ChosenModel
     if isinstance(fit, Chosen):
-        assert participant.found is not None, "a site that has chosen has judged its rows"
-        trained = chosen_apart(description, fit, participant.found, command)
+        assert participant.backtest is not None, "a site that has chosen has judged its rows"
+        trained = chosen_apart(description, fit, participant.backtest, command)
     else:
-        trained = train(description, progress=False, given=GivenFit(fit, command))
+        trained = train(description, progress=False, fitted=GivenFit(fit, command))
     trained.fit.save(path)
     participant.state.mark_finished()
     return trained

@@ -75,10 +75,10 @@ class Ledger:
 
     def keep_before(self, job: int, round: int) -> None:
         """Delete the rounds from this one on; they will be run again."""
-        kept = [record for record in self.records if (record.job, record.round) < (job, round)]
-        lines = "".join(json.dumps(record.as_json(), separators=(",", ":")) + "\n" for record in kept)
+        earlier = [record for record in self.records if (record.job, record.round) < (job, round)]
+        lines = "".join(json.dumps(record.as_json(), separators=(",", ":")) + "\n" for record in earlier)
         write_text(self.path, lines)
-        self.records = kept
+        self.records = earlier
 
     def last_taken(self, job: int, name: str) -> int:
         """The last round of a training in which a site's answer was valid, or -1."""

@@ -248,8 +248,9 @@ class LocalFederation:
 
     def _start(self, key: str, *words: str) -> None:
         output = (self.base / f"{key}.txt").open("ab")
-        command = [*self.command_prefix(key), *_dffl_command(*words)]
-        self.processes[key] = subprocess.Popen(command, stdout=output, stderr=output, env=_one_core_each())
+        command = [*self.command_prefix(key), sys.executable, "-m", "dffl", *words]
+        one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # more threads than cores would slow all processes down
+        self.processes[key] = subprocess.Popen(command, stdout=output, stderr=output, env=one_thread)
         output.close()
 
     def _wait(self, ready: Callable[[], bool], what: str, seconds: float = START_SECONDS, poll: float = 0.1) -> None:
@@ -305,15 +306,6 @@ rounds = {rounds}
 
 def _write_table(path: Path, table: pd.DataFrame) -> None:
     write_whole(path, lambda where: table.to_csv(where, index=False, float_format="%.17g"))
-
-
-def _dffl_command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "dffl", *words]
-
-
-def _one_core_each() -> dict[str, str]:
-    """One thread for each process: more threads than cores would slow all processes down."""
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def _is_running(pid: int) -> bool:

@@ -100,9 +100,9 @@ class Participant:
         self.link.close()
 
     @property
-    def found(self) -> Backtest | None:
+    def backtest(self) -> Backtest | None:
         """With `chosen`, once the site has its model: its own backtest."""
-        return None if self._work is None else self._work.found
+        return None if self._work is None else self._work.backtest
 
     def take_part(self) -> Fit | Chosen:
         """Join, answer orders until all rounds are over, and return the site's model."""
@@ -328,10 +328,10 @@ class Participant:
         run.history.forget(name, round)
         sent = dict(order["sent"]) | {"rate": order["rate"], "round": round}
         [answer] = list(run.ask(job.trainer, job.part, **sent))
-        kept, seen = engine.kept(scope).get(self.client.name, {}), run.history.saved(name)
-        if lost and kept:
+        client_state, seen = engine.kept(scope).get(self.client.name, {}), run.history.saved(name)
+        if lost and client_state:
             raise self._lost_state(last)
-        self.state.keep(number, round, last, kept, seen)
+        self.state.keep(number, round, last, client_state, seen)
         return {key: np.asarray(value)[0] for key, value in answer.fields.items()}
 
     def _chosen(self, work: SiteWork, order: dict[str, Any]) -> Fields:
@@ -371,11 +371,11 @@ class Participant:
         finals: Finals = {}
         for number, (job, rounds) in enumerate(zip(work.jobs.values(), work.rounds(values["shared"]), strict=True)):
             name, form = str(number), {str(number): job.trainer.begin(work.run_of(job).engine(job.part)).shared}
-            given = {key: array for key, array in values["shared"].items() if key == name}
+            arrays = {key: array for key, array in values["shared"].items() if key == name}
             over = values["rounds"].get(name) == rounds and values["last"].get(name, rounds + 1) <= rounds
-            if not over or not _has_form(given, form):  # check before it is kept: the next start would resume from it
+            if not over or not _has_form(arrays, form):  # check before it is kept: the next start would resume from it
                 raise ValueError(f"the coordinator's model of training {number} does not match the plan; ask the coordinator")
-            finals[number] = ServerState(rounds, given[name], {}), values["last"][name] - 1
+            finals[number] = ServerState(rounds, arrays[name], {}), values["last"][name] - 1
         self.state.keep_finals(finals, {name: count for name, count in values["unused"].items() if name in self.plan.sites})
         return self._fitted(finals)
 

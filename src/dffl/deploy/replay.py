@@ -46,9 +46,9 @@ class ReplayedRun(Run):
             members = np.array([member for member in members if self.federation.names[member] in record.taken], int)
         return super().ask(trainer, part, members, scope=scope, **sent)
 
-    def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
+    def leave_out(self, trainer: Trainer, part: Part, round: int, refused: Mapping[str, str]) -> Mapping[str, str]:
         record = self._records.get((job_name(trainer, part), round))
-        return super().leave_out(trainer, part, round, found) if record is None else record.left_out
+        return super().leave_out(trainer, part, round, refused) if record is None else record.left_out
 
     def _laid_out(self, part: Part) -> Engine:
         engine = super()._laid_out(part)
@@ -69,9 +69,9 @@ def replayed_choice(federation: Federation, plan: FederationPlan, records: Seque
 
     def trained(prepared: Prepared, candidate: Candidate, known: Sequence[int], origin: int) -> Fit:
         mine = [number for number, job in enumerate(jobs.values()) if (job.origin, job.label) == (origin, candidate.label)]
-        own = [replace(record, job=mine.index(record.job)) for record in records if record.job in mine]
+        own_records = [replace(record, job=mine.index(record.job)) for record in records if record.job in mine]
         asked, settings = training_of(prepared, candidate, recipe, plan.dimension)
-        return replayed(prepared.federation(known), settings, asked, own)
+        return replayed(prepared.federation(known), settings, asked, own_records)
 
     [choice] = [record for record in records if record.job == list(jobs).index(CHOICE)]
     return fit_apart(federation, recipe, trained, choice.accepted)

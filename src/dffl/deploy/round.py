@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from dffl.deploy.active_clock import ActiveClock
 from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.ledger import ACCEPTED, DEAD, LATE, LEFT_OUT, REFUSED, RoundRecord
 from dffl.deploy.messages import TROUBLES
-from dffl.deploy.site_view import SiteView
+from dffl.deploy.site_view import ActiveClock, SiteView
 from dffl.training.engines.base import Engine, Fields
 from dffl.training.trainers.federated import Federated, ServerState
 

@@ -79,7 +79,7 @@ def newcomer(shared: Path, name: str, client: Path, out: Path) -> SiteModel:
     )  # fmt: skip
     joined = in_own_units.joined_by(train_client, prior=_no_prior(plan.inputs), progress=False)
     command = f"dffl site newcomer {shared.name} --client {client.name} --name {name} -o MODEL"
-    trained = train(description, progress=False, given=GivenFit(replace(joined, method=plan.method), command))
+    trained = train(description, progress=False, fitted=GivenFit(replace(joined, method=plan.method), command))
     trained.fit.save(out)
     return SiteModel(trained, name, out)
 

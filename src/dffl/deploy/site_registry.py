@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import dffl
-from dffl.deploy.active_clock import ActiveClock
 from dffl.deploy.federation_plan import FederationPlan
 from dffl.deploy.messages import PROTOCOL, TO_SERVER, decode, encode
 from dffl.deploy.network import Event, Link, nvflare_version
 from dffl.deploy.run_state import RunState, unit_problem, units_from_arrays
-from dffl.deploy.site_view import SiteView
+from dffl.deploy.site_view import ActiveClock, SiteView
 from dffl.predictor import Normaliser
 
 POLL_SECONDS = 0.2

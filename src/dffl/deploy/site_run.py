@@ -68,6 +68,7 @@ class SiteRun(Run):
 
     def own_units(self, part: Part) -> tuple[Normaliser, int]:
         """The units of the site's training samples, and the number of these samples."""
+        assert isinstance(self.trained_on, Federation), "a site's rows are in memory"
         [client] = part.divide(self.trained_on, self.settings, None).train
         return self.settings.units(client.x, client.c), client.n
 

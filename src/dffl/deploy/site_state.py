@@ -95,7 +95,8 @@ class SiteState:
             fix = "bring them back, or ask the coordinator for a new run (`dffl federation train --new`)"
             raise ValueError(f"{folder}: the site's rows, set or sense are not those with which it began this run; {fix}")
         for other in self.folder.glob("*") if self.folder.is_dir() else ():
-            if other != folder and other.is_dir():
+            # Only what a run has written: the user may have chosen a folder in which there is another "state" already.
+            if other != folder and (other / "plan.txt").is_file() and RUN_NAME.fullmatch(other.name) and not other.is_symlink():
                 shutil.rmtree(other)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         named = folder / "tau.txt"
@@ -118,9 +119,9 @@ class SiteState:
         The state before the round is kept too, until the next order says which of the two is valid.
         """
         before = self._read(f"kept-{job}") if fields else {}
-        kept = {name: array for name, array in before.items() if name.startswith(f"{last}/")}
-        kept |= {f"{round}/{name}": array for name, array in fields.items()}
-        self._write(f"kept-{job}", kept | {f"seen/{name}": array for name, array in seen.items()})
+        arrays = {name: array for name, array in before.items() if name.startswith(f"{last}/")}
+        arrays |= {f"{round}/{name}": array for name, array in fields.items()}
+        self._write(f"kept-{job}", arrays | {f"seen/{name}": array for name, array in seen.items()})
 
     def is_same_order(self, job: int, round: int, order: Mapping[str, Any], rows: bytes) -> bool:
         """Record the order of a round and the rows. False if the recorded ones differ: a second answer would reveal more."""

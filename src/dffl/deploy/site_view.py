@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from dffl.deploy.active_clock import ActiveClock
 from dffl.predictor import Normaliser
+
+PAUSE_SECONDS = 1.0
+"""A wait that lasts this many seconds longer than intended counts as a pause of the coordinator."""
+
+
+class ActiveClock:
+    """A clock that stops while the coordinator cannot receive messages.
+
+    Its process may be paused, or busy with a model or a disk. Messages of the sites then wait in a queue, so this time counts
+    neither as silence of the sites nor towards a time-out of the plan.
+    """
+
+    def __init__(self) -> None:
+        self._last_read, self._paused = time.monotonic(), 0.0
+
+    def now(self) -> float:
+        """The current time, comparable with other times of this clock only. No message is received between two calls."""
+        self.waited(0.0)
+        return self._last_read - self._paused
+
+    def waited(self, seconds: float) -> None:
+        """Report a wait of at most this many seconds since the last call; time far beyond that does not count."""
+        now = time.monotonic()
+        if (pause := now - self._last_read - seconds) > PAUSE_SECONDS:
+            self._paused += pause
+        self._last_read = now
 
 
 @dataclass

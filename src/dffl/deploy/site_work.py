@@ -29,7 +29,7 @@ class SiteWork(Protocol):
     """The site's side of a run."""
 
     jobs: Jobs
-    found: Backtest | None
+    backtest: Backtest | None
     """With `chosen`, once there is a model: the site's own backtest."""
 
     def run_of(self, job: RunJob) -> SiteRun:
@@ -51,7 +51,7 @@ class SiteWork(Protocol):
 class MethodWork:
     """A plan with one method: the run of that method."""
 
-    found: Backtest | None = None
+    backtest: Backtest | None = None
 
     def __init__(self, plan: FederationPlan, client: Client, tau: float, noise: NoiseSource, units: dict[str, Normaliser]):
         self._asked, settings = plan.one_method, replace(plan.settings, tau=tau)
@@ -82,7 +82,7 @@ class ChoiceWork:
     def __init__(self, plan: FederationPlan, client: Client, tau: float, noise: NoiseSource):
         assert plan.choice is not None, "the plan chooses"
         self.recipe = plan.choice
-        self.found: Backtest | None = None
+        self.backtest: Backtest | None = None
         self.own = OwnPast(client, self.recipe)
         self._runs: dict[tuple[int, str], tuple[SiteRun, Request]] = {}
         self._judged: tuple[bytes, JudgedRows] | None = None
@@ -118,10 +118,10 @@ class ChoiceWork:
     def fitted(self, finals: Sequence[ServerState]) -> Chosen:
         rule = rule_of(self.recipe, self.jobs, finals)
         judged = self._judge(finals)
-        found = self.found = self.own.outcome(judged, rule)
+        backtest = self.backtest = self.own.outcome(judged, rule)
         origin, states = len(self.recipe.origins), dict(zip(self.jobs, finals, strict=True))
-        fits = {one.label: self._fit(origin, one.label, states) for one in self.recipe.needs(rule)}
-        return self.own.model(found, rule, fits)
+        fits = {candidate.label: self._fit(origin, candidate.label, states) for candidate in self.recipe.needs(rule)}
+        return self.own.model(backtest, rule, fits)
 
     def _judge(self, states: Sequence[ServerState]) -> JudgedRows:
         """The site's rows judged with the models of the backtest; done once for the same models."""

@@ -78,9 +78,9 @@ class TrainingLoop:
             index = engine.names.index(name)
             yield ClientAnswers(np.array([index]), {key: value[None] for key, value in fields.items()})
 
-    def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
-        self._coordinator.record(found)
-        return found
+    def leave_out(self, trainer: Trainer, part: Part, round: int, refused: Mapping[str, str]) -> Mapping[str, str]:
+        self._coordinator.record(refused)
+        return refused
 
 
 class RemoteEngine:
@@ -100,5 +100,5 @@ class RemoteEngine:
     def kept(self, scope: str) -> dict[str, Fields]:
         return {}
 
-    def restore(self, scope: str, kept: Any) -> None:
+    def restore(self, scope: str, client_state: Any) -> None:
         pass

@@ -36,14 +36,14 @@ def rspo_plus_gap(c_hat: Array, c: Array, s: FeasibleSet, smoothing: Array) -> A
     scale = jnp.reshape(smoothing, jnp.shape(smoothing) + (1,) * (c.ndim - jnp.ndim(smoothing)))
     # Both projections in one call: where a search is behind them, it is over when the slowest row is.
     both = jnp.stack([-c / scale, -(2 * c_hat - c) / scale], axis=clients)
-    held, reply = jnp.moveaxis(s.project(both), clients, 0)
-    return _gap(c_hat, c, scale.astype(c_hat.dtype), held, reply)
+    projected, reply = jnp.moveaxis(s.project(both), clients, 0)
+    return _gap(c_hat, c, scale.astype(c_hat.dtype), projected, reply)
 
 
 @jax.custom_jvp
-def _gap(c_hat: Array, c: Array, smoothing: Array, held: Array, reply: Array) -> Array:
+def _gap(c_hat: Array, c: Array, smoothing: Array, projected: Array, reply: Array) -> Array:
     # F(held) - F(reply) as one product: the two values may be far larger than their difference.
-    return jnp.sum((2 * c_hat - c + smoothing / 2 * (held + reply)) * (held - reply), axis=-1)
+    return jnp.sum((2 * c_hat - c + smoothing / 2 * (projected + reply)) * (projected - reply), axis=-1)
 
 
 @_gap.defjvp

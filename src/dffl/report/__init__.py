@@ -1,7 +1,7 @@
-"""The page that people look at: one HTML file with charts, tables and a verdict, that needs no network.
+"""The report page: one HTML file with charts, tables and a verdict; it needs no network.
 
-`ReportData` holds what the page says, as plain values; `from_comparison` and `from_starts` build it, `write` renders it. Jinja2
-and Plotly are imported when a page is written, and not before.
+`ReportData` has the content of the page as plain values; `from_comparison` and `from_starts` build it, `write` renders it.
+Jinja2 and Plotly are imported only when a page is written.
 """
 
 from typing import TYPE_CHECKING

@@ -16,13 +16,13 @@ from dffl.report.standing import GAINS, HARMED, MARKS, UNCLEAR, UNJUDGED, WORSE,
 from dffl.report.symbols import SYMBOLS
 
 MOST = 80
-"""Clients in a chart, at most. Tables have them all."""
+"""The most clients in a chart. Tables have all of them."""
 LABEL, SHORT = 20, 13
-"""Letters of a client's name next to a chart, and on a phone."""
+"""The most letters of a client's name next to a chart, and on a phone."""
 COLOURS = {GAINS: "#1a8754", HARMED: "#d1453b", WORSE: "#c77700", UNCLEAR: "#8a8f98", UNJUDGED: "#8a8f98"}
 SHAPES = {GAINS: "triangle-left", HARMED: "x", WORSE: "triangle-right", UNCLEAR: "circle-open", UNJUDGED: "circle-open"}
 OUTLINE = "#7b7f87"
-"""Around every marker: pale colours show on white, and dark ones on black."""
+"""The line around every marker, so that pale colours are visible on white, and dark ones on black."""
 LINE = "#8a8f98"
 HOVER = "#20242c"
 DASHES = ("solid", "dash", "dot", "dashdot")
@@ -30,12 +30,12 @@ FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans"
 
 
 def safe(text: str, most: int | None = None) -> str:
-    """A text that Plotly shows as it is."""
+    """A text that Plotly shows unchanged."""
     return escape(text if most is None else shortened(text, most), quote=False)
 
 
 def charted(data: ReportData) -> list[str]:
-    """The clients that charts show, from the one that gains most to the one that loses most; the middle of many is left out."""
+    """The clients in charts, from the largest gain to the largest loss. If there are too many, the middle is left out."""
     changes = {standing.client.name: standing.change for standing in standings(data)}
     worth = {name: 0.0 if change is None or change.value is None else change.value for name, change in changes.items()}
     ordered = sorted(worth, key=lambda name: worth[name])
@@ -47,9 +47,9 @@ def charted(data: ReportData) -> list[str]:
 def changes(data: ReportData) -> dict[str, Any] | None:
     """Each client's change against its own model, with its interval: one trace per method and reference, one of them shown.
 
-    None where nothing was judged: a change without an interval may be noise.
+    None if nothing was judged: a change without an interval may be noise.
     """
-    if data.reference is None or not any(one.judged for result in data.results for one in result.changes):
+    if data.reference is None or not any(change.judged for result in data.results for change in result.changes):
         return None
     names, traces = charted(data), []
     for method in data.methods:
@@ -125,13 +125,13 @@ def regrets(data: ReportData) -> dict[str, Any]:
 
 
 def symbol_of(data: ReportData, method: str) -> str:
-    """The marker of a method: its own in this report, so that colours are not needed."""
+    """The marker of a method, different for each method of a report, so that colours are not needed."""
     names = list(SYMBOLS)
     return names[[other.name for other in data.ordered].index(method) % len(names)]
 
 
 def first_shown(data: ReportData) -> list[str]:
-    """The main method, what it is compared with, and the naive rule that is best on average."""
+    """The main method, its references, and the naive rule that is best on average."""
     means: dict[str, list[float]] = {}
     for result in data.results:
         if data.method(result.method).kind == "naive" and result.regret is not None:
@@ -148,7 +148,7 @@ def _lost(data: ReportData, result: Result | None) -> str:
 
 
 def kinds_of(data: ReportData) -> list[str]:
-    """The kinds of choices that trained methods make: weights and epochs; what naive rules choose is left to the table."""
+    """The kinds of choices of trained methods: weights and epochs. Choices of naive rules are only in the table."""
     trained = [result for result in data.results if data.method(result.method).kind != "naive"]
     return list(dict.fromkeys(name for result in trained for name in result.chosen))
 
@@ -161,9 +161,9 @@ def choices(data: ReportData) -> dict[str, Any] | None:
     names = charted(data)
     traces: list[dict[str, Any]] = []
     for panel, kind in enumerate(kinds, 1):
-        for method in (one for one in data.ordered if one.kind != "naive"):
-            found = [data.result(name, method.name) for name in names]
-            values = [None if one is None else one.chosen.get(kind) for one in found]
+        for method in (entry for entry in data.ordered if entry.kind != "naive"):
+            results = [data.result(name, method.name) for name in names]
+            values = [None if entry is None else entry.chosen.get(kind) for entry in results]
             if all(value is None for value in values):
                 continue
             texts = [[safe(name), amount(value)] for name, value in zip(names, values, strict=True)]
@@ -171,7 +171,7 @@ def choices(data: ReportData) -> dict[str, Any] | None:
             trace["marker"] = {"size": 9, "color": method.colour, "symbol": symbol_of(data, method.name)}
             trace["marker"]["line"] = {"width": 1, "color": OUTLINE}
             trace |= {"xaxis": "x" if panel == 1 else f"x{panel}", "legendgroup": method.name, "cliponaxis": False}
-            trace["showlegend"] = method.name not in {one["name"] for one in traces}
+            trace["showlegend"] = method.name not in {entry["name"] for entry in traces}
             head = f"<b>%{{customdata[0]}}</b>, {safe(method.name)}"
             trace["hovertemplate"] = f"{head}<br>{safe(kind)} %{{customdata[1]}}<extra></extra>"
             traces.append(trace)
@@ -212,13 +212,13 @@ def differences(data: ReportData) -> dict[str, Any] | None:
 
 
 def curves(data: ReportData) -> dict[str, Any] | None:
-    """The loss of each training, round by round, with the range in which eight in ten clients are."""
+    """The loss of each training by round, with the range that contains 80 % of the clients."""
     if not data.curves:
         return None
     colours = {method.name: method.colour for method in data.methods}
     traces: list[dict[str, Any]] = []
     for curve in data.curves:
-        # Trainings of one method differ by line and marker.
+        # Trainings of one method differ in line style and marker.
         number = sum(trace["meta"] == curve.method for trace in traces) // 2
         colour, rounds = colours.get(curve.method, "#777777"), [1 + value for value in curve.rounds]
         band = {
@@ -244,7 +244,7 @@ def curves(data: ReportData) -> dict[str, Any] | None:
 
 
 def dotted(name: str, x: Sequence[float | None], y: Sequence[float], texts: list[list[str]], shown: bool) -> dict[str, Any]:
-    """Points of one trace."""
+    """The points of one trace."""
     return {
         "type": "scatter", "mode": "markers", "name": safe(name), "meta": name, "x": list(x), "y": list(y), "customdata": texts,
         "visible": shown,
@@ -252,7 +252,7 @@ def dotted(name: str, x: Sequence[float | None], y: Sequence[float], texts: list
 
 
 def _bars(values: Sequence[tuple[float | None, float | None, float | None]]) -> dict[str, Any]:
-    """Error bars, in percent; a client without an interval has none."""
+    """Error bars, in percent; none for a client without an interval."""
     below, above = [], []
     for value, low, high in values:
         known = value is not None and low is not None and high is not None
@@ -270,7 +270,7 @@ def _bars(values: Sequence[tuple[float | None, float | None, float | None]]) -> 
 
 
 def plain_layout(height: int, names: Sequence[str] = ()) -> dict[str, Any]:
-    """A layout without axes, whose colours the page sets."""
+    """A layout without axes; the page sets its colours."""
     clear = "rgba(0,0,0,0)"
     return {
         "height": height, "margin": {"l": 10, "r": 14, "t": 24, "b": 50}, "paper_bgcolor": clear, "plot_bgcolor": clear,

@@ -29,11 +29,11 @@ REFERENCE, FAIR = "local", "local-tuned"
 JUDGED = ("regret", "relative_regret", "mean_ratio", "spread", "relative_regret_low", "relative_regret_high")
 COMPARED = ("change", "change_low", "change_high", "verdict", "harmed", "above_tolerance")
 NOT_CHOSEN = {*FACTS, *JUDGED, *COMPARED, "independent", "out_of_fold_regret"}
-"""All other columns of a comparison, but for those at expected costs, are what methods chose."""
+"""All other columns of a comparison, except those at expected costs, are choices of methods."""
 
 
 def from_starts(
-    found: Sequence[Start],
+    runs: Sequence[Start],
     test: Federation,
     *,
     dates: bool = False,
@@ -46,14 +46,14 @@ def from_starts(
     Rows with times are shown one after the other; with ``dates`` their times are seconds since 1970. ``choices`` is the
     backtest of the first start, whose choice is the main method, and ``rules`` are those that clients use from now on.
     """
-    table = against(found, test)
-    fair = against(found, test, FAIR) if FAIR in found[0].rows else None
-    if (simple := kept(rules)) not in (None, FORECAST) and FORECAST in found[0].rows:
-        keywords["main"] = simple  # it is to replace the forecast
-    data = from_comparison(table, **{"fair": fair, "starts": len(found), **keywords})
-    given = keywords.get("units") or {}
-    units = dict.fromkeys(test.names, given) if isinstance(given, str) else given
-    judged = Judged(found, test, data.main, units, dates, data.confidence)
+    table = against(runs, test)
+    fair = against(runs, test, FAIR) if FAIR in runs[0].rows else None
+    if (simple := kept(rules)) not in (None, FORECAST) and FORECAST in runs[0].rows:
+        keywords["main"] = simple  # it may replace the forecast
+    data = from_comparison(table, **{"fair": fair, "starts": len(runs), **keywords})
+    units_given = keywords.get("units") or {}
+    units = dict.fromkeys(test.names, units_given) if isinstance(units_given, str) else units_given
+    judged = Judged(runs, test, data.main, units, dates, data.confidence)
     now = now_of(judged)
     if now in (None, data.main):
         return data
@@ -89,7 +89,7 @@ def from_comparison(
     """
     fits = fits or {}
     titles = list(dict.fromkeys(table["method"]))
-    methods = sorted((known(name) for name in titles), key=lambda one: ORDER.index(one.kind))
+    methods = sorted((known(name) for name in titles), key=lambda method: ORDER.index(method.kind))
     chosen = main or (DEFAULT_METHOD if DEFAULT_METHOD in titles else methods[-1].name)
     if chosen not in titles:
         raise ValueError(f"report: main must be a method of the table ({', '.join(titles)}), found {chosen!r}")
@@ -100,7 +100,7 @@ def from_comparison(
         main=chosen,
         methods=tuple(methods),
         clients=_clients(table, about, advice, units),
-        results=_results(table, {name: one for name, one in tables.items() if one is not None and name in titles}),
+        results=_results(table, {name: method for name, method in tables.items() if method is not None and name in titles}),
         references=tuple(name for name in tables if name in titles),
         starts=starts,
         confidence=confidence,
@@ -127,11 +127,11 @@ def _clients(
     table: pd.DataFrame, fit: Fit | None, advice: Advised | None, units: str | Mapping[str, str] | None
 ) -> tuple[Client, ...]:
     told = {row["client"]: row for row in advice.rows()} if advice is not None else {}
-    made = []
+    clients = []
     for name, rows in table.groupby("client", sort=False):
         member = fit.members.get(str(name)) if fit is not None else None
         row = told.get(str(name))
-        made.append(
+        clients.append(
             Client(
                 name=str(name),
                 n=int(rows["n"].max()),
@@ -142,23 +142,23 @@ def _clients(
                 advice=None if row is None else Advice(str(row["recommendation"]), str(row["deploy"]), str(row["reason"])),
             )
         )
-    return tuple(made)
+    return tuple(clients)
 
 
 def _results(table: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> tuple[Result, ...]:
     choices = [name for name in map(str, table) if name not in NOT_CHOSEN and not name.startswith("expected_")]
     compared: dict[tuple[str, str], list[Change]] = {}
-    for reference, one in tables.items():
-        for row in one.to_dict("records"):
+    for reference, changes_table in tables.items():
+        for row in changes_table.to_dict("records"):
             compared.setdefault((row["client"], row["method"]), []).append(_change(reference, row))
-    made = []
+    results = []
     for row in table.to_dict("records"):
-        chosen = {name: found for name in choices if (found := plain(row[name])) is not None}
+        chosen = {name: choice for name in choices if (choice := plain(row[name])) is not None}
         low, high = (plain(row.get(f"relative_regret_{end}")) for end in ("low", "high"))
         changes = tuple(compared.get((row["client"], row["method"]), ()))
         regret, lost = plain(row["relative_regret"]), plain(row["regret"])
-        made.append(Result(row["client"], row["method"], regret, low, high, lost, chosen, changes))
-    return tuple(made)
+        results.append(Result(row["client"], row["method"], regret, low, high, lost, chosen, changes))
+    return tuple(results)
 
 
 def _change(reference: str, row: Mapping[Any, Any]) -> Change:

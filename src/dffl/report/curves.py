@@ -1,4 +1,4 @@
-"""Training curves for a page: a few dozen points for each training, whatever the number of clients and rounds."""
+"""Training curves for a page: a few dozen points for each training, for any number of clients and rounds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dffl.report.data import Curve
 POINTS = 60
 RANGE = (0.1, 0.9)
 FOLD = re.compile(r"fold \d+ of (\d+)")
-"""Trainings of folds differ by this alone: a page shows their mean."""
+"""Trainings of folds differ only in this: a page shows their mean."""
 
 
 def curves(fits: Mapping[str, Fit]) -> tuple[Curve, ...]:
     """The curves of all trainings of these fits. A training that several methods share is listed under the first of them."""
-    found: list[Curve] = []
+    all_curves: list[Curve] = []
     seen: set[str] = set()
     for method, fit in fits.items():
         if not len(fit.history):
@@ -30,19 +30,19 @@ def curves(fits: Mapping[str, Fit]) -> tuple[Curve, ...]:
         for name, jobs in groups.items():
             if name not in seen:
                 seen.add(name)
-                found.append(_curve(method, name, fit.history[fit.history["job"].isin(jobs)]))
-    return tuple(found)
+                all_curves.append(_curve(method, name, fit.history[fit.history["job"].isin(jobs)]))
+    return tuple(all_curves)
 
 
 def _curve(method: str, name: str, history: pd.DataFrame) -> Curve:
     """One training, or the mean of those of folds."""
     by_client = history.pivot_table(index="round", columns="client", values="loss")
-    kept = by_client.iloc[np.unique(np.linspace(0, len(by_client) - 1, min(POINTS, len(by_client))).round().astype(int))]
-    low, high = (kept.quantile(end, axis=1) for end in RANGE)
-    rounds = tuple(int(one) for one in kept.index)
-    return Curve(method, name, rounds, _plain(kept.mean(axis=1)), _plain(low), _plain(high))
+    points = by_client.iloc[np.unique(np.linspace(0, len(by_client) - 1, min(POINTS, len(by_client))).round().astype(int))]
+    low, high = (points.quantile(end, axis=1) for end in RANGE)
+    rounds = tuple(int(number) for number in points.index)
+    return Curve(method, name, rounds, _plain(points.mean(axis=1)), _plain(low), _plain(high))
 
 
 def _plain(values: pd.Series) -> tuple[float | None, ...]:
-    """Four digits: a curve is looked at, and a fit that keeps it should stay small."""
+    """Four digits: curves are only looked at, and a fit that contains them should stay small."""
     return tuple(float(f"{value:.4g}") if np.isfinite(value) else None for value in values)

@@ -1,7 +1,7 @@
-"""What a report says, as plain values: they can be saved with a fit, sent as JSON, and rendered later.
+"""The content of a report as plain values: they can be saved with a fit, sent as JSON, and rendered later.
 
-Regrets and changes are shares of the best possible result (0.01 is one percent); ``lost`` is in the client's own units. What is
-not known is None, so that everything is JSON.
+Regrets and changes are shares of the best possible result (0.01 is one percent); ``lost`` is in the client's own units.
+Unknown values are None, so that everything is JSON.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dffl.jsonable import jsonable
 from dffl.report.money import OverTime, Saving, over_time_of
 
 FORMAT = 1
-"""Raised when a field changes its meaning; a page of another format is refused."""
+"""Increased when a field changes its meaning. A page of another format is refused."""
 KEPT = "report.json"
-"""The file in which a study keeps what its page says."""
+"""The file in which a study stores the content of its page."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """A method or a rule: what it is called, and whether it is naive, of one client alone, or trained together."""
+    """A method or a rule: its name, and its kind."""
 
     name: str
     kind: str
@@ -43,7 +43,7 @@ class Change:
     harmed: bool | None
     """Above the tolerance, and the interval excludes 0. None: not judged."""
     above_tolerance: bool | None = None
-    """Above the tolerance in the first start alone, which is noisy."""
+    """Above the tolerance with the first seed alone, which is noisy."""
 
     @property
     def judged(self) -> bool:
@@ -58,19 +58,19 @@ class Result:
     client: str
     method: str
     regret: float | None
-    """The mean relative regret over test samples and starts."""
+    """The mean relative regret over test samples and seeds."""
     low: float | None = None
     high: float | None = None
     lost: float | None = None
-    """What a sample loses on average, in the units of the client's costs."""
+    """The mean loss of a sample, in the units of the client's costs."""
     chosen: dict[str, float] = field(default_factory=dict)
-    """What the method chose for the client: lambda, epochs."""
+    """The choices of the method for the client: lambda, epochs."""
     changes: tuple[Change, ...] = ()
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What the advice says to a client."""
+    """The advice for a client."""
 
     recommendation: str
     use: str
@@ -85,27 +85,27 @@ class Client:
     n: int
     n_test: int
     sense: str = ""
-    """minimises or maximises; empty where it is not known."""
+    """minimises or maximises; empty if unknown."""
     decides: str = ""
     """The feasible set in a few words."""
     unit: str = ""
-    """The unit of its costs, such as EUR; empty where none was given."""
+    """The unit of its costs, such as EUR; empty if unknown."""
     advice: Advice | None = None
 
 
 @dataclass(frozen=True)
 class Differences:
-    """How different each pair of clients is: a matrix of bounds on the difference of their losses, in scaled units."""
+    """The difference of each pair of clients: a matrix of bounds on the difference of their losses, in scaled units."""
 
     names: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
     note: str
-    """How reliable the numbers are."""
+    """The reliability of the numbers."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The loss of one training, round by round: the mean over clients, and the range in which eight in ten of them are."""
+    """The loss of one training by round: the mean over clients, and the range that contains 80 % of them."""
 
     method: str
     job: str
@@ -117,7 +117,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing of what a report is about, such as a map. It is shown as an image, so that nothing in it can run."""
+    """A drawing of the topic of a report, such as a map. It is shown as an image, so that nothing in it can run."""
 
     title: str
     svg: str
@@ -126,93 +126,93 @@ class Picture:
 
 @dataclass(frozen=True)
 class ReportData:
-    """Everything that a page says."""
+    """The content of a page."""
 
     title: str
     main: str
-    """The method that the verdict is about."""
+    """The method of the verdict."""
     methods: tuple[Method, ...]
     clients: tuple[Client, ...]
     results: tuple[Result, ...]
     references: tuple[str, ...] = ()
-    """What methods are compared with, the fairest first."""
+    """The references of methods, the fairest first."""
     starts: int | None = None
     confidence: float = 0.95
     tolerance: float = 0.01
     sample: str = "sample"
-    """What a sample is called: day, order, patient."""
+    """The name of a sample: day, order, patient."""
     answer: str = ""
-    """What to do, in words, where the training has said it already: then it is the verdict."""
+    """What to do, in words, if the training has said it already: then it is the verdict."""
     notes: tuple[str, ...] = ()
     """Notes for the reader, such as how samples were split."""
     differences: Differences | None = None
     curves: tuple[Curve, ...] = ()
     pictures: tuple[Picture, ...] = ()
-    """Drawings that follow the verdict."""
+    """Drawings after the verdict."""
     now: str | None = None
-    """The rule by which the user decides today, as far as one knows: the forecast, or else the best moving average."""
+    """The rule by which the user decides today, as far as known: the forecast, or else the best moving average."""
     savings: tuple[Saving, ...] = ()
-    """What the main method saves against what the user does now, and against every other method."""
+    """The saving of the main method compared with today's rule, and with every other method."""
     over_time: OverTime | None = None
-    """The test rows in their order, where they have one."""
+    """The test rows in their order, if they have one."""
     settings: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     command: str = ""
-    """What to type to get the same numbers again."""
+    """The command that gives the same numbers again."""
     again: str = "Train again with three or more random seeds"
-    """What to do if there are too few starts to distinguish harm from noise."""
+    """What to do if there are too few seeds to distinguish harm from noise."""
     made: str = ""
     """The date of the computation."""
 
     def result(self, client: str, method: str) -> Result | None:
-        """One client under one method; None where it was not judged."""
+        """One client under one method; None if it was not judged."""
         return self._found.get((client, method))
 
     @property
     def reference(self) -> str | None:
-        """What the verdict compares with: the first reference that is not the main method itself."""
+        """The reference of the verdict: the first one that is not the main method itself."""
         return next((name for name in self.references if name != self.main), None)
 
     def method(self, name: str) -> Method:
         """The method of this name."""
-        return next(one for one in self.methods if one.name == name)
+        return next(method for method in self.methods if method.name == name)
 
     @property
     def ordered(self) -> list[Method]:
-        """The main method, what it is compared with, then the others: naive ones last."""
+        """The main method, its references, then the others: naive ones last."""
         first = list(dict.fromkeys([self.main, *self.references]))
-        rest = [one for one in reversed(self.methods) if one.name not in first]
+        rest = [method for method in reversed(self.methods) if method.name not in first]
         return [self.method(name) for name in first] + rest
 
     def change(self, client: str, method: str, against: str | None) -> Change | None:
-        """How a method changes a client's regret against a reference; None where that is not known."""
-        found = self.result(client, method)
-        return None if found is None else next((one for one in found.changes if one.against == against), None)
+        """The change of a client's regret by a method, against a reference; None if unknown."""
+        result = self.result(client, method)
+        return None if result is None else next((change for change in result.changes if change.against == against), None)
 
     def saving(self, client: str, against: str | None) -> Saving | None:
-        """What a client, or all together (an empty name), saves against a method; None where that is not known."""
-        return next((one for one in self.savings if (one.client, one.against) == (client, against)), None)
+        """The saving of a client, or of all together (an empty name), against a method; None if unknown."""
+        return next((saving for saving in self.savings if (saving.client, saving.against) == (client, against)), None)
 
     @property
     def _found(self) -> dict[tuple[str, str], Result]:
-        kept: dict[tuple[str, str], Result] | None = self.__dict__.get("_kept")
-        if kept is None:
-            kept = {(one.client, one.method): one for one in self.results}
-            object.__setattr__(self, "_kept", kept)  # frozen, and asked thousands of times for one page
-        return kept
+        by_pair: dict[tuple[str, str], Result] | None = self.__dict__.get("_kept")
+        if by_pair is None:
+            by_pair = {(result.client, result.method): result for result in self.results}
+            object.__setattr__(self, "_kept", by_pair)  # cached although frozen: it is used thousands of times for one page
+        return by_pair
 
     def as_json(self) -> dict[str, Any]:
-        """For programs, and to be kept in ``Fit.about``."""
+        """As JSON values, to be stored in ``Fit.about``."""
         plain: dict[str, Any] = jsonable(asdict(self))
         return {"format": FORMAT, **plain}
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> ReportData:
-        """What `as_json` gave."""
+        """The inverse of `as_json`."""
         if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-            found = plain.get("format") if isinstance(plain, dict) else type(plain).__name__
+            shown = plain.get("format") if isinstance(plain, dict) else type(plain).__name__
             raise ValueError(
-                f"report: format must be {FORMAT}, found {found!r}; make the report again with this version of dffl"
+                f"report: format must be {FORMAT}, found {shown!r}; make the report again with this version of dffl"
             )
         rest = {name: value for name, value in plain.items() if name != "format"}
         try:
@@ -222,7 +222,7 @@ class ReportData:
 
 
 def _result(plain: dict[str, Any]) -> Result:
-    return Result(**plain | {"changes": tuple(Change(**one) for one in plain["changes"])})
+    return Result(**plain | {"changes": tuple(Change(**change) for change in plain["changes"])})
 
 
 def _client(plain: dict[str, Any]) -> Client:

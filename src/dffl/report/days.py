@@ -1,4 +1,4 @@
-"""Decisions over days: what they lost between refits, and what was decided, as tables and as charts."""
+"""Decisions by day: their losses between refits, and the decisions themselves, as tables and as charts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dffl.report.saved_words import currency
 from dffl.report.table import PageCell, PageColumn, PageRow, PageTable, number
 
 MOST_SITES = 24
-"""Clients that a page shows day by day, after all together: the page of one client has any other."""
+"""The number of clients that a page shows by day, after all together. Other clients have pages of their own."""
 NEITHER, MISSED, EXTRA, RIGHT = range(4)
 WORDS = ("not chosen, rightly", "missed: it would have been best", "chosen, but not best", "chosen, rightly")
 COLOURS = ("rgba(138,143,152,0.12)", "#e0a03a", "#c0504d", "#1f77b4")
 SHORTEST = 3
-"""Letters that names of items must share at their start to be shown without them."""
+"""The fewest common letters at the start of item names that are removed."""
 
 
 def shown_courses(data: ReportData) -> list[Course]:
@@ -29,12 +29,12 @@ def shown_courses(data: ReportData) -> list[Course]:
 
 
 def unit_of(course: Course) -> str:
-    """What a course is counted in."""
+    """The unit of a course."""
     return currency(course.unit) or "% of the best possible result of one sample"
 
 
 def course_chart(data: ReportData) -> dict[str, Any] | None:
-    """What decisions have lost so far, under the main method and under what the user does now; refits are lines."""
+    """The losses of decisions so far, under the main method and under today's rule; vertical lines are refits."""
     over, courses = data.over_time, shown_courses(data)
     if over is None or not courses or data.now is None:
         return None
@@ -54,13 +54,13 @@ def course_chart(data: ReportData) -> dict[str, Any] | None:
     layout |= {"showlegend": True, "legend": {"orientation": "h", "y": 1.04, "yanchor": "bottom", "x": 0}}
     dotted = {"color": LINE, "width": 1.5, "dash": "dot"}
     layout["shapes"] = [
-        {"type": "line", "x0": one.time, "x1": one.time, "y0": 0, "y1": 1, "yref": "paper", "line": dotted}
-        for one in over.refits
+        {"type": "line", "x0": refit.time, "x1": refit.time, "y0": 0, "y1": 1, "yref": "paper", "line": dotted}
+        for refit in over.refits
     ]
     if over.refits:
         layout["annotations"] = [
-            {"text": "refit", "x": one.time, "y": 1, "yref": "paper", "yanchor": "top", "xanchor": "left", "showarrow": False}
-            for one in over.refits
+            {"text": "refit", "x": refit.time, "y": 1, "yref": "paper", "yanchor": "top", "xanchor": "left", "showarrow": False}
+            for refit in over.refits
         ]
     return {"data": traces, "layout": layout}
 
@@ -80,7 +80,7 @@ def _dated(over: OverTime) -> bool:
 
 
 def course_tables(data: ReportData) -> list[PageTable]:
-    """What was lost from one refit to the next, for all together and each client; without refits, in ten stretches."""
+    """The losses from one refit to the next, for all together and each client; without refits, in ten parts."""
     over, tables = data.over_time, []
     if over is None or data.now is None:
         return []
@@ -103,15 +103,15 @@ def course_tables(data: ReportData) -> list[PageTable]:
 
 
 def _cuts(over: OverTime) -> list[int]:
-    """The stretches with which the rows of the table begin."""
+    """The stretches at which the rows of the table begin."""
     if not over.refits:
         return sorted({place * len(over.ends) // 10 for place in range(10)})
-    times = [one.time for one in over.refits]
+    times = [refit.time for refit in over.refits]
     return sorted({_place(over, when) for when in times})
 
 
 def _place(over: OverTime, when: str) -> int:
-    """The stretch in which a moment is."""
+    """The stretch of a moment."""
     if when in over.ends:
         return over.ends.index(when)
     return min(sum(end < when for end in over.ends), len(over.ends) - 1)
@@ -119,8 +119,8 @@ def _place(over: OverTime, when: str) -> int:
 
 def _rules_at(over: OverTime, stretch: int, client: str) -> str:
     """The rules from the last refit up to a stretch."""
-    latest = [one for one in over.refits if _place(over, one.time) <= stretch][-1:]
-    rules = [rule for one in latest for name, rule in one.rules.items() if client in ("", name)]
+    latest = [refit for refit in over.refits if _place(over, refit.time) <= stretch][-1:]
+    rules = [rule for refit in latest for name, rule in refit.rules.items() if client in ("", name)]
     return ", ".join(dict.fromkeys(rules))
 
 
@@ -130,40 +130,40 @@ def shown_decisions(data: ReportData) -> list[DecidedRows]:
 
 
 def decision_chart(data: ReportData) -> dict[str, Any] | None:
-    """What was decided on each of the last days, and what would have been best: one map for each client."""
+    """The decisions of the last days, and the best ones: one map for each client."""
     traces: list[dict[str, Any]] = []
-    found = shown_decisions(data)
-    for one in found:
-        names = [safe(name, LABEL) for name in short_names(one.items)]
-        days, yes_no = list(range(len(one.times))), is_yes_no(one)
+    shown = shown_decisions(data)
+    for rows in shown:
+        names = [safe(name, LABEL) for name in short_names(rows.items)]
+        days, yes_no = list(range(len(rows.times))), is_yes_no(rows)
         trace: dict[str, Any] = {
-            "type": "heatmap", "x": days, "y": list(range(len(names))), "meta": one.client, "visible": one is found[0],
+            "type": "heatmap", "x": days, "y": list(range(len(names))), "meta": rows.client, "visible": rows is shown[0],
             "xgap": 1, "ygap": 1, "hoverongaps": False,
         }  # fmt: skip
         if yes_no:
-            codes = [[int(2 * a + b) for a, b in zip(*pair, strict=True)] for pair in zip(one.chosen, one.best, strict=True)]
+            codes = [[int(2 * a + b) for a, b in zip(*pair, strict=True)] for pair in zip(rows.chosen, rows.best, strict=True)]
             steps = [[(place + end) / 4, colour] for place, colour in enumerate(COLOURS) for end in (0, 1)]
             trace |= {"z": _turned(codes), "zmin": -0.5, "zmax": 3.5, "colorscale": steps, "showscale": False}
             words = [[WORDS[code] for code in row] for row in codes]
         else:
-            trace |= {"z": _turned(one.chosen), "colorscale": "Viridis", "colorbar": {"thickness": 12, "outlinewidth": 0}}
+            trace |= {"z": _turned(rows.chosen), "colorscale": "Viridis", "colorbar": {"thickness": 12, "outlinewidth": 0}}
             words = [
-                [f"{a:g}, best {b:g}" for a, b in zip(*pair, strict=True)] for pair in zip(one.chosen, one.best, strict=True)
+                [f"{a:g}, best {b:g}" for a, b in zip(*pair, strict=True)] for pair in zip(rows.chosen, rows.best, strict=True)
             ]
         texts = [
             [f"{when}, {name}: {word}" for name, word in zip(names, row, strict=True)]
-            for when, row in zip(one.times, words, strict=True)
+            for when, row in zip(rows.times, words, strict=True)
         ]
         trace |= {"text": _turned(texts), "hovertemplate": "%{text}<extra></extra>"}
-        trace["customdata"] = [list(one.times), names]
+        trace["customdata"] = [list(rows.times), names]
         traces.append(trace)
     if not traces:
         return None
-    most = max(len(one.items) for one in found)
+    most = max(len(rows.items) for rows in shown)
     layout = plain_layout(max(min(18 * most, 640), 160) + 90)
-    layout["xaxis"] = {**ticks(found[0].times, 8), "automargin": True, "showgrid": False, "zeroline": False}
+    layout["xaxis"] = {**ticks(shown[0].times, 8), "automargin": True, "showgrid": False, "zeroline": False}
     layout["yaxis"] = {
-        **ticks(short_names(found[0].items), 24), "automargin": True, "autorange": "reversed", "showgrid": False,
+        **ticks(short_names(shown[0].items), 24), "automargin": True, "autorange": "reversed", "showgrid": False,
         "zeroline": False,
     }  # fmt: skip
     return {"data": traces, "layout": layout}
@@ -179,38 +179,40 @@ def _turned(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
-def is_yes_no(one: DecidedRows) -> bool:
+def is_yes_no(rows: DecidedRows) -> bool:
     """Whether each item is either chosen or not."""
-    return all(value in (0.0, 1.0) for table in (one.chosen, one.best) for row in table for value in row)
+    return all(value in (0.0, 1.0) for table in (rows.chosen, rows.best) for row in table for value in row)
 
 
 def short_names(items: Sequence[str]) -> list[str]:
-    """Names of items without what all of them begin with: 00 for price_00."""
+    """Names of items without their common start: 00 for price_00."""
     start = 0
     while len(items) > 1 and all(len(name) > start + 1 and name[start] == items[0][start] for name in items):
         start += 1
     while start and items[0][start - 1].isdigit():
-        start -= 1  # numbers stay whole
+        start -= 1  # numbers are not cut
     return [name[start:] for name in items] if start >= SHORTEST else list(items)
 
 
 def decision_tables(data: ReportData) -> list[PageTable]:
-    """What was decided on each of the last days, in words."""
+    """The decisions of the last days, in words."""
     tables = []
-    for place, one in enumerate(shown_decisions(data)):
+    for place, decided in enumerate(shown_decisions(data)):
         columns = tuple(PageColumn(label, numeric=False) for label in ("When", "Decided", "Would have been best"))
-        names = short_names(one.items)
+        names = short_names(decided.items)
         rows = [
             PageRow((PageCell(when), PageCell(in_words(chosen, names)), PageCell(in_words(best, names))))
-            for when, chosen, best in zip(one.times[::-1], one.chosen[::-1], one.best[::-1], strict=True)
+            for when, chosen, best in zip(decided.times[::-1], decided.chosen[::-1], decided.best[::-1], strict=True)
         ]
-        tables.append(PageTable(f"decided-table-{place}", f"Decisions of the last rows: {one.client}", columns, tuple(rows)))
+        tables.append(
+            PageTable(f"decided-table-{place}", f"Decisions of the last rows: {decided.client}", columns, tuple(rows))
+        )
     return tables
 
 
 def in_words(row: Sequence[float], names: Sequence[str]) -> str:
-    """The items that are chosen; those next to each other as a range, and amounts where they are not 1."""
-    found: list[str] = []
+    """The chosen items: neighbours as a range, and amounts if they are not 1."""
+    lines: list[str] = []
     place = 0
     while place < len(row):
         end = place
@@ -218,6 +220,6 @@ def in_words(row: Sequence[float], names: Sequence[str]) -> str:
             end += 1
         if row[place]:
             name = names[place] if end == place else f"{names[place]}\u2013{names[end]}"
-            found.append(name if row[place] == 1 else f"{name}: {row[place]:g}")
+            lines.append(name if row[place] == 1 else f"{name}: {row[place]:g}")
         place = end + 1
-    return ", ".join(found) or "nothing"
+    return ", ".join(lines) or "nothing"

@@ -1,4 +1,4 @@
-"""Every chart that the data allow, by its place on the page."""
+"""All charts that the data allow, by their place on the page."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CHARTS = {
 
 
 def all_charts(data: ReportData) -> dict[str, dict[str, Any]]:
-    """The charts, checked by Plotly: an unknown field is an error here."""
+    """The charts, checked by Plotly: an unknown field is an error."""
     from plotly.graph_objects import Figure
 
-    made = {name: draw(data) for name, draw in CHARTS.items()}
-    blank: dict[str, Any] = {"template": {}}  # the usual style is 7 kB in every figure, and the page has its own
+    charts = {name: draw(data) for name, draw in CHARTS.items()}
+    blank: dict[str, Any] = {"template": {}}  # the usual style takes 7 kB in every figure, and the page has its own
     return {
         name: Figure({"data": chart["data"], "layout": chart["layout"] | blank}).to_plotly_json()
-        for name, chart in made.items()
+        for name, chart in charts.items()
         if chart is not None
     }

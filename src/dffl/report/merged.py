@@ -1,4 +1,4 @@
-"""Several reports of one federation as one: models that were trained with different methods or settings, side by side."""
+"""Several reports of one federation as one: models with different methods or settings, side by side."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dffl.report.styles import ORDER
 def merged(parts: Mapping[str, ReportData]) -> ReportData:
     """One report of several models, given by name. The verdict is about the model that loses least.
 
-    What has the same regrets everywhere, such as the naive rules, is shown once; a method that differs between models has the
-    name of its model behind it. Models of other clients, or judged on other test rows, are refused.
+    Methods with the same regrets in all models, such as the naive rules, are shown once. A method that differs between
+    models has the name of its model after it. Models of other clients, or with other test rows, are refused.
     """
     first = next(iter(parts))
-    for name, one in parts.items():
-        _require_same(first, parts[first], name, one)
+    for name, entry in parts.items():
+        _require_same(first, parts[first], name, entry)
     if len(parts) == 1:
         return parts[first]
     shown = _titles(parts)
@@ -27,33 +27,36 @@ def merged(parts: Mapping[str, ReportData]) -> ReportData:
     main = parts[best]
     methods = {
         shown[name, method.name]: replace(method, name=shown[name, method.name])
-        for name, one in parts.items()
-        for method in one.methods
+        for name, entry in parts.items()
+        for method in entry.methods
     }
     results: dict[tuple[str, str], Result] = {}
     for name in [best, *parts]:
         for result in parts[name].results:
             title = shown[name, result.method]
-            changes = tuple(replace(one, against=shown[name, one.against]) for one in result.changes)
+            changes = tuple(replace(entry, against=shown[name, entry.against]) for entry in result.changes)
             results.setdefault((result.client, title), replace(result, method=title, changes=changes))
-    curves = {(shown[name, one.method], one.job): one for name, part in parts.items() for one in part.curves}
-    told = ", ".join(f"{name} ({one.main}, {_starts(one)})" for name, one in parts.items())
+    curves = {(shown[name, entry.method], entry.job): entry for name, part in parts.items() for entry in part.curves}
+    told = ", ".join(f"{name} ({entry.main}, {_starts(entry)})" for name, entry in parts.items())
     what = f"The verdict is about {best}, which loses least on the test rows: chosen on these rows, it looks a little too good."
     return replace(
         main,
         main=shown[best, main.main],
-        methods=tuple(sorted(methods.values(), key=lambda one: ORDER.index(one.kind))),
+        methods=tuple(sorted(methods.values(), key=lambda entry: ORDER.index(entry.kind))),
         results=tuple(results.values()),
         references=tuple(shown[best, name] for name in main.references),
         now=None if main.now is None else shown[best, main.now],
-        savings=tuple(replace(one, against=shown[best, one.against]) for one in main.savings),
-        notes=(f"{len(parts)} models: {told}. {what}", *dict.fromkeys(note for one in parts.values() for note in one.notes)),
-        curves=tuple(replace(one, method=method) for (method, _), one in curves.items()),
+        savings=tuple(replace(entry, against=shown[best, entry.against]) for entry in main.savings),
+        notes=(
+            f"{len(parts)} models: {told}. {what}",
+            *dict.fromkeys(note for entry in parts.values() for note in entry.notes),
+        ),
+        curves=tuple(replace(entry, method=method) for (method, _), entry in curves.items()),
     )
 
 
 def _titles(parts: Mapping[str, ReportData]) -> dict[tuple[str, str], str]:
-    """What each method of each model is called: as it is, or with its model behind it where models differ."""
+    """The name of each method of each model: unchanged, or followed by its model if models differ."""
     regrets: dict[str, list[dict[str, float | None]]] = {}
     for report in parts.values():
         for method in report.methods:

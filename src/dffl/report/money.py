@@ -1,4 +1,4 @@
-"""What a report holds of money and of the days that were decided, as plain values."""
+"""The values of a report about money and about decisions by day."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Saving:
-    """What the main method saves against another one: the mean of a sample, with the ends of its interval."""
+    """The saving of the main method against another one: the mean of a sample, with the ends of its interval."""
 
     client: str
     """Empty: all clients together."""
@@ -18,13 +18,13 @@ class Saving:
     """None: not judged."""
     high: float | None
     lost: float
-    """What a sample loses under the main method."""
+    """The mean loss of a sample under the main method."""
     other: float
-    """What it loses under the other one."""
+    """The mean loss under the other method."""
     unit: str = ""
     """The unit of the costs; empty: shares of the best possible result."""
     a_year: float | None = None
-    """Samples in a year; None where that is not known."""
+    """The samples in a year; None if unknown."""
 
     @property
     def judged(self) -> bool:
@@ -38,14 +38,14 @@ class Saving:
 
 @dataclass(frozen=True)
 class Course:
-    """What one client's decisions lost, stretch by stretch of the test rows."""
+    """The losses of one client's decisions, stretch by stretch of the test rows."""
 
     client: str
     """Empty: all clients together."""
     main: tuple[float | None, ...]
-    """The sum of regrets in each stretch; None where the client has no row."""
+    """The sum of regrets in each stretch; None if the client has no row in it."""
     now: tuple[float | None, ...]
-    """The same under what the user does now."""
+    """The same under today's rule."""
     unit: str = ""
 
 
@@ -59,7 +59,7 @@ class RefitTime:
 
 @dataclass(frozen=True)
 class DecidedRows:
-    """The last test rows of a client: what was decided, and what would have been best."""
+    """The last test rows of a client: the decisions, and the best ones."""
 
     client: str
     items: tuple[str, ...]
@@ -75,9 +75,9 @@ class OverTime:
     first: str
     last: str
     rows: int
-    """Moments from the first to the last."""
+    """The number of moments from the first to the last."""
     days: float | None = None
-    """Days from the first to the last moment; None where the order is of numbers."""
+    """Days from the first to the last moment; None if the order consists of numbers."""
     ends: tuple[str, ...] = ()
     """The last moment of each stretch of the courses."""
     courses: tuple[Course, ...] = ()
@@ -92,17 +92,19 @@ class OverTime:
 
     def course(self, client: str) -> Course | None:
         """The course of a client, or of all together."""
-        return next((one for one in self.courses if one.client == client), None)
+        return next((course for course in self.courses if course.client == client), None)
 
 
 def over_time_of(plain: dict[str, Any] | None) -> OverTime | None:
-    """What JSON has of it."""
+    """The inverse of the JSON form."""
     if plain is None:
         return None
     read: dict[str, Any] = {
         "ends": tuple,
-        "courses": lambda many: tuple(Course(**one | {name: tuple(one[name]) for name in ("main", "now")}) for one in many),
-        "refits": lambda many: tuple(RefitTime(**one) for one in many),
+        "courses": lambda many: tuple(
+            Course(**entry | {name: tuple(entry[name]) for name in ("main", "now")}) for entry in many
+        ),
+        "refits": lambda many: tuple(RefitTime(**entry) for entry in many),
         "decided": lambda many: tuple(map(_decided, many)),
     }
     return OverTime(**{name: read[name](value) if name in read else value for name, value in plain.items()})

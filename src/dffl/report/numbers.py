@@ -1,4 +1,4 @@
-"""Numbers as a page writes them: few digits, and the same number of them for numbers of one size."""
+"""Numbers in the form of a page: few digits, and the same number of digits for numbers of one size."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 MINUS = "\u2212"
-"""A real minus sign: a hyphen is hard to see in a table."""
+"""A minus sign: a hyphen is hard to see in a table."""
 NARROW = "\u202f"
 UNKNOWN = "\u2013"
 
 
 def percent(share: float | None, sign: bool = False) -> str:
-    """A share in percent, without the sign of percent."""
+    """A share in percent, without the percent sign."""
     return UNKNOWN if share is None else amount(100 * share, sign)
 
 
@@ -40,7 +40,7 @@ def sure_digits(value: float, half: float) -> str:
 
 
 def ends(low: float | None, high: float | None, sign: bool = False) -> str:
-    """The ends of an interval, in percent; empty where they are not known."""
+    """The ends of an interval, in percent; empty if unknown."""
     return "" if low is None or high is None else f"{percent(low, sign)} to {percent(high, sign)}"
 
 
@@ -50,7 +50,7 @@ def counted(number: int, what: str) -> str:
 
 
 def listed(names: list[str], most: int = 4) -> str:
-    """Some names, and how many more there are."""
+    """Some names, and the number of the others."""
     names = [shortened(name) for name in names]
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
@@ -58,11 +58,11 @@ def listed(names: list[str], most: int = 4) -> str:
 
 
 def shortened(name: str, most: int = 28) -> str:
-    """A name that leaves room for others: the start, and the end, which often distinguishes two names."""
+    """A name shortened in the middle: its end often distinguishes two names."""
     end = most // 3
     return name if len(name) <= most else f"{name[: most - end - 1]}\u2026{name[-end:]}"
 
 
 def plain(value: Any) -> float | None:
-    """A number that JSON has; None for what is unknown or unbounded."""
+    """A number for JSON; None if it is unknown or infinite."""
     return None if value is None or isinstance(value, str) or not math.isfinite(value) else float(value)

@@ -1,4 +1,4 @@
-"""The report of one client, from that of a fleet: its own numbers, and not a word about the others."""
+"""The report of one client, from that of a fleet: only its own numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ fromisoformat = datetime.fromisoformat
 
 
 def of_client(data: ReportData, name: str) -> ReportData:
-    """What concerns one client. What is said of all together goes: curves, differences, pictures, settings and most notes."""
+    """The content that concerns one client. Left out is what describes all together: curves, differences, pictures, settings
+    and most notes.
+    """
     names = [client.name for client in data.clients]
     if name not in names:
         few = ", ".join(map(repr, names[:5]))
@@ -26,7 +28,7 @@ def of_client(data: ReportData, name: str) -> ReportData:
         data,
         title=f"{name}: decisions together or alone",
         clients=tuple(_own(client, others) for client in data.clients if client.name == name),
-        results=tuple(one for one in data.results if one.client == name),
+        results=tuple(result for result in data.results if result.client == name),
         savings=_savings(data, name),
         over_time=over,
         answer=_answer(over, name) if over is not None and over.rules else "",
@@ -44,19 +46,19 @@ def _named(text: str, others: list[str]) -> bool:
 
 
 def _own(client: Client, others: list[str]) -> Client:
-    """A client without an advice that names others."""
+    """A client without advice that names other clients."""
     advice = client.advice
     return replace(client, advice=None) if advice is not None and _named(advice.reason, others) else client
 
 
 def _savings(data: ReportData, name: str) -> tuple[Saving, ...]:
-    """The client's savings: alone, it is all together."""
-    own = [one for one in data.savings if one.client == name]
-    return (*(replace(one, client="") for one in own), *own)
+    """The client's savings; alone, they are those of all together."""
+    client_savings = [saving for saving in data.savings if saving.client == name]
+    return (*(replace(saving, client="") for saving in client_savings), *client_savings)
 
 
 def _over_time(over: OverTime, name: str, tested: int) -> OverTime:
-    """The client's own test rows: when those of others begin and end is not for it."""
+    """The client's own test rows, without the dates of other clients."""
     course = over.course(name)
     places = [] if course is None else [place for place, value in enumerate(course.main) if value is not None]
     courses = () if course is None else (replace(course, main=_at(course.main, places), now=_at(course.now, places)),)
@@ -69,8 +71,8 @@ def _over_time(over: OverTime, name: str, tested: int) -> OverTime:
         rows=tested,
         ends=ends,
         courses=courses,
-        refits=tuple(RefitTime(one.time, {name: one.rules[name]}) for one in over.refits if name in one.rules),
-        decided=tuple(one for one in over.decided if one.client == name),
+        refits=tuple(RefitTime(entry.time, {name: entry.rules[name]}) for entry in over.refits if name in entry.rules),
+        decided=tuple(entry for entry in over.decided if entry.client == name),
         rules={client: rule for client, rule in over.rules.items() if client == name},
         held={client: share for client, share in over.held.items() if client == name},
     )
@@ -81,8 +83,8 @@ def _at(values: tuple[Any, ...], places: list[int]) -> tuple[Any, ...]:
 
 
 def _answer(over: OverTime, name: str) -> str:
-    """What to do, and whether its ranges held."""
-    said, held = f"{keep_or_use(over.rules[name])}.", over.held.get(name)
-    if held is None or over.share is None:
-        return said
-    return f"{said} Ranges of {100 * over.share:.0f} % held {100 * held:.0f} % of the costs."
+    """What to do, and whether its ranges contained the stated share."""
+    text, share = f"{keep_or_use(over.rules[name])}.", over.held.get(name)
+    if share is None or over.share is None:
+        return text
+    return f"{text} Ranges of {100 * over.share:.0f} % held {100 * share:.0f} % of the costs."

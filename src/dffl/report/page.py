@@ -1,4 +1,4 @@
-"""Renders a report: one HTML file with everything in it, styles, charts and the library that draws them."""
+"""Renders a report: one HTML file that contains styles, charts and the library that draws them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ from dffl.files import write_text
 from dffl.report import numbers
 from dffl.report.charts import charted, first_shown, symbol_of
 from dffl.report.data import ReportData
-from dffl.report.days import (
-    COLOURS,
-    WORDS,
-    course_tables,
-    decision_tables,
-    is_yes_no,
-    shown_courses,
-    shown_decisions,
-)
+from dffl.report.days import COLOURS, WORDS, course_tables, decision_tables, is_yes_no, shown_courses, shown_decisions
 from dffl.report.figures import all_charts
 from dffl.report.repeat import settings_in_words
 from dffl.report.saved_chart import compared_with
@@ -48,7 +40,7 @@ FOLDER = Path(__file__).parent / "template"
 
 
 def write(data: ReportData, path: str | PathLike[str]) -> None:
-    """Write the page, complete or not at all. It asks for nothing from the network when it is opened."""
+    """Write the page, completely or not at all. It loads nothing from the network when it is opened."""
     require_page(Path(path), "a report")
     write_text(Path(path), render(data))
 
@@ -70,7 +62,7 @@ def render(data: ReportData) -> str:
 
 
 def _context(data: ReportData) -> dict[str, Any]:
-    """What the template needs in addition to the data."""
+    """The further inputs of the template."""
     rows, charts = standings(data), all_charts(data)
     words = [row.word for row in rows]
     usual = settings_in_words(Settings().at(1))
@@ -97,11 +89,11 @@ def _context(data: ReportData) -> dict[str, Any]:
 
 
 def _tables(data: ReportData) -> dict[str, Any]:
-    """The tables by their places; those of several clients or parts are lists."""
+    """The tables by their places; several tables of one place are a list."""
     return {
         "savings": savings_table(data),
-        "courses": list(zip([one.client for one in shown_courses(data)], course_tables(data), strict=True)),
-        "decided": list(zip([one.client for one in shown_decisions(data)], decision_tables(data), strict=True)),
+        "courses": list(zip([entry.client for entry in shown_courses(data)], course_tables(data), strict=True)),
+        "decided": list(zip([entry.client for entry in shown_decisions(data)], decision_tables(data), strict=True)),
         "glance": glance_table(data),
         "clients": client_table(data),
         "changes": change_table(data),
@@ -116,7 +108,7 @@ def _tables(data: ReportData) -> dict[str, Any]:
 
 @cache
 def _library() -> str:
-    """Plotly's own script, compressed: a third of its size, and browsers since 2023 can unpack it."""
+    """The script of Plotly, compressed to a third of its size; browsers since 2023 can unpack it."""
     from plotly.offline import get_plotlyjs
 
     packed = gzip.compress(get_plotlyjs().encode(), compresslevel=9, mtime=0)

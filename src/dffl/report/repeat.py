@@ -12,16 +12,16 @@ PACKAGES = ("jax", "equinox", "optax", "numpy", "scipy", "highspy", "pandas")
 
 
 def versions() -> dict[str, str]:
-    """The versions of dffl, Python and the packages that numbers depend on."""
+    """The versions of dffl, Python and the packages that affect numbers."""
     from dffl import __version__
 
-    found = {"dffl": __version__, "Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    texts = {"dffl": __version__, "Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # installed in a way that leaves no record
-            found[name] = "unknown"
-    return found
+            texts[name] = version(name)
+        except PackageNotFoundError:  # installed without metadata
+            texts[name] = "unknown"
+    return texts
 
 
 def settings_in_words(settings: Settings) -> dict[str, Any]:
@@ -32,6 +32,6 @@ def settings_in_words(settings: Settings) -> dict[str, Any]:
 def _line(value: Any) -> Any:
     if isinstance(value, dict):
         name = next((str(value[key]) for key in ("name", "kind", "type") if key in value), None)
-        rest = ", ".join(f"{key}={_line(one)}" for key, one in value.items() if key not in ("name", "kind", "type"))
+        rest = ", ".join(f"{key}={_line(inner)}" for key, inner in value.items() if key not in ("name", "kind", "type"))
         return f"{name}({rest})" if name and rest else name or rest
-    return ", ".join(str(_line(one)) for one in value) if isinstance(value, list | tuple) else value
+    return ", ".join(str(_line(inner)) for inner in value) if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""What each client saves, as points with their intervals: in money where all have one unit, else in % of what is lost now."""
+"""The saving of each client, as points with intervals: in money if all have one unit, else in % of today's loss."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ WORDS = {GAINS: "saves", HARMED: "loses more", UNCLEAR: "unclear"}
 
 
 def saved_word(saving: Saving) -> str:
-    """How a client stands, by the word of its colour."""
+    """The word of a client's colour."""
     return UNCLEAR if not saving.clear else GAINS if saving.value > 0 else HARMED
 
 
 def compared_with(data: ReportData) -> list[str]:
-    """What the chart compares with: what the user does now, and each client's own model."""
+    """The references of the chart: today's rule, and each client's own model."""
     others = dict.fromkeys(name for name in (data.now, data.reference) if name is not None)
-    return [name for name in others if any(one.client and one.against == name and one.judged for one in data.savings)]
+    return [
+        name for name in others if any(saving.client and saving.against == name and saving.judged for saving in data.savings)
+    ]
 
 
 def saved_chart(data: ReportData) -> dict[str, Any] | None:
-    """One trace for each rule that is compared with; the first one is shown. One client alone needs no chart."""
+    """One trace for each reference; the first one is shown. A single client needs no chart."""
     others, names = compared_with(data), charted(data)
     if not others or len(names) < 2:
         return None
-    first = next(one for one in data.savings if one.client)
-    money = bool(first.unit) and len({one.unit for one in data.savings if one.client}) == 1
-    by = {(one.client, one.against): one for one in data.savings}
+    first = next(saving for saving in data.savings if saving.client)
+    money = bool(first.unit) and len({saving.unit for saving in data.savings if saving.client}) == 1
+    by = {(saving.client, saving.against): saving for saving in data.savings}
     names = sorted(names, key=lambda name: -by[name, others[0]].value if (name, others[0]) in by else 0.0)
     traces = [
         _trace(names, [by.get((name, other)) for name in names], other, money, other == others[0], data.sample)
@@ -47,17 +49,19 @@ def saved_chart(data: ReportData) -> dict[str, Any] | None:
 
 
 def _trace(names: list[str], savings: list[Saving | None], other: str, money: bool, shown: bool, sample: str) -> dict[str, Any]:
-    known = [one if one is not None and one.judged else None for one in savings]
-    scales = [0.0 if one is None else factor(one) if money else 100 / one.other if one.other > 0 else 0.0 for one in known]
-    points = [None if one is None else scale * one.value for one, scale in zip(known, scales, strict=True)]
-    words = [UNCLEAR if one is None else saved_word(one) for one in known]
+    known = [entry if entry is not None and entry.judged else None for entry in savings]
+    scales = [
+        0.0 if entry is None else factor(entry) if money else 100 / entry.other if entry.other > 0 else 0.0 for entry in known
+    ]
+    points = [None if entry is None else scale * entry.value for entry, scale in zip(known, scales, strict=True)]
+    words = [UNCLEAR if entry is None else saved_word(entry) for entry in known]
     texts = [
-        [safe(name), "" if one is None else _told(one, word, sample)]
-        for name, one, word in zip(names, known, words, strict=True)
+        [safe(name), "" if entry is None else _told(entry, word, sample)]
+        for name, entry, word in zip(names, known, words, strict=True)
     ]
     half = [
-        None if one is None or one.low is None or one.high is None else scale * (one.high - one.low) / 2
-        for one, scale in zip(known, scales, strict=True)
+        None if entry is None or entry.low is None or entry.high is None else scale * (entry.high - entry.low) / 2
+        for entry, scale in zip(known, scales, strict=True)
     ]
     colours = [COLOURS[word] for word in words]
     return dotted(other, points, range(len(names)), texts, shown) | {

@@ -1,6 +1,6 @@
-"""Money in words: what the main method saves against what the user does now, then against each client's own model.
+"""Money in words: the saving of the main method compared with today's rule, then with each client's own model.
 
-No digit is below its noise, and what the interval does not distinguish from nothing is not called a saving.
+No digit is below its noise, and a value whose interval contains 0 is not called a saving.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dffl.time.outcome import CHOSEN
 from dffl.time.words import rule_in_words
 
 SHORT = 300
-"""A test of fewer days has not seen all seasons."""
+"""A test of fewer days has not covered all seasons."""
 
 
 def named(rule: str, subject: str = "the client") -> str:
@@ -24,12 +24,12 @@ def named(rule: str, subject: str = "the client") -> str:
 
 
 def currency(unit: str) -> str:
-    """The unit of a sum: EUR where costs are in EUR/MWh."""
+    """The unit of a sum: EUR for costs in EUR/MWh."""
     return unit.partition("/")[0].strip()
 
 
 def basis(data: ReportData) -> str:
-    """What amounts are for, where costs are prices; else empty."""
+    """The basis of amounts if costs are prices; else empty."""
     units = sorted({client.unit for client in data.clients if "/" in client.unit})
     parts = [
         f"Costs are in {unit}: amounts are for one {unit.partition('/')[2].strip()} in each item decided." for unit in units
@@ -38,7 +38,7 @@ def basis(data: ReportData) -> str:
 
 
 def rate(saving: Saving, sample: str) -> str:
-    """What amounts are counted in: EUR a year, EUR a day, or % of the best possible result."""
+    """The unit of amounts: EUR a year, EUR a day, or % of the best possible result."""
     if not saving.unit:
         return "% of the best possible result"
     article = "an" if sample[:1].lower() in "aeio" or sample.lower().startswith("hour") else "a"
@@ -46,25 +46,25 @@ def rate(saving: Saving, sample: str) -> str:
 
 
 def factor(saving: Saving) -> float:
-    """By what a mean of samples is multiplied to be shown."""
+    """The factor that converts a mean of samples to the shown amount."""
     return (saving.a_year or 1.0) if saving.unit else 100.0
 
 
 def amounts(saving: Saving) -> tuple[str, str, str]:
-    """The value and the ends of its interval, without digits below the noise; empty ends where nothing was judged."""
+    """The value and the ends of its interval, without digits below the noise; empty ends if nothing was judged."""
     scale = factor(saving)
     if saving.low is None or saving.high is None:
         return sure_digits(scale * saving.value, abs(scale * saving.value)), "", ""
     half = scale * (saving.high - saving.low) / 2
-    value, low, high = (sure_digits(scale * one, half) for one in (saving.value, saving.low, saving.high))
+    value, low, high = (sure_digits(scale * number, half) for number in (saving.value, saving.low, saving.high))
     return value, low, high
 
 
 def losses(saving: Saving) -> list[tuple[float, str]]:
-    """What the main method and the other one lose, as numbers and as texts without digits below the noise."""
+    """The losses of the main method and of the other one, as numbers and as texts without digits below the noise."""
     scale = factor(saving)
     half = scale * (saving.high - saving.low) / 2 if saving.low is not None and saving.high is not None else 0.0
-    return [(one, sure_digits(scale * one, half or scale * one)) for one in (saving.lost, saving.other)]
+    return [(number, sure_digits(scale * number, half or scale * number)) for number in (saving.lost, saving.other)]
 
 
 def size(saving: Saving) -> str:
@@ -78,13 +78,13 @@ def subject(data: ReportData) -> str:
 
 
 def keeps(data: ReportData) -> bool:
-    """Whether every client is told to keep what it does now."""
+    """Whether every client is advised to keep today's rule."""
     rules = set(data.over_time.rules.values()) if data.over_time is not None else set()
     return rules == {data.now}
 
 
 def headline(data: ReportData) -> str:
-    """The title: money first, where it is known; else what the page is about."""
+    """The title: money first, if it is known; else the topic of the page."""
     saving = data.saving("", data.now)
     if saving is None or not saving.judged or (data.over_time is None and not saving.unit):
         return data.title
@@ -107,13 +107,13 @@ def _start(text: str, where: str) -> str:
 
 
 def against_now(data: ReportData) -> str:
-    """What the main method saves against what the user does now; empty where nothing was compared."""
+    """The saving of the main method compared with today's rule; empty if nothing was compared."""
     saving = data.saving("", data.now)
     return "" if saving is None or data.now is None else f"{_compared(data, saving, named(data.now))}{_span(data, saving)}."
 
 
 def together_or_alone(data: ReportData) -> str:
-    """The same against each client's own model; empty where nothing was compared."""
+    """The saving compared with each client's own model; empty if nothing was compared."""
     saving = data.saving("", data.reference)
     if saving is None or data.reference is None or data.reference == data.now:
         return ""
@@ -138,7 +138,7 @@ def _compared(data: ReportData, saving: Saving, other: str, start: bool = True) 
 
 
 def between_ends(saving: Saving) -> str:
-    """The ends of an interval that has nothing in it."""
+    """The ends of an interval that contains 0."""
     _, low, high = amounts(saving)
     return f"{low} and {high}"
 
@@ -152,7 +152,7 @@ def _interval(saving: Saving, data: ReportData) -> str:
 
 
 def _span(data: ReportData, saving: Saving) -> str:
-    """From which rows that is known."""
+    """The rows on which it is based."""
     over = data.over_time
     if over is None:
         return ""
@@ -164,18 +164,18 @@ def _span(data: ReportData, saving: Saving) -> str:
 
 
 def tiles(data: ReportData) -> list[tuple[str, str, str, str]]:
-    """The largest numbers of the page: a label, a number, what it is counted in, and a class. Only where they were judged."""
+    """The largest numbers of the page: a label, a number, its unit, and a class. Only values that were judged."""
     saving = data.saving("", data.now)
     if saving is None or not saving.judged or data.now is None:
         return []
     what, (value, low, high) = rate(saving, data.sample), amounts(saving)
     kind = "unclear" if not saving.clear else "gains" if saving.value > 0 else "harmed"
-    found = [(f"saved against {named(data.now)}", value if saving.clear else "unclear", f"{what}; {low} to {high}", kind)]
+    rows = [(f"saved against {named(data.now)}", value if saving.clear else "unclear", f"{what}; {low} to {high}", kind)]
     for name, (_, lost) in zip((data.main, data.now), losses(saving), strict=True):
-        found.append((f"lost by {named(name)}", lost, what, ""))
-    each = [one for client in data.clients if (one := data.saving(client.name, data.now)) is not None and one.judged]
+        rows.append((f"lost by {named(name)}", lost, what, ""))
+    each = [entry for client in data.clients if (entry := data.saving(client.name, data.now)) is not None and entry.judged]
     if len(each) > 1:
-        gains, worse = (sum(one.clear and (one.value > 0) == up for one in each) for up in (True, False))
+        gains, worse = (sum(entry.clear and (entry.value > 0) == up for entry in each) for up in (True, False))
         rest = f"of {len(each)}; {worse} lose more, {len(each) - gains - worse} unclear"
-        found.append(("clients that save", str(gains), rest, "gains" if gains else ""))
-    return found
+        rows.append(("clients that save", str(gains), rest, "gains" if gains else ""))
+    return rows

@@ -1,4 +1,4 @@
-"""How each client stands under the main method: gains, harmed, or what the numbers do not tell."""
+"""The standing of each client under the main method: gains, harmed, or unclear."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Standing:
     main: Result | None
     own: Result | None
     naive: Result | None
-    """The naive rule that loses least on the test samples: chosen in hindsight, so it flatters the rules a little."""
+    """The naive rule with the smallest loss on the test samples. It is chosen in hindsight, so its result is slightly too good.
+    """
     change: Change | None
 
     @property

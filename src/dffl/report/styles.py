@@ -1,6 +1,6 @@
-"""Methods as a report shows them: in the order of their kinds, with their words, in colours that show on light and dark pages.
+"""The style of methods in a report: the order of their kinds, their words, and colours for light and dark pages.
 
-The hue of a method stays, and its brightness moves into the middle.
+The hue of a method is kept, and its brightness is moved to the middle.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dffl.training.methods import METHODS, colour_of
 from dffl.training.methods.registry import KINDS
 
 LEAST, MOST = 0.14, 0.29
-"""Luminances with a contrast of at least 3 to 1 against both papers, as the accessibility guidelines ask of graphics."""
+"""Luminances with a contrast of at least 3 to 1 against both backgrounds, as accessibility guidelines require for graphics."""
 
 
 def on_both(colour: str) -> str:

@@ -1,4 +1,4 @@
-"""A report in five lines of plain text, to be mailed."""
+"""A report in five lines of plain text, for an e-mail."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ LINES = 5
 
 
 def summary(data: ReportData) -> list[str]:
-    """Five lines: the headline, what is saved against today, together or alone, what to do, and what this rests on."""
+    """Five lines: the title, the saving compared with today, for all or alone, what to do, and the basis of these."""
     sentences = [sentence.replace(FIXED, " ") for sentence in verdict(data)]
     money, alone = against_now(data), together_or_alone(data)
     if data.answer:
         alone = alone or "Together or alone: not compared."
-    else:  # who gains and who is harmed, and what to do
+    else:  # which clients gain and which are harmed, and what to do
         sentences = [sentence for sentence in sentences if sentence != money]
         alone = " ".join(sentences[:-1])
     money = money or "Against what is done today: not compared."

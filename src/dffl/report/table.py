@@ -1,4 +1,4 @@
-"""A table as a page shows it: sortable columns on a screen, one block for each row on a phone, and all of it on paper."""
+"""A table of a page: sortable columns on a screen, one block for each row on a phone, complete on paper."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class PageColumn:
 
 @dataclass(frozen=True)
 class PageCell:
-    """What a cell shows, and what it is sorted by where that is not its text."""
+    """The text of a cell, and its value for sorting if that differs."""
 
     text: str
     value: float | str | None = None
     small: str = ""
-    """Below the text."""
+    """The text below."""
     mark: str = ""
     """The word of a verdict, shown with its sign instead of the text."""
     sign: str = ""
@@ -44,24 +44,24 @@ class PageRow:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of a page, by its place there."""
+    """A table of a page, with its place."""
 
     name: str
     caption: str
     columns: tuple[PageColumn, ...]
     rows: tuple[PageRow, ...]
     even: bool = False
-    """Whether its columns are equally wide, as their headings are names of any length."""
+    """Whether its columns are equally wide, because their headings are names."""
 
     @property
     def long(self) -> bool:
-        """Whether it is left out on paper where a chart has the same numbers."""
+        """Whether it is left out on paper because a chart has the same numbers."""
         return len(self.rows) > MOST_ON_PAPER
 
 
 MOST_ON_PAPER = 30
 MOST_COLUMNS = 8
-"""Columns of numbers next to each other that fit a page; more are shown in further tables."""
+"""The most columns of numbers that fit a page; more are in further tables."""
 
 
 def number(value: float | None, text: str, small: str = "") -> PageCell:

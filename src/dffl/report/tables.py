@@ -15,11 +15,13 @@ TOLD = (GAINS, WORSE, HARMED)
 """The verdicts that are shown by a sign next to a number."""
 LEFT_OUT = PageCell("\u2013", "")
 POINTS = 12
-"""Rounds of a training in the table of its curve."""
+"""The most rounds of a training in the table of its curve."""
 
 
 def glance(data: ReportData) -> list[dict[str, Any]]:
-    """One row per method: its regrets over clients, and how many of them it helps and harms, against the fairest reference."""
+    """One row per method: its regrets over clients, and the numbers of clients that it helps and harms, against the fairest
+    reference.
+    """
     rows = []
     for method in data.methods:
         results = [result for result in data.results if result.method == method.name]
@@ -34,17 +36,17 @@ def glance(data: ReportData) -> list[dict[str, Any]]:
 
 
 def glance_table(data: ReportData) -> PageTable:
-    """The methods side by side, the best first: regrets, what the main method saves against each, and whom it helps."""
-    found, several = glance(data), len(data.clients) > 1
-    judged = [row for row in found if row["not judged"] < len(data.clients) and not row["reference"]]
+    """The methods side by side, the best first: regrets, the saving of the main method against each, clients it helps."""
+    cards, several = glance(data), len(data.clients) > 1
+    judged = [row for row in cards if row["not judged"] < len(data.clients) and not row["reference"]]
     counted = bool(data.references) and bool(judged)
-    saved = next((one for one in data.savings if not one.client and one.judged), None)
+    saved = next((saving for saving in data.savings if not saving.client and saving.judged), None)
     columns = [PageColumn("Method", numeric=False), PageColumn("What it is", numeric=False, kind="what")]
     columns += [PageColumn("Mean"), PageColumn("Median"), PageColumn("Worst client")] if several else [PageColumn("Lost", "%")]
     columns += [PageColumn(f"{data.main} saves", f"{rate(saved, data.sample)}, against it")] if saved else []
     columns += [PageColumn(name) for name in ("Gain", "Unclear", "Slightly worse", "Harmed")] if counted else []
     rows = []
-    for row in found:
+    for row in cards:
         method = row["method"]
         what = method.what + (" (naive)" if method.kind == "naive" else "")
         cells = [PageCell(method.name), PageCell(what)]
@@ -58,7 +60,7 @@ def glance_table(data: ReportData) -> PageTable:
 
 
 def _saved(data: ReportData, client: str, against: str | None, unit: bool = False) -> PageCell:
-    """What is saved against a method, with its interval; where that is not distinguished from nothing, the interval alone."""
+    """The saving against a method, with its interval; if the interval contains 0, the interval alone."""
     saving = data.saving(client, against)
     if saving is None:
         return LEFT_OUT
@@ -72,13 +74,13 @@ def _saved(data: ReportData, client: str, against: str | None, unit: bool = Fals
 
 
 def savings_table(data: ReportData) -> PageTable | None:
-    """What each client saves, in its own unit, against what it does now and against its own model."""
+    """The saving of each client, in its own unit, compared with today's rule and with its own model."""
     others = [name for name in dict.fromkeys([data.now, data.reference]) if name and data.saving("", name)]
     over = data.over_time
-    if not others or not any(one.judged for one in data.savings):
+    if not others or not any(saving.judged for saving in data.savings):
         return None
     columns = [PageColumn("Client", numeric=False)]
-    units = {one.unit for one in data.savings if one.client}
+    units = {saving.unit for saving in data.savings if saving.client}
     first = data.savings[0]
     note = rate(first, data.sample) if len(units) == 1 else "" if first.a_year is None else "a year"
     columns += [PageColumn(f"Saved against {named(name)}", note) for name in others]
@@ -87,27 +89,27 @@ def savings_table(data: ReportData) -> PageTable | None:
     columns += [PageColumn("Ranges held", f"stated: {over.share:.0%}")] if over is not None and over.share is not None else []
     rows = []
     for client in data.clients:
-        one = data.saving(client.name, data.now)
-        unit = "" if one is None or len(units) == 1 else currency(one.unit)
+        saving = data.saving(client.name, data.now)
+        unit = "" if saving is None or len(units) == 1 else currency(saving.unit)
         cells = [
             PageCell(client.name, title=client.name),
             *(_saved(data, client.name, name, len(units) > 1) for name in others),
         ]
-        cells += [LEFT_OUT, LEFT_OUT] if one is None else [number(value, text, unit) for value, text in losses(one)]
+        cells += [LEFT_OUT, LEFT_OUT] if saving is None else [number(value, text, unit) for value, text in losses(saving)]
         if over is not None and over.rules:
             cells.append(PageCell(over.rules.get(client.name, "")))
         if over is not None and over.share is not None:
-            held = over.held.get(client.name)
-            cells.append(number(held, "\u2013" if held is None else f"{held:.0%}"))
+            inside = over.held.get(client.name)
+            cells.append(number(inside, "\u2013" if inside is None else f"{inside:.0%}"))
         rows.append(PageRow(tuple(cells)))
     who = "each client" if len(data.clients) > 1 else "the client"
     return PageTable("savings-table", f"What {who} saves", tuple(columns), tuple(rows))
 
 
 def client_table(data: ReportData) -> PageTable:
-    """All clients: the verdict on the main method, and what is known of each."""
-    found, reference = standings(data), data.reference
-    judged = reference is not None and any(one.word != UNJUDGED for one in found)
+    """All clients: the verdict on the main method, and further facts of each."""
+    all_standings, reference = standings(data), data.reference
+    judged = reference is not None and any(standing.word != UNJUDGED for standing in all_standings)
     money = any(client.unit for client in data.clients)
     advised = any(client.advice for client in data.clients)
     columns = [PageColumn("Client", numeric=False)]
@@ -118,23 +120,25 @@ def client_table(data: ReportData) -> PageTable:
     columns += [PageColumn("Decides", numeric=False, kind="decides")]
     columns += [PageColumn("Advice", numeric=False, kind="advised")] if advised else []
     rows = []
-    for one in found:
-        client = one.client
+    for standing in all_standings:
+        client = standing.client
         cells = [PageCell(client.name, title=client.name)]
-        cells += _verdict(one) if judged else []
-        saved, lost = (one.saved, one.main.lost if one.main else None) if client.unit else (None, None)
+        cells += _verdict(standing) if judged else []
+        saved, lost = (standing.saved, standing.main.lost if standing.main else None) if client.unit else (None, None)
         cells += [number(saved, amount(saved, True), client.unit)] if judged and money else []
         cells += [number(lost, amount(lost), client.unit)] if money else []
         cells += [number(client.n, f"{client.n:,}"), number(client.n_test, f"{client.n_test:,}")]
         cells += [PageCell(client.decides, small=client.sense)]
         cells += [PageCell(client.advice.recommendation if client.advice else "")] if advised else []
-        rows.append(PageRow(tuple(cells), standing=one.word))
+        rows.append(PageRow(tuple(cells), standing=standing.word))
     return PageTable("client-table", "All clients", tuple(columns), tuple(rows))
 
 
-def _verdict(one: Standing) -> list[PageCell]:
-    value, low, high = (one.change.value, one.change.low, one.change.high) if one.change else (None, None, None)
-    return [PageCell(one.word, mark=one.word), number(value, percent(value, True), ends(low, high, True))]
+def _verdict(standing: Standing) -> list[PageCell]:
+    value, low, high = (
+        (standing.change.value, standing.change.low, standing.change.high) if standing.change else (None, None, None)
+    )
+    return [PageCell(standing.word, mark=standing.word), number(value, percent(value, True), ends(low, high, True))]
 
 
 def change_table(data: ReportData) -> PageTable:
@@ -145,17 +149,17 @@ def change_table(data: ReportData) -> PageTable:
     )  # fmt: skip
     rows, shown = [], set(charted(data))
     for result in data.results:
-        for one in result.changes if result.client in shown else ():
-            if one.against != result.method:
-                word, who = standing_of(one), PageCell(result.client, title=result.client)
-                cells = (who, PageCell(result.method), PageCell(one.against))
-                value = number(one.value, percent(one.value, True), ends(one.low, one.high, True))
+        for change in result.changes if result.client in shown else ():
+            if change.against != result.method:
+                word, who = standing_of(change), PageCell(result.client, title=result.client)
+                cells = (who, PageCell(result.method), PageCell(change.against))
+                value = number(change.value, percent(change.value, True), ends(change.low, change.high, True))
                 rows.append(PageRow((*cells, PageCell(word, mark=word), value)))
     return PageTable("change-table", "Changes under each method", columns, tuple(rows))
 
 
 def method_tables(data: ReportData) -> list[PageTable]:
-    """What each client loses under each method, with the interval; many methods are in several tables."""
+    """The loss of each client under each method, with the interval; many methods need several tables."""
     reference, tables = data.reference, []
     for place, names in enumerate(parts([method.name for method in data.ordered]), 1):
         columns = (PageColumn("Client", numeric=False), *(PageColumn(name, "%") for name in names))
@@ -179,19 +183,21 @@ def method_tables(data: ReportData) -> list[PageTable]:
 
 
 def choice_tables(data: ReportData) -> list[PageTable]:
-    """What methods chose for each client: weights and epochs."""
+    """The choices of methods for each client: weights and epochs."""
     pairs = {
         f"{kind}\n{method.name}": (method.name, kind)
         for method in data.ordered
-        for kind in dict.fromkeys(kind for one in data.results if one.method == method.name for kind in one.chosen)
+        for kind in dict.fromkeys(
+            kind for client_result in data.results if client_result.method == method.name for kind in client_result.chosen
+        )
     }
     tables = []
     for place, names in enumerate(parts(list(pairs)) if kinds_of(data) else [], 1):
         columns = (PageColumn("Client", numeric=False), *(PageColumn(pairs[name][1], pairs[name][0]) for name in names))
         rows = []
         for client in data.clients:
-            found = [(data.result(client.name, pairs[name][0]), pairs[name][1]) for name in names]
-            values = [None if result is None else result.chosen.get(kind) for result, kind in found]
+            pairs_found = [(data.result(client.name, pairs[name][0]), pairs[name][1]) for name in names]
+            values = [None if result is None else result.chosen.get(kind) for result, kind in pairs_found]
             cells = (PageCell(client.name, title=client.name), *(number(value, amount(value)) for value in values))
             rows.append(PageRow(cells))
         tables.append(PageTable(f"chosen-table-{place}", "What methods chose for each client", columns, tuple(rows), even=True))
@@ -200,18 +206,18 @@ def choice_tables(data: ReportData) -> list[PageTable]:
 
 def unlike_table(data: ReportData) -> PageTable:
     """For each client, its mean difference from the others, and which of them is most and least like it."""
-    differences, found = data.differences, []
+    differences, entries = data.differences, []
     for name, values in zip(differences.names, differences.values, strict=True) if differences is not None else ():
         known = sorted((value, other) for value, other in zip(values, differences.names, strict=True) if value is not None)  # type: ignore[union-attr]
         if known:
-            found.append((name, sum(value for value, _ in known) / len(known), known[0][1], known[-1][1]))
+            entries.append((name, sum(value for value, _ in known) / len(known), known[0][1], known[-1][1]))
     columns = (
         PageColumn("Client", numeric=False), PageColumn("Mean difference"), PageColumn("Most like", numeric=False),
         PageColumn("Least like", numeric=False),
     )  # fmt: skip
     rows = [
         PageRow((PageCell(name, title=name), number(mean, amount(mean)), PageCell(near), PageCell(far)))
-        for name, mean, near, far in sorted(found, key=lambda one: -one[1])
+        for name, mean, near, far in sorted(entries, key=lambda row: -row[1])
     ]
     return PageTable("unlike-table", "Who is most unlike the others", columns, tuple(rows))
 
@@ -219,21 +225,21 @@ def unlike_table(data: ReportData) -> PageTable:
 def pair_table(data: ReportData) -> PageTable:
     """The difference of each pair of clients, the largest first."""
     differences = data.differences
-    found = []
+    pairs = []
     if differences is not None:
         for place, (name, values) in enumerate(zip(differences.names, differences.values, strict=True)):
             for other, value in zip(differences.names[:place], values, strict=False):
-                found.append((value, other, name))
+                pairs.append((value, other, name))
     columns = (PageColumn("Client", numeric=False), PageColumn("and", numeric=False), PageColumn("Difference"))
     rows = [
         PageRow((PageCell(first, title=first), PageCell(second), number(value, amount(value))))
-        for value, first, second in sorted(found, key=lambda one: -(one[0] or 0.0))
+        for value, first, second in sorted(pairs, key=lambda pair: -(pair[0] or 0.0))
     ]
     return PageTable("pair-table", "How different each pair of clients is", columns, tuple(rows))
 
 
 def advice_table(data: ReportData) -> PageTable:
-    """What each client is advised to do, and why."""
+    """The advice for each client, with the reason."""
     columns = tuple(PageColumn(label, numeric=False) for label in ("Client", "Advice", "Use"))
     rows = []
     for client in data.clients:
@@ -258,5 +264,7 @@ def curve_table(data: ReportData) -> PageTable:
         for place in sorted({*range(0, len(curve.rounds), every), len(curve.rounds) - 1} - {-1}):
             values = (curve.mean[place], curve.low[place], curve.high[place])
             now = curve.rounds[place] + 1
-            rows.append(PageRow((PageCell(curve.job), number(now, str(now)), *(number(one, amount(one)) for one in values))))
+            rows.append(
+                PageRow((PageCell(curve.job), number(now, str(now)), *(number(value, amount(value)) for value in values)))
+            )
     return PageTable("curve-table", "The training loss", columns, tuple(rows))

@@ -1,4 +1,4 @@
-"""Where a page may be written, and whether it can be: refused before any work begins."""
+"""Checks whether a page can be written, before any work begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENDINGS = (".html", ".htm")
 
 
 def require_page(path: Path, option: str = "--report", inputs: Iterable[Path] = ()) -> None:
-    """Refuse a page that must not or cannot be written: see `require_target`; or another ending, or packages are missing."""
+    """Refuse a target that cannot be written (see `require_target`) or has another ending; or packages are missing."""
     require_target(path, option, inputs)
     if path.suffix.lower() not in ENDINGS:
         raise ValueError(f"{option} must end in {' or '.join(ENDINGS)}, found {str(path)!r}")

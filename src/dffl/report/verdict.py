@@ -1,6 +1,6 @@
-"""The verdict: three sentences, written from the numbers.
+"""The verdict: three sentences, from the numbers.
 
-They say no more than the intervals do: what was not judged, or may be noise, is named as such.
+They claim no more than the intervals: what was not judged, or may be noise, is called so.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dffl.report.saved_words import against_now, together_or_alone
 from dffl.report.standing import GAINS, HARMED, UNCLEAR, UNJUDGED, WORSE, Standing, standings
 
 FIXED = "\u00a0"
-"""A space at which no line breaks."""
+"""A space without a line break."""
 
 
 def verdict(data: ReportData) -> list[str]:
-    """What is saved against today, then together or alone: who gains, who is harmed, and what to do."""
+    """The saving compared with today, for all or alone: which clients gain or are harmed, and what to do."""
     clients, money = standings(data), against_now(data)
     if data.answer:
         sentences = [money, together_or_alone(data), data.answer]
@@ -25,7 +25,11 @@ def verdict(data: ReportData) -> list[str]:
         sentences = [money, *_alone(data, clients)]
     else:
         judged = any(standing.word != UNJUDGED for standing in clients)
-        sentences = [money, _gains(data, clients, judged), _harm(data, clients, judged), _todo(data, clients, judged)]
+        known = [
+            _gains(data, clients, judged),
+            " ".join(filter(None, [_harm(data, clients, judged), _by_chance(data, clients)])),
+        ]
+        sentences = [money, *known, _todo(data, clients, judged)]
     return [sentence.replace(" %", f"{FIXED}%") for sentence in sentences if sentence]
 
 
@@ -34,12 +38,12 @@ def _named(clients: list[Standing], *words: str) -> list[str]:
 
 
 def subject(data: ReportData) -> str:
-    """What the main method is called in a sentence."""
+    """The name of the main method in a sentence."""
     return f"training together ({data.main})" if data.method(data.main).kind == "together" else data.main
 
 
 def own_model(data: ReportData) -> str:
-    """What it is compared with."""
+    """The name of its reference."""
     return f"the client's own model ({data.reference})"
 
 
@@ -65,7 +69,7 @@ def _of(some: int, total: int) -> str:
 
 
 def _level(clients: list[Standing]) -> str:
-    """The mean regrets of both, over the clients where both are known."""
+    """The mean regrets of both, over the clients for which both are known."""
     pairs = [
         (standing.main.regret, standing.own.regret)
         for standing in clients
@@ -79,7 +83,7 @@ def _level(clients: list[Standing]) -> str:
 
 
 def _money(data: ReportData, clients: list[Standing]) -> str:
-    """What a client saves on average, where the units of all are one unit and it is more than noise, as far as is known."""
+    """The mean saving of a client, if all have one unit and it is, as far as known, more than noise."""
     known = data.saving("", data.reference)
     if known is not None and not known.clear:
         return ""
@@ -111,6 +115,15 @@ def _harm(data: ReportData, clients: list[Standing], judged: bool) -> str:
     if unjudged := _named(clients, UNJUDGED):
         parts.append(f"{_are(unjudged)} not judged")
     return "; ".join(parts) + "."
+
+
+def _by_chance(data: ReportData, clients: list[Standing]) -> str:
+    """That as few clear verdicts among so many clients may be chance."""
+    clear, judged = len(_named(clients, GAINS, HARMED, WORSE)), len([one for one in clients if one.word != UNJUDGED])
+    expected = (1 - data.confidence) * judged
+    if not 0 < clear <= 2 * expected:
+        return ""
+    return f"By chance alone, about {expected:.2g} of {judged} clients without any difference would seem to gain or lose."
 
 
 def _are(names: list[str]) -> str:
@@ -150,7 +163,7 @@ def _todo(data: ReportData, clients: list[Standing], judged: bool) -> str:
 
 
 def _alone(data: ReportData, clients: list[Standing]) -> list[str]:
-    """Where there is nothing to compare with, say what is known and how to learn more."""
+    """If there is no reference: what is known, and how to learn more."""
     known = [standing.main.regret for standing in clients if standing.main and standing.main.regret is not None]
     lost = (
         f"With {data.main}, decisions lose {percent(fmean(known) if known else None)} % of the best possible result on average."

@@ -27,8 +27,8 @@ def checked_constraints(
     upper: ArrayLike | None,
 ) -> LP:
     """The constraints as arrays, for as many columns as they have."""
-    given = {"A_ub": _dense(A_ub), "A_eq": _dense(A_eq), "lower": lower, "upper": upper}
-    shapes = {k: float_array(owner, k, v).shape for k, v in given.items() if v is not None}
+    parts = {"A_ub": _dense(A_ub), "A_eq": _dense(A_eq), "lower": lower, "upper": upper}
+    shapes = {k: float_array(owner, k, v).shape for k, v in parts.items() if v is not None}
     for k, shape in shapes.items():
         if k[0] == "A" and len(shape) != 2:
             raise ValueError(f"{owner}: {k} must be a matrix with one row per constraint, found shape {shape}")
@@ -40,8 +40,8 @@ def checked_constraints(
     if len(set(widths.values())) > 1 or 0 in widths.values():
         raise ValueError(f"{owner}: A_ub, A_eq, lower and upper must be equally wide and not empty, found {widths}")
     d = next(iter(widths.values()))
-    a_ub, ub = _rows(owner, "ub", given["A_ub"], b_ub, d)
-    a_eq, eq = _rows(owner, "eq", given["A_eq"], b_eq, d)
+    a_ub, ub = _rows(owner, "ub", parts["A_ub"], b_ub, d)
+    a_eq, eq = _rows(owner, "eq", parts["A_eq"], b_eq, d)
     low, high = _bounds(owner, "lower", lower, d, -np.inf), _bounds(owner, "upper", upper, d, np.inf)
     for j in np.flatnonzero(low > high):
         raise ValueError(f"{owner}: lower must be <= upper, found {low[j]:g} and {high[j]:g} at coordinate {j}")
@@ -70,14 +70,14 @@ def checked_known(owner: str, known_cost: ArrayLike | None, helpers: np.ndarray,
     """The known cost of each column: given for the helpers alone, or for all columns."""
     if known_cost is None:
         return np.zeros(columns)
-    given = parameter(owner, "known_cost", np.atleast_1d(np.asarray(known_cost)), 1)
-    if given.shape == (columns,):
-        return given
-    if given.shape != (helpers.size,):
+    known = parameter(owner, "known_cost", np.atleast_1d(np.asarray(known_cost)), 1)
+    if known.shape == (columns,):
+        return known
+    if known.shape != (helpers.size,):
         wanted = f"one number for each of the {helpers.size} helpers, or for each of the {columns} columns"
-        raise ValueError(f"{owner}: known_cost must be {wanted}, found shape {given.shape}")
+        raise ValueError(f"{owner}: known_cost must be {wanted}, found shape {known.shape}")
     full = np.zeros(columns)
-    full[helpers] = given
+    full[helpers] = known
     return frozen(full)
 
 

@@ -36,7 +36,7 @@ def _loaded() -> Any:
     except ImportError as error:
         if not any(name.partition(".")[0] == "ortools" for name in sys.modules):
             raise
-        fix = "import highspy before pyepo and ortools, and hand in PyEPO's models by class, as dffl.sets.pyepo(Model, ...)"
+        fix = "import highspy before pyepo and ortools, and pass PyEPO's models by class, as dffl.sets.pyepo(Model, ...)"
         reason = " ".join(str(error).split())[-120:]
         why = "HiGHS cannot be loaded together with OR-Tools, which brings its own HiGHS"
         raise ValueError(f"{why}; {fix} ({reason})") from None

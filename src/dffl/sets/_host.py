@@ -345,7 +345,7 @@ def _rebuild(family: type[HostSet], spec: dict[str, Any]) -> HostSet:
 
 
 def _from_host(
-    function: Callable[[Loaded, np.ndarray], np.ndarray], held: HeldModels, values: Array, shape: tuple[int, ...]
+    function: Callable[[Loaded, np.ndarray], np.ndarray], models: HeldModels, values: Array, shape: tuple[int, ...]
 ) -> Array:
     """Call a function of the models from a compiled program, for values (clients..., ..., d).
 
@@ -353,7 +353,7 @@ def _from_host(
     """
     dtype = np.dtype(values.dtype)
     pair = (2,) if dtype == np.float64 else ()
-    family, keep_last = held.family, len(shape) == values.ndim
+    family, keep_last = models.family, len(shape) == values.ndim
 
     def call(digests: Any, words: Any) -> np.ndarray:
         floats = np.ascontiguousarray(words).view(dtype)
@@ -362,7 +362,7 @@ def _from_host(
 
     result = jax.ShapeDtypeStruct(shape + pair, jnp.uint32)
     words = lax.bitcast_convert_type(values, jnp.uint32)
-    return lax.bitcast_convert_type(jax.pure_callback(call, result, held.digest, words, vmap_method="expand_dims"), dtype)
+    return lax.bitcast_convert_type(jax.pure_callback(call, result, models.digest, words, vmap_method="expand_dims"), dtype)
 
 
 def _each(

@@ -26,7 +26,7 @@ _SECTIONS = {
 _HEADING = re.compile("|".join(f"(?P<{name}>(?:{words})(?=\\s|:|$))" for name, words in _SECTIONS.items()), re.IGNORECASE)
 _TOKEN = re.compile(
     r"(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<sense><=|>=|=<|=>|<|>|=)|(?P<sign>[+-])"
-    r"|(?P<name>[^\W\d][\w.,!\"#$%&()/?@'`{}~|]*|[!\"#$%&?@'`{}~/][\w.,!\"#$%&()/?@'`{}~|]*)(?P<label>\s*:)?)\s*",
+    r"|(?P<name>[^\W\d][\w.,!\"#$%&()/?@'`{}~|]*|[!\"#$%&?@'`{}~/][\w.,!\"#$%&()/?@'`{}~|]*)(?P<label>\s*:)?)\s*"
 )
 _NOT_LINEAR = {
     "SOS": "special ordered sets", "SOS1": "special ordered sets", "SOS2": "special ordered sets",
@@ -165,7 +165,7 @@ class _Reader:
     def _wrong(self, token: _Token | None, wanted: str) -> NoReturn:
         if token is not None:
             self._draft.line = token.line
-        raise self._draft.refused(f"{wanted} must stand here, found {'the end' if token is None else repr(token.text)}")
+        raise self._draft.refused(f"{wanted} must be here, found {'the end' if token is None else repr(token.text)}")
 
     # What the sections hold.
 
@@ -306,7 +306,7 @@ class _Reader:
         return token
 
     def _integer(self) -> None:
-        self._draft.columns[self._listed().text].whole = True
+        self._draft.columns[self._listed().text].is_integer = True
 
     def _semi(self) -> None:
         self._draft.columns[self._listed().text].semi = True
@@ -318,7 +318,7 @@ class _Reader:
         for token in self._binaries:
             self._draft.line = token.line
             column = self._draft.columns[token.text]
-            column.whole, column.usual_upper = True, 1.0
+            column.is_integer, column.usual_upper = True, 1.0
             low, high = column.ends
             if low < 0 or high > 1:
                 raise self._draft.refused(

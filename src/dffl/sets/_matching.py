@@ -97,5 +97,5 @@ def _difference(by_text: dict[str, str], cost_names: Sequence[str], costs: str |
         some = f"cost column {lacking[0]!r} has no variable" if lacking else "two cost columns have one variable"
         return f"{some}; its text under the star of {costs!r} must be that of a predicted variable"
     sample = next(iter(by_text.values()))
-    fix = "rename the columns (price_3 for x_3), give costs='price_*', or hand in arrays in the order of the file"
+    fix = "rename the columns (price_3 for x_3), give costs='price_*', or pass arrays in the order of the file"
     return f"the cost columns ({cost_names[0]!r}, ...) do not match the variables ({sample!r}, ...) by name; {fix}"

@@ -49,7 +49,7 @@ class DraftColumn:
     def __init__(self) -> None:
         self.lower: float | None = None
         self.upper: float | None = None
-        self.whole = self.semi = False
+        self.is_integer = self.semi = False
         self.usual_upper = math.inf
         self.line = 0
         """Where its last bound is."""
@@ -63,8 +63,8 @@ class DraftColumn:
     def kind(self) -> int:
         """Its kind, as a program numbers them."""
         if self.semi:
-            return SEMI_INTEGER if self.whole else SEMI_CONTINUOUS
-        return INTEGER if self.whole else CONTINUOUS
+            return SEMI_INTEGER if self.is_integer else SEMI_CONTINUOUS
+        return INTEGER if self.is_integer else CONTINUOUS
 
 
 def _is_number(word: str) -> bool:
@@ -152,8 +152,8 @@ class Draft:
                 raise self.refused(f"variable {name!r} has the bounds {low:g} and {high:g}; mend one of them")
         column_number = {name: number for number, name in enumerate(self.columns)}
         row_number = {name: number for number, name in enumerate(self.rows)}
-        kept = [(column_number[c], row_number[r], value) for (c, r), value in self.entries.items() if value != 0]
-        parts = np.array(kept, dtype=float).reshape(-1, 3)
+        nonzero = [(column_number[c], row_number[r], value) for (c, r), value in self.entries.items() if value != 0]
+        parts = np.array(nonzero, dtype=float).reshape(-1, 3)
         places = parts[:, 1].astype(int), parts[:, 0].astype(int)
         matrix = sparse.csr_matrix((parts[:, 2], places), shape=(len(self.rows), len(self.columns)))
         matrix.sort_indices()

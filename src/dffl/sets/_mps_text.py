@@ -47,7 +47,7 @@ class _Reader:
         self._draft, self._split = Draft(name), split
         self._types: dict[str, str] = {}
         self._objective = ""
-        self._whole = False
+        self._in_integers = False
         self._column = ""
         self._widths: dict[str, float] = {}
         self._sets: dict[str, str] = {}
@@ -99,7 +99,7 @@ class _Reader:
             raise self._draft.refused(f"section {following} must come after {needed}")
         if following == "COLUMNS" and not self._objective:
             raise self._draft.refused("ROWS has no objective, a row of type N")
-        if section == "COLUMNS" and self._whole:
+        if section == "COLUMNS" and self._in_integers:
             raise self._draft.refused("the marker INTORG has no INTEND in COLUMNS")
         if section == "OBJSENSE" and ("OBJSENSE",) not in self._seen:
             raise self._draft.refused(f"OBJSENSE must be {', '.join(SENSES)}, found nothing")
@@ -126,9 +126,9 @@ class _Reader:
     def _entry(self, words: Words) -> None:
         draft = self._draft
         if len(words) == 3 and words[1] == "'MARKER'":
-            if words[2] != ("'INTEND'" if self._whole else "'INTORG'"):
+            if words[2] != ("'INTEND'" if self._in_integers else "'INTORG'"):
                 raise draft.refused(f"a marker must be 'INTORG' or, after it, 'INTEND', found {words[2]!r:.40}")
-            self._whole = not self._whole
+            self._in_integers = not self._in_integers
             return
         if len(words) not in (3, 5):
             raise draft.refused(f"a line of COLUMNS must be a variable, a row and a number, found {' '.join(words)!r:.60}")
@@ -148,8 +148,8 @@ class _Reader:
 
     def _new_column(self) -> DraftColumn:
         column = DraftColumn()
-        column.whole = self._whole
-        if self._whole:
+        column.is_integer = self._in_integers
+        if self._in_integers:
             column.usual_upper = 1.0  # the rule of the format for whole numbers without any bound
         return column
 
@@ -204,7 +204,7 @@ class _Reader:
         self._once("BOUNDS", kind, name)
         number = draft.bound(value, f"the bound {kind} of {name!r}") if kind in WITH_VALUE else math.nan
         column.usual_upper = math.inf
-        column.whole |= kind in ("LI", "UI", "BV", "SI")
+        column.is_integer |= kind in ("LI", "UI", "BV", "SI")
         column.semi |= kind in ("SC", "SI")
         if kind in ("UP", "UI", "SC", "SI"):
             draft.set_ends(name, upper=number)

@@ -59,9 +59,9 @@ class Program:
 
     def __post_init__(self) -> None:
         # Whole numbers have whole bounds. HiGHS relies on it: with others it may answer numbers outside or not the best.
-        whole, near = self.whole, 1e-9
-        object.__setattr__(self, "lower", np.where(whole, np.ceil(self.lower - near), self.lower))
-        object.__setattr__(self, "upper", np.where(whole, np.floor(self.upper + near), self.upper))
+        is_integer, near = self.is_integer, 1e-9
+        object.__setattr__(self, "lower", np.where(is_integer, np.ceil(self.lower - near), self.lower))
+        object.__setattr__(self, "upper", np.where(is_integer, np.floor(self.upper + near), self.upper))
 
     @cached_property
     def helpers(self) -> np.ndarray:
@@ -74,7 +74,7 @@ class Program:
         return np.concatenate([self.predicted, self.helpers])
 
     @property
-    def whole(self) -> np.ndarray:
+    def is_integer(self) -> np.ndarray:
         """Whether each column must be a whole number."""
         return np.isin(self.kind, (INTEGER, SEMI_INTEGER))
 
@@ -171,5 +171,5 @@ class Program:
             self.semi & (np.abs(v) <= 1e-9 * extent), -np.inf, np.maximum(self.lower - v, v - self.upper) / extent
         )
         worst = np.maximum(worst, bounds.max(axis=-1))
-        fraction = np.abs(v - np.round(v))[:, self.whole]
+        fraction = np.abs(v - np.round(v))[:, self.is_integer]
         return np.maximum(worst, fraction.max(axis=-1, initial=-np.inf))

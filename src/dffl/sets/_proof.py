@@ -135,7 +135,7 @@ class Proof:
     def _rounded(self, v: np.ndarray) -> np.ndarray:
         """Whole numbers made whole where they nearly are."""
         near = np.round(v)
-        return np.where(self.program.whole & (np.abs(v - near) <= 1e-6), near, v)
+        return np.where(self.program.is_integer & (np.abs(v - near) <= 1e-6), near, v)
 
     def _allowed(self, v: np.ndarray, within: float = 1e-9) -> bool:
         return bool(self.program.excess(v[None], self._extent)[0] <= within) and not self._breaks(v)
@@ -225,10 +225,10 @@ class Proof:
         hole = program.semi & open_ & (branch.lower < program.lower)  # zero, or at least the lower bound
         for column in np.flatnonzero(hole)[:1]:
             return branch.split(int(column), 0.0, program.lower[column])
-        whole = program.whole & open_
-        if not whole.any():
+        open_integers = program.is_integer & open_
+        if not open_integers.any():
             return None
-        away = np.where(whole, np.abs(v - np.round(v)), -1.0)
+        away = np.where(open_integers, np.abs(v - np.round(v)), -1.0)
         column = int(np.argmax(away))
         value = v[column]
         if away[column] > WHOLE:

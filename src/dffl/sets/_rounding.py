@@ -19,10 +19,10 @@ def rounded_for_free(program: Program, v: np.ndarray, cost: np.ndarray) -> np.nd
     if (program.kind > INTEGER).any():
         return None
     near = np.round(v)
-    loose = np.flatnonzero(program.whole & (np.abs(v - near) > NEAR))
+    loose = np.flatnonzero(program.is_integer & (np.abs(v - near) > NEAR))
     if (cost[loose] != 0).any():
         return None
-    out = np.where(program.whole & (np.abs(v - near) <= NEAR), near, v)
+    out = np.where(program.is_integer & (np.abs(v - near) <= NEAR), near, v)
     matrix, low, high = program.scaled_columns
     rows = matrix @ out
     for column in loose:

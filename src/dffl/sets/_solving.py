@@ -297,7 +297,7 @@ class ProgramModel:
     def _tidied(self, v: np.ndarray, cost: np.ndarray) -> np.ndarray:
         """Whole numbers made whole, and the other columns solved for again with these."""
         program = self._solved
-        fixed = np.where(program.whole, np.round(v), v)
+        fixed = np.where(program.is_integer, np.round(v), v)
         fixed = np.where(program.semi & (np.abs(v) <= 1e-9), 0.0, fixed)
         if not self._rest.size:
             return fixed + 0.0
@@ -326,16 +326,16 @@ class ProgramModel:
         bounds = program if self._rows is None else program.relaxed
         low, high = bounds.lower.copy(), bounds.upper.copy()
         slack = np.asarray(1e-7 * self.extent)
-        whole = program.whole[program.predicted]
+        is_integer = program.is_integer[program.predicted]
         near = np.round(w)
         if self._rows is not None:  # each entry may be off by rounding of its own size
             w = w if self._unit is None else w / self._unit[program.predicted]
             slack = 1e-7 * np.abs(w) + 1e-12 * np.maximum(np.abs(self.lower), np.abs(self.upper))
-        if (np.abs(w - near)[whole] > 1e-6).any() or (w < self.lower - slack).any() or (w > self.upper + slack).any():
+        if (np.abs(w - near)[is_integer] > 1e-6).any() or (w < self.lower - slack).any() or (w > self.upper + slack).any():
             return np.asarray(np.inf)
         # A continuous decision is allowed to be off by rounding; a whole one is not.
-        low[program.predicted] = np.where(whole, near, np.clip(w - slack, self.lower, self.upper))
-        high[program.predicted] = np.where(whole, near, np.clip(w + slack, self.lower, self.upper))
+        low[program.predicted] = np.where(is_integer, near, np.clip(w - slack, self.lower, self.upper))
+        high[program.predicted] = np.where(is_integer, near, np.clip(w + slack, self.lower, self.upper))
         if self._rows is not None:
             point = self._proofs.use(lambda proof: proof.feasible(low, high, np.zeros(low.size), within=1e-6))
             return np.asarray(np.inf if point is None else 0.0)
@@ -394,7 +394,7 @@ def _whole_within(program: Program) -> float:
     Switches of constraints with large factors need it small. Large whole numbers need HiGHS's own value: with less than their
     rounding errors, it loses solutions.
     """
-    largest = np.abs(np.concatenate([program.lower[program.whole], program.upper[program.whole]])).max(initial=0.0)
+    largest = np.abs(np.concatenate([program.lower[program.is_integer], program.upper[program.is_integer]])).max(initial=0.0)
     return float(np.clip(1e-12 * largest, 1e-9, 1e-6))
 
 

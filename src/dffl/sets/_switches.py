@@ -31,12 +31,12 @@ def with_small_factors(program: Program) -> Program:
     Only rows with one end are looked at. What their other columns add up to follows from bounds, or else from all rows.
     """
     switch = (program.kind == INTEGER) & (program.lower == 0)
-    whole = program.kind == INTEGER
+    is_integer = program.kind == INTEGER
     program = _changed(program, switch, _uneven(program), _smaller)
     smallest, largest = row_sizes(program.matrix)
-    program = _changed(program, whole, largest >= WIDE_ROW * smallest, _together)
+    program = _changed(program, is_integer, largest >= WIDE_ROW * smallest, _together)
     # Also a factor of 1e9 beside one of 1e5 is far too large if that column is at most 1e-5.
-    return _changed(program, whole, _towering(program, whole), partial(_together, least=WIDE_ROW))
+    return _changed(program, is_integer, _towering(program, is_integer), partial(_together, least=WIDE_ROW))
 
 
 def _changed(program: Program, chosen: np.ndarray, uneven: np.ndarray, rule: Callable[..., Row]) -> Program:
@@ -95,13 +95,13 @@ def _uneven(program: Program) -> np.ndarray:
     return largest >= TOO_LARGE * smallest
 
 
-def _towering(program: Program, whole: np.ndarray) -> np.ndarray:
+def _towering(program: Program, is_integer: np.ndarray) -> np.ndarray:
     """Whether a row has a whole column whose factor is `WIDE_ROW` times the most that the term of another column can be."""
     matrix, count = program.matrix, program.matrix.shape[0]
     rows, size = np.repeat(np.arange(count), np.diff(matrix.indptr)), np.abs(matrix.data)
     terms = size * np.maximum(np.abs(program.lower), np.abs(program.upper))[matrix.indices]
     largest, smallest = np.zeros(count), np.full(count, np.inf)
-    np.maximum.at(largest, rows, np.where(whole[matrix.indices], size, 0.0))
+    np.maximum.at(largest, rows, np.where(is_integer[matrix.indices], size, 0.0))
     np.minimum.at(smallest, rows, np.where(terms > 0, terms, np.inf))
     return largest >= WIDE_ROW * smallest
 
@@ -129,7 +129,7 @@ def _smaller(factors: np.ndarray, end: float, columns: np.ndarray, switch: np.nd
 
 
 def _together(
-    factors: np.ndarray, end: float, columns: np.ndarray, whole: np.ndarray, reach: _Reach, least: float = 2.0
+    factors: np.ndarray, end: float, columns: np.ndarray, is_integer: np.ndarray, reach: _Reach, least: float = 2.0
 ) -> Row:
     """A row with the same whole solutions, in which all large factors of whole columns are smaller together.
 
@@ -139,7 +139,7 @@ def _together(
     than G, then at most one t leaves it a choice: any smaller t allows all of it, and any larger one nothing.
     """
     size = np.abs(factors)
-    large = whole & (size * NEARLY >= size.max(initial=0.0))
+    large = is_integer & (size * NEARLY >= size.max(initial=0.0))
     rest = ~large & (size > 0)
     if not large.any() or not rest.any():
         return factors, end, False

@@ -36,8 +36,8 @@ def units_of(program: Program) -> np.ndarray | None:
     if not has_wide_rows(program):
         return None
     matrix, columns = program.matrix.tocoo(), program.lower.size
-    kept = matrix.data != 0
-    row, column, size = matrix.row[kept], matrix.col[kept], np.log2(np.abs(matrix.data[kept]))
+    nonzero = matrix.data != 0
+    row, column, size = matrix.row[nonzero], matrix.col[nonzero], np.log2(np.abs(matrix.data[nonzero]))
     free = program.kind == CONTINUOUS
     reach = np.log2(_reach(program, 1.0))
     exponent = np.zeros(columns)
@@ -81,8 +81,8 @@ class RowCheck:
         self._reach = _reach(program, extent)
         terms = self._size.tocoo()
         smallest = np.full(self._size.shape[0], np.inf)
-        kept = terms.data > 0
-        np.minimum.at(smallest, terms.row[kept], terms.data[kept] * self._reach[terms.col[kept]])
+        nonzero = terms.data > 0
+        np.minimum.at(smallest, terms.row[nonzero], terms.data[nonzero] * self._reach[terms.col[nonzero]])
         self._noise = NOISE * np.where(np.isfinite(smallest), smallest, 0.0)
 
     def outside(self, v: np.ndarray) -> np.ndarray:
@@ -104,5 +104,5 @@ class RowCheck:
         program = self._program
         bounds = np.maximum(program.lower - v, v - program.upper) / self._reach
         bounds = np.where(program.semi & (np.abs(v) <= NOISE * self._reach), -np.inf, bounds)
-        fraction = np.abs(v - np.round(v))[:, program.whole].max(axis=-1, initial=-np.inf)
+        fraction = np.abs(v - np.round(v))[:, program.is_integer].max(axis=-1, initial=-np.inf)
         return np.maximum(np.maximum(self.outside(v), bounds.max(axis=-1)), fraction)

@@ -70,6 +70,6 @@ class _Model:
     def excess(self, w: np.ndarray) -> np.ndarray:
         """How far each row is from whole numbers, and its sums by worker and by job are from 1."""
         tables = w.reshape(-1, self._n, self._n)
-        whole = np.minimum(np.abs(w), np.abs(w - 1)).max(axis=1)
+        distances = np.minimum(np.abs(w), np.abs(w - 1)).max(axis=1)
         sums = np.concatenate([tables.sum(axis=1), tables.sum(axis=2)], axis=1)
-        return np.maximum(whole, np.abs(sums - 1).max(axis=1))
+        return np.maximum(distances, np.abs(sums - 1).max(axis=1))

@@ -64,10 +64,12 @@ class Battery(ProgramSet):
         numbers = {name: _number(name, value) for name, value in parameters.items()}
         for name in ("capacity", "charge", "discharge"):
             require("Battery", name, np.asarray(numbers[name]), np.asarray(numbers[name] > 0), "> 0")
-        held = numbers["capacity"]
+        largest = numbers["capacity"]
         require("Battery", "efficiency", np.asarray(efficiency), np.asarray(0 < numbers["efficiency"] <= 1), "in (0, 1]")
         for name in ("initial", "final"):
-            require("Battery", name, np.asarray(numbers[name]), np.asarray(0 <= numbers[name] <= held), f"in [0, {held:g}]")
+            require(
+                "Battery", name, np.asarray(numbers[name]), np.asarray(0 <= numbers[name] <= largest), f"in [0, {largest:g}]"
+            )
         require("Battery", "wear", np.asarray(wear), np.asarray(numbers["wear"] >= 0), ">= 0")
         used = _each_hour("load", load, count, 0.0)
         # Bounds that always hold, so that the purchase is bounded as it must be.
@@ -82,7 +84,7 @@ class Battery(ProgramSet):
         def build() -> ProgramModel:  # not before it is needed: a program is far larger than what describes it
             return ProgramModel(_program(count, numbers, used, low, high, bool(exclusive)), **limits)
 
-        super().__init__(count, spec, build, known=numbers["wear"] > 0, whole=bool(exclusive))
+        super().__init__(count, spec, build, known=numbers["wear"] > 0, has_integers=bool(exclusive))
 
     @classmethod
     def toml_sized(cls, d: int) -> dict[str, Any]:

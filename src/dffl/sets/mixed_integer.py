@@ -48,12 +48,12 @@ class MixedInteger(ProgramSet):
         columns = lp.lower.size
         numbers = checked_helpers(name, helpers, columns)
         known = checked_known(name, known_cost, numbers, columns)
-        whole = checked_integer(name, integer, columns)
-        spec: dict[str, Any] = described(lp) | {"integer": whole} | checked_limits(name, nodes, seconds)
+        is_integer = checked_integer(name, integer, columns)
+        spec: dict[str, Any] = described(lp) | {"integer": is_integer} | checked_limits(name, nodes, seconds)
         spec |= {"known_cost": known} if known.any() else {}
         spec |= {"helpers": numbers} if numbers.size else {}
         spec |= {"relaxed": True} if relaxed else {}
-        self._start(spec, program_of(name, lp, whole, numbers, known))
+        self._start(spec, program_of(name, lp, is_integer, numbers, known))
 
     def in_words(self) -> str:
         return f"mixed-integer program, {self.dim} decisions"

@@ -51,9 +51,9 @@ class ProgramSet(HostSet):
         content: Iterable[np.ndarray] | None = None,
         *,
         known: bool = False,
-        whole: bool = False,
+        has_integers: bool = False,
     ):
-        self._known, self._whole = known, whole
+        self._known, self._whole = known, has_integers
         super().__init__(dim, spec, build, content)
 
     def _start(self, spec: dict[str, Any], program: Program) -> None:
@@ -66,7 +66,7 @@ class ProgramSet(HostSet):
             spec,
             lambda: ProgramModel(program, nodes, seconds),
             known=program.has_known,
-            whole=program.integer,
+            has_integers=program.integer,
         )
 
     @classmethod

@@ -28,7 +28,7 @@ def pyepo(
     """The feasible set of a model of PyEPO (``optModel``): an instance, or a class or function with its keyword arguments.
 
     The model is built again and solved in ``processes`` solver processes, which never load dffl's HiGHS: OR-Tools cannot be
-    in one process with it. If this process has loaded HiGHS, a model of OR-Tools cannot be made here; hand in its class:
+    in one process with it. If this process has loaded HiGHS, a model of OR-Tools cannot be made here; pass its class:
     ``dffl.sets.pyepo(knapsackModel, weights=..., capacity=...)``.
 
     As every set, this one minimises. For a model that maximises, make its client with ``maximize=True`` and costs as PyEPO

@@ -110,9 +110,9 @@ class ShortestPath(FeasibleSet):
         supply[0], supply[-1] = -1, 1
         left_over = jnp.broadcast_to(jnp.asarray(supply, w.dtype), (*w.shape[:-1], supply.size))
         flow = jnp.max(jnp.abs(left_over.at[..., tails].add(w).at[..., heads].add(-w)), axis=-1)
-        whole = jnp.max(jnp.minimum(jnp.abs(w), jnp.abs(w - 1)), axis=-1)
+        distances = jnp.max(jnp.minimum(jnp.abs(w), jnp.abs(w - 1)), axis=-1)
         shut = jnp.max(jnp.where(self.closed, jnp.abs(w), 0), axis=-1)
-        return jnp.maximum(jnp.maximum(flow, whole), shut)
+        return jnp.maximum(jnp.maximum(flow, distances), shut)
 
     def _largest_norm(self) -> float:
         return math.sqrt(self.rows + self.columns - 2)  # of every path

@@ -169,11 +169,11 @@ class _Model:
             raise RowError(int(row), f"its answer must be feasible, found that contains is False for {' '.join(shown.split())}")
 
     def _asked_inside(self, w: np.ndarray) -> np.ndarray:
-        asked, whole = self._inside, self.arguments["batched"]
+        asked, batched = self._inside, self.arguments["batched"]
         assert asked is not None
-        points = [w] if whole else list(w)
+        points = [w] if batched else list(w)
         with self._one_at_a_time:
-            parts = [_verdict(asked, rows.copy(), number, len(w) if whole else None) for number, rows in enumerate(points)]
+            parts = [_verdict(asked, rows.copy(), number, len(w) if batched else None) for number, rows in enumerate(points)]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
 
@@ -219,19 +219,19 @@ def _set_of(name: str, dim: int, contains: Any) -> FeasibleSet | None:
     return contains
 
 
-def handed_in(name: str, dim: int, given: Any) -> Solver:
-    """The solver of a saved fit, from what the user handed in for its name: a `Solver`, a function or a model of PyEPO."""
+def handed_in(name: str, dim: int, decide: Any) -> Solver:
+    """The solver of a saved fit, from what the user passed for its name: a `Solver`, a function or a model of PyEPO."""
     dimension(f"solver {name!r:.80}", dim)
-    if isinstance(given, Solver):
-        solver = given
-    elif callable(given) and not isinstance(given, type):
-        solver = Solver(given, dim, name=name)
-    elif hasattr(given, "setObj") and hasattr(given, "num_cost"):
+    if isinstance(decide, Solver):
+        solver = decide
+    elif callable(decide) and not isinstance(decide, type):
+        solver = Solver(decide, dim, name=name)
+    elif hasattr(decide, "setObj") and hasattr(decide, "num_cost"):
         from dffl.sets.pyepo import pyepo
 
-        solver = pyepo(given, name=name)
+        solver = pyepo(decide, name=name)
     else:
-        raise ValueError(f"solvers: {name!r:.80} must be a function, a dffl.Solver or a model of PyEPO, found {given!r:.80}")
+        raise ValueError(f"solvers: {name!r:.80} must be a function, a dffl.Solver or a model of PyEPO, found {decide!r:.80}")
     if solver.batch_shape or solver.dim != dim:
         raise ValueError(f"solvers: {name!r:.80} must have {dim} decisions, found {solver!r:.80}")
     return solver

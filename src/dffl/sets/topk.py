@@ -47,8 +47,8 @@ class TopK(NumberSet):
         return level(jnp.clip(v - last, -1, 1), jnp.ones_like(v), self.k, taken)
 
     def _largest_norm(self) -> float:
-        whole = math.floor(float(self.k))
-        return math.sqrt(whole + (float(self.k) - whole) ** 2)
+        items = math.floor(float(self.k))
+        return math.sqrt(items + (float(self.k) - items) ** 2)
 
     def _excess(self, w: Array) -> Array:
         box = jnp.maximum(jnp.max(-w, axis=-1), jnp.max(w - 1, axis=-1))
@@ -56,9 +56,9 @@ class TopK(NumberSet):
 
     def _diameter(self) -> Bracket:
         m = min(float(self.k), self.dim - float(self.k))
-        whole = math.floor(m)
-        part = m - whole if 2 * math.ceil(m) <= self.dim else 0.0
-        return Bracket.at(math.sqrt(2 * (whole + part * part)))
+        items = math.floor(m)
+        part = m - items if 2 * math.ceil(m) <= self.dim else 0.0
+        return Bracket.at(math.sqrt(2 * (items + part * part)))
 
     def _hausdorff(self, other: Self) -> Bracket:
         # The distance of the hyperplanes and the distance inside them are at right angles.

@@ -109,9 +109,9 @@ class ZeroOneKnapsack(VectorSet):
         return chosen
 
     def _excess(self, w: Array) -> Array:
-        whole = jnp.max(jnp.minimum(jnp.abs(w), jnp.abs(w - 1)), axis=-1)
+        distances = jnp.max(jnp.minimum(jnp.abs(w), jnp.abs(w - 1)), axis=-1)
         over = jnp.sum(w * self.weights, axis=-1) - self.budget
-        return jnp.maximum(whole, over / jnp.maximum(self.budget, jnp.min(self.weights)))
+        return jnp.maximum(distances, over / jnp.maximum(self.budget, jnp.min(self.weights)))
 
     def _largest_norm(self) -> float:
         return math.sqrt(np.sum(np.cumsum(np.sort(self._units)) <= self._capacity))  # of the lightest items

@@ -1,6 +1,7 @@
-"""Black-box solvers: asked row by row, here or in a process of their own.
+"""Black-box solvers: called row by row, here or in a separate process.
 
-A solver's process imports this folder and nothing else of dffl: neither JAX nor HiGHS, which some solvers cannot be beside.
+The process of a solver imports this folder and nothing else of dffl: neither JAX nor HiGHS, which cannot share a process
+with some solvers.
 """
 
 from typing import TYPE_CHECKING

@@ -15,12 +15,12 @@ Build = Callable[[], Any]
 
 
 def solving(build: Build, cuts: list[tuple[Any, float]]) -> Callable[[np.ndarray], Iterator[np.ndarray]]:
-    """What a worker asks: minimisers of each row of costs, also where the model maximises."""
+    """The interface of a worker: minimisers of each row of costs, also if the model maximises."""
     return partial(answers, partial(_solve, *_built(build, cuts)), False)
 
 
 def describing(build: Build, cuts: list[tuple[Any, float]]) -> Callable[[np.ndarray], Iterator[np.ndarray]]:
-    """The number of costs and the sense, in place of an answer: for a model that this process must not build."""
+    """The number of costs and the sense, instead of answers, for a model that must not be built in this process."""
     model, sign = _built(build, cuts)
     return partial(answers, lambda _: np.array([model.num_cost, sign]), False)
 

@@ -1,4 +1,4 @@
-"""Asks a function for each row of costs and checks what it answers."""
+"""Calls a function for each row of costs and checks its answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Asked = Callable[[np.ndarray], Any]
 
 
 class RowError(ValueError):
-    """What went wrong, at which row of the costs; where several were asked for at once, at which of them began."""
+    """An error, and the row of the costs at which it occurred; for several rows at once, the first of them."""
 
     def __init__(self, row: int, words: str, last: int | None = None):
         super().__init__(row, words, last)
@@ -22,7 +22,7 @@ class RowError(ValueError):
         return f"{rows}: {self.words}"
 
     def shifted(self, by: int) -> RowError:
-        """The same error of rows that are counted from elsewhere."""
+        """The same error with another first row."""
         return RowError(self.row + by, self.words, None if self.last is None else self.last + by)
 
 
@@ -33,7 +33,7 @@ def answers(function: Asked, batched: bool, rows: np.ndarray) -> Iterator[np.nda
         yield from _checked(_asked(function, rows.copy(), 0, last), rows.shape, 0, last)
         return
     for number, row in enumerate(rows):
-        # A copy: a function may write into what it is given.
+        # A copy: a function may change its arguments.
         yield _checked(_asked(function, row.copy(), number), row.shape, number)
 
 
@@ -45,7 +45,7 @@ def in_one_line(error: BaseException) -> str:
 def _asked(function: Asked, costs: np.ndarray, row: int, last: int | None = None) -> Any:
     try:
         return function(costs)
-    except (Exception, SystemExit) as error:  # whatever a function raises, it is told as its own mistake
+    except (Exception, SystemExit) as error:  # any error of a function is reported as the function's own
         raise RowError(row, in_one_line(error), last) from None
 
 

@@ -1,4 +1,4 @@
-"""What the feature columns become: agreed from the training rows of all clients, and from what the file lists."""
+"""Decides what each feature column becomes: from the training rows of all clients, and from the lists in the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dffl.tables.sources import Table
 
 
 class AgreedColumns:
-    """Makes the encoding; ``alone`` is the only client whose table is at hand, as in `Assembly`."""
+    """Makes the encoding. ``alone`` is the only client whose table can be read, as in `Assembly`."""
 
     def __init__(self, plan: Plan, problems: Problems, tables: TableReader, alone: str | None):
         self.plan, self.problems, self.tables, self.alone = plan, problems, tables, alone
@@ -59,39 +59,41 @@ class AgreedColumns:
                 columns.append(column)
         forecast = [Column(name, "number", forecast=True) for name in self.tables.forecast]  # last, in the order of the costs
         items = [Column(name, "number", item=True) for name in self.tables.items.names]
-        made = Encoding((*columns, *items, *forecast), plan.missing, known=self._known())
+        encoding = Encoding((*columns, *items, *forecast), plan.missing, known=self._known())
         if len(columns) < len(self.tables.features.names) or len(problems):
             return None
         with problems.catching(str(plan.path)):
-            names = made.feature_names
+            names = encoding.feature_names
             if len(set(names)) < len(names):
                 twice = next(name for place, name in enumerate(names) if name in names[:place])
                 raise ValueError(f"federation.features: two features would be named {twice!r}; rename a column")
         with problems.catching():
-            return made.with_fills({site.plan.name: site.training for site in trained})
+            return encoding.with_fills({site.plan.name: site.training for site in trained})
         return None
 
     def _known(self) -> dict[str, tuple[float, ...]]:
-        """Features of items that never change, for each cost."""
-        made, costs = {}, self.tables.costs.names
+        """The values of features of items that never change, for each cost."""
+        numbers, costs = {}, self.tables.costs.names
         for name, value in self.plan.known.items() if costs else ():
             where = f"{self.plan.path}: items.known.{name}"
             with self.problems.catching():
                 if not isinstance(value, Mapping) and not EACH.accepts(value):
                     raise ValueError(f"{where}: must be {EACH.text}, or from a file, found {value!r:.60}")
-                made[name] = tuple(map(float, parameter(value, EACH, costs, self.plan.folder, where)))
-        return made
+                numbers[name] = tuple(map(float, parameter(value, EACH, costs, self.plan.folder, where)))
+        return numbers
 
     def _require_same_kind(self, name: str, trained: Sequence[ClientRows], told: Sequence[Mapping[str, Any]]) -> None:
-        """Refuse a column that is one thing at one site and another at another, also in tables that are for tests alone."""
+        """Refuse a column that holds one kind of cells at one site and another kind at another site; test tables count too."""
         same = SameKind(name)
-        for site, one in zip(trained, told, strict=True):
-            same.require(site.plan.name, site.training, self._kind(site.training, name, one["kind"]))
+        for site, kinds in zip(trained, told, strict=True):
+            same.require(site.plan.name, site.training, self._kind(site.training, name, kinds["kind"]))
         for site in trained:
             if site.test is not None and site.train is site.rows:
                 table = site.test.table
                 same.require(site.plan.name, table, self._kind(table, name, summary(table.frame[name])["kind"]))
-        known = [(site.plan.name, one["categories"]) for site, one in zip(trained, told, strict=True) if one["categories"]]
+        known = [
+            (site.plan.name, kinds["categories"]) for site, kinds in zip(trained, told, strict=True) if kinds["categories"]
+        ]
         for client, texts in known[1:]:
             if not set(texts) & set(known[0][1]):
                 what = f"{known[0][0]!r} ({known[0][1][0]!r:.60}) and {client!r} ({texts[0]!r:.60}) have no text in common"
@@ -101,7 +103,9 @@ class AgreedColumns:
             self._note_spellings(name, known)
 
     def _note_spellings(self, name: str, known: Sequence[tuple[str, Sequence[str]]]) -> None:
-        """Note texts that differ in case alone, and texts of two sites that the other one lacks: they may mean the same."""
+        """Note texts that differ only in upper and lower case, and texts that only one of two sites has: they may mean the
+        same.
+        """
         spelled: dict[str, dict[str, str]] = {}
         for client, texts in known:
             for text in texts:
@@ -120,11 +124,11 @@ class AgreedColumns:
             self.tables.notes.append(f"{where}: {what}; if they mean the same, write them alike")
 
     def _kind(self, table: Table, name: str, kind: str | None) -> str | None:
-        """The kind of a column; clocks of the column under order are compared elsewhere."""
+        """The kind of a column. For the column ``order``, clocks with and without an offset are compared elsewhere."""
         return kind if name == self.plan.order else with_offset(table, name, kind)
 
     def _require_lists(self, column: Column) -> None:
-        """Refuse what a site cannot know of the others, unless the file lists it."""
+        """Refuse what a single site cannot know about the other sites, unless the file lists it."""
         plan = self.plan
         fix = f"`dffl init {plan.path} --client {self.alone}` writes what the table of this site holds"
         if column.kind == "category" and column.name not in plan.categories:
@@ -138,7 +142,7 @@ class AgreedColumns:
             self.problems.add(f"{plan.path}: federation.gaps: {what}; {fix}")
 
     def _as_listed(self, column: Column, trained: Sequence[ClientRows]) -> Column:
-        """A column as the file's lists say; cells that they do not allow are refused with their place."""
+        """The column that the lists of the file describe. Cells that the lists do not allow are refused with their place."""
         plan, name = self.plan, column.name
         if name in (plan.times or ()) and column.kind != "date":
             what = f"{WORDS[column.kind]}, and federation.times lists it as a date"
@@ -162,7 +166,7 @@ class AgreedColumns:
                 self.problems.add(f"{table.at(row, column)}: {what}; add it there, or correct the cell")
 
     def _check_cells(self, site: ClientRows, column: Column, listed: bool) -> None:
-        """Refuse cells of another kind, also in test rows; and in training rows texts that are not among those listed."""
+        """Refuse cells of another kind, also in test rows. In training rows, refuse texts that are not in the list."""
         for rows in (site.rows, site.test if site.test is not None and site.train is site.rows else None):
             if rows is not None:
                 with self.problems.catching():
@@ -174,7 +178,7 @@ class AgreedColumns:
             if (row := first_true(wrong)) is not None:
                 what = f"{texts[row]!r:.60} is not among federation.categories.{column.name}"
                 self.problems.add(f"{table.at(row, column.name)}: {what}; add it there, or correct the cell")
-        elif column.kind == "category":  # numbers in test rows of a site without a filled training row: 007 must stay 007
+        elif column.kind == "category":  # without filled training rows, 007 in a test row must stay 007
             site.train, site.test = (
                 rows if rows is None else rows.with_table(rows.table.as_written(column.name))
                 for rows in (site.train, site.test)

@@ -1,4 +1,4 @@
-"""Reads the tables of a federation's file and makes its clients; a client with a problem does not keep the others from it."""
+"""Reads the tables of a federation's file and makes the clients. A problem of one client does not stop the others."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ IN_FILES = {
     "make the client with maximize=True": 'write sense = "max" for the client',
     "make the client with maximize=False": 'write sense = "min" for the client',
     "ModelFile(sense=...)": "sense in its set",
-    ", or hand in arrays in the order of the file": ", or list predicted in the order of the costs",
+    ", or pass arrays in the order of the file": ", or list predicted in the order of the costs",
 }
-"""What messages for Python say, in the words of a federation's file."""
+"""Replaces words of messages for Python by the words of a federation's file."""
 
 
 class Assembly:
@@ -36,13 +36,13 @@ class Assembly:
     def __init__(self, plan: Plan, problems: Problems, alone: str | None = None, proposes: bool = False):
         self.plan, self.problems, self.proposes = plan, problems, proposes
         self.alone = alone
-        """The only client whose table is at hand: then the file must list what cannot be seen in it."""
+        """The only client whose table can be read, if there is one. The file must then list what this table cannot show."""
         self.encoding: Encoding
         self.units: dict[str, str] = {}
         self.dates = False
-        """Whether the order is of dates, as seconds since 1970."""
+        """Whether the order consists of dates (as seconds since 1970)."""
         self.twice: dict[str, str] = {}
-        """For each client with two rows of one moment, where they stand."""
+        """For each client that has two rows of the same moment: where these rows are."""
         self.notes: list[str] = []
         self.tables = TableReader(plan, problems, self.notes)
         self.order = SameKind(plan.order or "", ALIKE)
@@ -55,14 +55,14 @@ class Assembly:
         return sites
 
     def _divide(self, sites: Sequence[ClientRows]) -> None:
-        """Divide the rows of clients without a table of test rows."""
+        """Divide the rows of clients that have no table of test rows."""
         if self.alone is not None and not self.proposes:
             require_moments(self.plan, self.alone, self.problems)
-        whole = {site.plan.name: site.rows for site in sites if site.rows is not None and site.train is None}
-        parts, cut = divided(whole, self.plan, self.problems)
+        rows_of = {site.plan.name: site.rows for site in sites if site.rows is not None and site.train is None}
+        parts, cut = divided(rows_of, self.plan, self.problems)
         for site in sites:
             site.train, site.test = parts.get(site.plan.name, (site.train, site.test))
-            rows = whole.get(site.plan.name)
+            rows = rows_of.get(site.plan.name)
             if rows is not None and site.plan.name in parts and (side := forced(rows, self.plan)):
                 what = f"none of its {len(rows)} rows falls into {side} by what it holds, so the nearest one was taken"
                 why = "another site may have the same row on the other side; give more rows"
@@ -86,15 +86,15 @@ class Assembly:
         self.notes += [note for client in train if (note := _known_too_early(client))]
         self.encoding = encoding
         self.units = {site.plan.name: site.unit for site in sites if site.unit is not None}
-        self.twice = {site.plan.name: said for site in sites if (said := self._twice(site)) is not None}
+        self.twice = {site.plan.name: why for site in sites if (why := self._twice(site)) is not None}
         self.dates = any(site.train.dates for site in sites if site.train is not None)
-        made = Federation(train), Federation(test)
+        federations = Federation(train), Federation(test)
         if self.alone is None:
-            self.notes += shared_notes(*made, self.plan)
-        return made
+            self.notes += shared_notes(*federations, self.plan)
+        return federations
 
     def _twice(self, site: ClientRows) -> str | None:
-        """Of which moment a client has two rows, where rows have an order."""
+        """The moment of which a client has two rows, if rows have an order and there is such a moment."""
         if self.plan.order is None:
             return None
         return twice([rows for rows in (site.train, site.test) if rows is not None], self.plan.order)
@@ -111,34 +111,34 @@ class Assembly:
         return sites
 
     def _sites_of_one_table(self) -> list[ClientRows]:
-        """The clients of one table for all, which a column tells apart."""
+        """The clients of one table, in which a column names the client of each row."""
         plan, column = self.plan, str(self.plan.client_column)
         sites = {client.name: ClientRows(client, unit=client.unit) for client in plan.clients}
         for key in ("table", "test"):
             if getattr(plan, key) is not None:
                 with self.problems.catching():
-                    whole = self.tables.table(getattr(plan, key), f"{plan.path}: federation.{key}")
-                    if whole is not None:
-                        self._share_out(whole, key, column, sites)
+                    table = self.tables.table(getattr(plan, key), f"{plan.path}: federation.{key}")
+                    if table is not None:
+                        self._share_out(table, key, column, sites)
         return list(sites.values())
 
-    def _share_out(self, whole: Table, key: str, column: str, sites: dict[str, ClientRows]) -> None:
-        """Give every client its rows of one table; clients that the file does not list have the federation's set."""
-        parts = by_client(whole, column)
+    def _share_out(self, table: Table, key: str, column: str, sites: dict[str, ClientRows]) -> None:
+        """Give every client its rows of one table. A client that the file does not list gets the set of [federation]."""
+        parts = by_client(table, column)
         for name, index in parts.items():
             if name not in sites and self.alone is not None:
-                continue  # the rows of others, which may or may not be there
+                continue  # rows of the other clients may be in this table or not
             if name not in sites and key == "test":
-                self.notes.append(f"{whole.source.name}: rows of {name!r} are not used: it is not a client of training")
+                self.notes.append(f"{table.source.name}: rows of {name!r} are not used: it is not a client of training")
             elif name not in sites and self.plan.set is None:
-                where, fix = whole.at(int(index[0]), column), "write one, or federation.set for all that have none"
+                where, fix = table.at(int(index[0]), column), "write one, or federation.set for all that have none"
                 self.problems.add(f"{where}: there is no [[client]] with the name {name!r:.60}; {fix}")
             else:
                 site = sites.setdefault(name, ClientRows(self.plan.joined(name), unit=self.plan.unit))
-                self._give(site, key, whole.take(index))
+                self._give(site, key, table.take(index))
         for name, site in sites.items():
             if name not in parts:
-                what = f"{whole.source.name} has no row with {name!r} in column {column!r}"
+                what = f"{table.source.name} has no row with {name!r} in column {column!r}"
                 self.problems.add(f"{site.plan.where}.name: {what}")
 
     def _give(self, site: ClientRows, key: str, table: Table | None) -> None:
@@ -159,7 +159,7 @@ class Assembly:
                     raise ValueError(f"{table.at(0, plan.unit_column)}: {what}")
                 site.unit = unit
         features, costs = self.tables.features.names, self.tables.costs.names
-        keys = np.zeros(len(table), np.uint64)  # of a table with a problem, which is not divided
+        keys = np.zeros(len(table), np.uint64)  # its table has a problem, so it was not divided
         with self.problems.catching():
             keys = named_keys(table, self.keys, site.plan.name) if plan.key else content_keys(table, features, costs)
         rows, dropped = checked_rows(
@@ -169,9 +169,8 @@ class Assembly:
             with self.problems.catching(f"{plan.path}: federation.order: column {plan.order!r}"):
                 self.order.require(site.plan.name, table, order_kind(table, plan.order))
             if (day := day_as_number(rows)) is not None:
-                what = (
-                    f"column {plan.order!r}, such as {day}, is read as a number: it has no weekdays, and gaps where months end"
-                )
+                why = "it has no calendar, and gaps where months or years end"
+                what = f"column {plan.order!r}, such as {day}, is read as a number: {why}"
                 self.notes.append(f"{table.source.name}: {what}; write dates as 2021-01-31")
         if dropped:
             what = f"client {site.plan.name!r}: {dropped} of {len(table)} rows have empty cells and are left out"
@@ -182,18 +181,18 @@ class Assembly:
         client, costs = site.plan, self.tables.costs.names or self.tables.costs.if_plain
         with self.problems.catching():
             if client.set is None:
-                return  # a problem that is known
+                return  # the problem was reported before
             if not costs:
-                check_set(client.set, client.set_where)  # without the costs, at least its keys
+                check_set(client.set, client.set_where)  # costs alone are not enough: their keys are needed
                 return
-            made = make_set(client.set, costs, self.plan.folder, client.set_where)
+            feasible_set = make_set(client.set, costs, self.plan.folder, client.set_where)
             with named_at(client.set_where, IN_FILES):
-                made = made.matched(costs)
-                made.require_sense(client.sense == "max")
-            site.set = made
+                feasible_set = feasible_set.matched(costs)
+                feasible_set.require_sense(client.sense == "max")
+            site.set = feasible_set
 
     def _compare_order(self, sites: Sequence[ClientRows]) -> None:
-        """Say so where the sites' training rows are not of the same moments: held-out stretches go by position."""
+        """Note that the sites' training rows have different moments: stretches are then held out by position."""
         orders = [site.train.order for site in sites if site.train is not None and site.train.order is not None]
         if any(len(order) != len(orders[0]) or (order != orders[0]).any() for order in orders):
             what = f"the training rows of the sites differ in {self.plan.order!r}; stretches and tests are held out by position"
@@ -212,17 +211,17 @@ class Assembly:
             forecast, width = self.tables.forecast or None, encoding.item_features(len(self.tables.costs.names))
             items = of_items(x, rows.costs.shape[1], width, forecast is not None) if width else None
             with named_at(site.plan.where):
-                made = Client(
+                client = Client(
                     site.plan.name, x, rows.costs, site.set, maximize=site.plan.sense == "max",
                     feature_names=encoding.feature_names, cost_names=tuple(self.tables.costs.names), keys=rows.keys,
                     times=rows.order, forecast=forecast, items=items,
                 )  # fmt: skip
-                return [made]
+                return [client]
         return []
 
 
 def _known_too_early(client: Client) -> str | None:
-    """That a feature, or a column of a forecast, is a cost itself: it cannot be known before the decision."""
+    """Refuse a feature, or a column of a forecast, that equals a cost: it cannot be known before the decision."""
     places = gives_away(client.x, client.c)
     if places is None:
         return None

@@ -18,19 +18,19 @@ from dffl.time.outcome import Backtest
 
 @dataclass(frozen=True)
 class OwnBacktest:
-    """A backtest, and what a user should know of the data."""
+    """A backtest, and the notes on the data."""
 
-    found: Backtest
+    backtest: Backtest
     notes: Sequence[str]
 
     def show(self, console: Console) -> None:
         """Print the verdict first, then the table, then notes on the data."""
-        self.found.show(console)
+        self.backtest.show(console)
         for line in self.notes:
             console.print(line, style="yellow")
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.found.as_json(), "notes": list(self.notes)}
+        return {**self.backtest.as_json(), "notes": list(self.notes)}
 
 
 def run(
@@ -41,26 +41,28 @@ def run(
     methods: Sequence[str] | None = None,
     progress: bool | None = None,
     checkpoint: Path | None = None,
+    jobs: int | None = None,
 ) -> OwnBacktest:
-    """The backtest of a file; of its settings of training, the seed alone counts. What is typed replaces [time]."""
+    """The backtest of a file. From [training] it uses only the seed. Options that are typed replace those under [time]."""
     require_order(description)
     keywords = keywords_of(description)
     typed = {"refit": refit, "window": window}
     federation = whole(description)
     require_same_frequency(federation.clients)
-    found = backtest(
+    outcome = backtest(
         federation,
         list(methods) if methods else CANDIDATES,
         start=start if description.dates or start is None else _number(start),
         progress=progress,
         checkpoint=checkpoint,
+        jobs=jobs,
         **{**keywords, **{name: value for name, value in typed.items() if value is not None}},
     )
-    return OwnBacktest(found, description.notes)
+    return OwnBacktest(outcome, description.notes)
 
 
 def _number(text: str) -> float | str:
-    """A number, or the text itself, which is refused where it is used."""
+    """The number that a text means, or the text itself, which is refused where it is used."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Tables that are not text: Parquet files, and what a query to an SQLite or DuckDB file gives. Nothing is ever written."""
+"""Tables that are not text: Parquet files, and the rows of a query to an SQLite or DuckDB file. Nothing is ever written."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def require_plain(path: Path, name: str, kind: Any) -> None:
 
 
 def cells_of(column: Any, as_text: bool = False) -> pd.Series:
-    """The cells of a column; as texts, whole numbers and truth values are written out."""
+    """The cells of a column. As texts, whole numbers and truth values are written with all their digits."""
     kind = column.type
-    if as_text and pa.types.is_decimal(kind):  # long numbers of customers, say: all their digits count
-        with suppress(pa.ArrowInvalid):  # it holds fractions, which floats are enough for
+    if as_text and pa.types.is_decimal(kind):  # such as long customer numbers: all their digits count
+        with suppress(pa.ArrowInvalid):  # it holds fractions, for which floats are exact enough
             column = column.cast(pa.decimal256(76, 0)).cast(pa.string())
     elif as_text and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         column = column.cast(pa.string())
@@ -44,7 +44,7 @@ def cells_of(column: Any, as_text: bool = False) -> pd.Series:
 
 
 def prepared(column: Any) -> Any:
-    """A column of which pandas makes numbers, moments or texts; blanks around texts are removed."""
+    """A column as numbers, moments or texts, in types of pandas. Blanks around texts are removed."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
@@ -70,7 +70,7 @@ class ParquetSource:
         raw = [name for name in schema.names if not is_unnamed(name)]
         self.columns = checked_names(path, [composed_name(name) for name in raw])
         self._raw = dict(zip(self.columns, raw, strict=True))
-        self._types = {name: schema.field(own).type for name, own in self._raw.items()}
+        self._types = {name: schema.field(stored_name).type for name, stored_name in self._raw.items()}
 
     def load(self, columns: Sequence[str], texts: Collection[str] = ()) -> pd.DataFrame:
         for name in columns:
@@ -78,11 +78,11 @@ class ParquetSource:
         return tried(self.path, "Parquet", lambda: self._load(columns, texts))
 
     def _load(self, columns: Sequence[str], texts: Collection[str]) -> pd.DataFrame:
-        made = {}
+        loaded = {}
         with pq.ParquetFile(self.path) as file:
-            for name in columns:  # one by one: else a large table is in memory twice, as it is read and as it is used
-                made[name] = cells_of(file.read(columns=[self._raw[name]]).column(0), name in texts)
-        return pd.DataFrame(made, copy=False)
+            for name in columns:  # column by column; otherwise a large table would be in memory twice
+                loaded[name] = cells_of(file.read(columns=[self._raw[name]]).column(0), name in texts)
+        return pd.DataFrame(loaded, copy=False)
 
     def place(self, row: int) -> str:
         return f"row {row + 1}"
@@ -98,15 +98,15 @@ class DuckdbSource:
         self.columns = checked_names(path, [composed_name(name) for name in self._table.column_names])
 
     def load(self, columns: Sequence[str], texts: Collection[str] = ()) -> pd.DataFrame:
-        made = {}
+        loaded = {}
         for name in columns:
             column = self._table.column(self.columns.index(name))
             require_plain(self.path, name, column.type)
             if pa.types.is_timestamp(column.type) and column.type.tz is not None:
-                # DuckDB shows such moments by the clock of this machine: two sites would read different hours.
+                # DuckDB shows such moments in the time zone of this machine: two sites would read different hours.
                 column = column.cast(pa.timestamp(column.type.unit, "UTC"))
-            made[name] = cells_of(column, name in texts)
-        return pd.DataFrame(made, copy=False)
+            loaded[name] = cells_of(column, name in texts)
+        return pd.DataFrame(loaded, copy=False)
 
     def place(self, row: int) -> str:
         return f"row {row + 1}"
@@ -114,11 +114,11 @@ class DuckdbSource:
 
 QUERY_SECONDS = 300.0
 MOST_CELLS = 20_000_000
-"""Of the answer to a query: a description may come from someone else, and a recursive query has no end of its own."""
+"""The limit for the answer to a query. The file may come from someone else, and a recursive query may never end."""
 MOST_TEXT = 10_000_000
 """Bytes of one cell of SQLite."""
 TEXT = 64
-"""A text counts as one more cell for each such number of characters."""
+"""A text counts as one more cell for each number of characters of this size."""
 QUERY_TOO_LONG = f"takes more than {QUERY_SECONDS:g} seconds; simplify it, or write its answer to a Parquet file"
 
 
@@ -134,10 +134,10 @@ def _duckdb_answer(path: Path, query: str) -> Any:
         raise ValueError(f"{path}: reading DuckDB needs its package: pip install 'dffl[duckdb]'") from None
     try:
         # No access to other files: a description may come from someone else.
-        # Nor does it write beside the file what does not fit in memory.
+        # It also must not write to disk what does not fit in memory.
         config = {"enable_external_access": "false", "memory_limit": "50%", "temp_directory": ""}
         with duckdb.connect(str(path), read_only=True, config=config) as base:
-            if [one.type for one in base.extract_statements(query)] != [duckdb.StatementType.SELECT]:
+            if [statement.type for statement in base.extract_statements(query)] != [duckdb.StatementType.SELECT]:
                 raise ValueError(f"{path}: query must be one SELECT, found {query!r:.80}")
             late = Timer(QUERY_SECONDS, base.interrupt)
             late.start()
@@ -145,7 +145,7 @@ def _duckdb_answer(path: Path, query: str) -> Any:
                 return _bounded(path, base.sql(query).to_arrow_reader(10_000))
             finally:
                 late.cancel()
-    except (duckdb.InterruptException, OSError) as error:  # where rows are fetched, an error of DuckDB is one of Arrow
+    except (duckdb.InterruptException, OSError) as error:  # while rows are fetched, DuckDB raises errors of Arrow
         if "Interrupted" not in str(error):
             raise
         raise ValueError(f"{path}: the query {QUERY_TOO_LONG}: {query!r:.80}") from None
@@ -155,14 +155,14 @@ def _duckdb_answer(path: Path, query: str) -> Any:
 
 
 def _bounded(path: Path, batches: Any) -> Any:
-    """All rows of an answer, as a table of Arrow, if there are not too many."""
-    kept, cells = [], 0
+    """All rows of an answer, as a table of Arrow. An answer with too many rows is refused."""
+    read, cells = [], 0
     for batch in batches:
         cells += max(batch.num_rows * batch.num_columns, batch.nbytes // TEXT)
         if cells > MOST_CELLS:
             raise ValueError(_too_many(path))
-        kept.append(batch)
-    return pa.Table.from_batches(kept, batches.schema)
+        read.append(batch)
+    return pa.Table.from_batches(read, batches.schema)
 
 
 READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 33)  # 33 is SQLITE_RECURSIVE

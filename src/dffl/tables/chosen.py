@@ -1,4 +1,4 @@
-"""`dffl fit` with the method `chosen`: the choice over time beside its baselines; without an order, by out-of-fold regret."""
+"""`dffl fit` with the method `chosen`: the choice over time next to its baselines; without an order, by out-of-fold regret."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from dffl.training.methods import METHODS
 
 @dataclass(frozen=True)
 class ChosenModel:
-    """A model that was chosen over time, with what it was compared with on the test rows."""
+    """A model that was chosen over time, and its comparison on the test rows."""
 
     fit: Chosen
     table: pd.DataFrame
@@ -66,10 +66,17 @@ class ChosenModel:
     description: Description
     notes: Sequence[str]
     path: Path | None = None
+    better: Collection[str] | None = None
+    """The methods fitted once that lost less by more than noise; None where that was not judged."""
+
+    def words(self, expected: bool = True) -> str:
+        """The choice in words. What may be noise is not called better."""
+        few = self.table["method"].isin(list(METHODS)) & ~self.table["method"].isin(list(self.better or ()))
+        return words_of(self.fit, self.table if self.better is None else self.table[~few], expected)
 
     def show(self, console: Console) -> None:
         """Print what to use and why, what each rule loses, and what to type next."""
-        console.print(words_of(self.fit, self.table), soft_wrap=True)
+        console.print(self.words(), soft_wrap=True)
         if line := in_money(self.table, units_of_sums(self.description.units), self.description.per):
             console.print(line, soft_wrap=True)
         if self.starts > 1:
@@ -82,78 +89,79 @@ class ChosenModel:
 
     @property
     def harm(self) -> str:
-        """Whom the choice harms, compared with a model of its own; or the rule that is kept, where one is."""
-        kept = next(iter(self.fit.rules.values())) if self.fit.evidence["why"] == "simple" else CHOSEN
-        return harm_verdict(self.table, kept, self.starts)
+        """The harm verdict of the choice against each client's local model; or that of the rule that is kept."""
+        rule = next(iter(self.fit.rules.values())) if self.fit.evidence["why"] == "simple" else CHOSEN
+        return harm_verdict(self.table, rule, self.starts)
 
     def as_json(self) -> dict[str, Any]:
         known, rules = self.fit.evidence, self.fit.rules
         return {
             "method": CHOSEN, "model": None if self.path is None else str(self.path), "starts": self.starts,
-            "chosen": {"words": words_of(self.fit, self.table), "rules": dict(rules), **{name: known[name] for name in SHOWN}},
+            "chosen": {"words": self.words(), "rules": dict(rules), **{name: known[name] for name in SHOWN}},
             "clients": self.fit.about[OWN_DATA]["evaluation"], "notes": list(self.notes),
             "forecast": self.description.forecast or None, "harm": self.harm if self.starts > 1 else None,
         }  # fmt: skip
 
 
 SHOWN = ("why", "from", "rows", "reference", "means", "gain", "inside", "share")
-"""What `Chosen.evidence` has for programs."""
+"""`Chosen.evidence` as plain values."""
 
 
 def train_over_time(
-    description: Description,
-    progress: bool | None = None,
-    checkpoint: str | PathLike[str] | None = None,
-    starts: int = 1,
+    description: Description, progress: bool | None = None, checkpoint: str | PathLike[str] | None = None, starts: int = 1
 ) -> ChosenModel:
-    """Choose over time, judge the choice on the test rows beside its baselines, and fit what is chosen on all rows.
+    """Choose over time, judge the choice on the test rows next to its baselines, and fit the chosen rules on all rows.
 
-    With several random seeds the model is that of the first, and regrets are means over all.
+    With several random seeds, the model is that of the first seed, and regrets are means over all seeds.
     """
     require_order(description)
-    made = compared(description, [], starts, progress, checkpoint)
-    assert made.first is not None, "with an order there is a backtest"
-    model = made_of(made.first, made.whole, **{**made.keywords, "progress": progress})
-    table = against(made.found, made.description.test)
+    comparison = compared(description, [], starts, progress, checkpoint)
+    assert comparison.first is not None, "with an order there is a backtest"
+    model = made_of(comparison.first, comparison.federation, **{**comparison.keywords, "progress": progress})
+    table = against(comparison.runs, comparison.description.test)
     command = f"dffl fit {description.path.name} -o MODEL --starts {starts}"
-    report = report_of(made.description, made.found, made.fits, command, made.first, model.rules)
-    clear = {one.against for one in report.savings if not one.client and one.clear and one.value < 0}
-    shown = table[table["method"].isin(clear) | ~table["method"].isin(list(METHODS))]  # what may be noise is not called better
-    report = replace(report, answer=words_of(model, shown, expected=False))  # the page has what is expected in money
-    # The model has ranges of its own, which follow what happens.
+    report = report_of(comparison.description, comparison.runs, comparison.fits, command, comparison.first, model.rules)
+    better = {saving.against for saving in report.savings if not saving.client and saving.clear and saving.value < 0}
+    said = ChosenModel(model, table, starts, description, comparison.description.notes, better=better)
+    report = replace(report, answer=said.words(expected=False))  # the page shows the expected difference in money
+    # The model has ranges of its own, which adapt to recent costs.
     about = about_of(description, model, table, starts, report, {})
     whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
     assert isinstance(whole_model, Chosen), "it stays what it is"
-    return ChosenModel(whole_model, table, starts, description, made.description.notes)
+    return replace(said, fit=whole_model)
 
 
-def chosen_apart(description: Description, model: Chosen, found: Backtest, command: str) -> ChosenModel:
-    """The model of a deployed site, judged on its test rows beside baselines that the site trains alone."""
+def chosen_apart(description: Description, model: Chosen, outcome: Backtest, command: str) -> ChosenModel:
+    """The model of a deployed site, judged on its test rows next to baselines that the site trains alone."""
     federation = whole(description)
     before, test = divided(federation, begins(description))
     fits = fit_all(before, [capped(name, description) for name in trained_baselines(description)], **description.settings)
-    start = with_rules(Start.of(fits, test), rules_of(found, METHODS), before, test)
+    start = with_rules(Start.of(fits, test), rules_of(outcome, METHODS), before, test)
     notes = [*notes_of(description, federation), *description.notes]
     described = replace(description, train=before, test=test, method=CHOSEN, notes=notes)
     table = against([start], test)
     report = replace(report_of(described, [start], fits, command), answer=words_of(model, table), again=THREE_RUNS)
-    about = {**about_of(description, model, table, 1, report, {}), "instead": None}  # as the words: the plan names the method
+    about = {
+        **about_of(description, model, table, 1, report, {}),
+        "instead": None,
+    }  # as in the texts: the plan names the method
     whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
     assert isinstance(whole_model, Chosen), "it stays what it is"
     return ChosenModel(whole_model, table, 1, description, notes)
 
 
 CHOSEN_AMONG = {"ridge": "ridge-own", "local": "local-tuned", "local-tuned": "local-tuned"}
-"""Baselines that are fitted once, and the candidate that is the same with refits or with more care."""
+"""The baselines that are fitted once, and for each, the candidate that is the same method with refits or with tuning."""
 
 
 def words_of(model: Chosen, table: pd.DataFrame, expected: bool = True) -> str:
-    """The choice in words, beside methods fitted once that it did not choose among, and what it is ``expected`` to lose."""
-    if model.evidence["why"] == FLEET:  # the plan names the method, so that no other one is recommended to a site
+    """The choice in words, next to methods that were fitted once and were not candidates, and its ``expected`` loss."""
+    if model.evidence["why"] == FLEET:  # the plan names the method, so a site is not advised to use another one
         return said(model.evidence, model.rules, expected=expected)
     by, left_out = finite_regrets(table)
     others = [name for name in by.columns if name in METHODS and name != FORECAST]
-    once = {str(name): float(by[name].mean()) for name in others if CHOSEN_AMONG.get(name) not in model.own}
+    among = () if model.evidence.get("base") == FORECAST else model.own  # beside a forecast these are not chosen
+    once = {str(name): float(by[name].mean()) for name in others if CHOSEN_AMONG.get(name) not in among}
     words = said(model.evidence, model.rules, once, expected)
     return f"{words} {left_out_words(left_out)}" if left_out and len(by) else words
 
@@ -163,14 +171,14 @@ class Compared(NamedTuple):
 
     description: Description
     """With the rows before the test, and the test rows, as all are judged."""
-    found: list[Start]
+    runs: list[Start]
     fits: dict[str, Fit]
     """The fits of the first seed."""
     first: Backtest | None
     """The backtest of the first seed, where there is an order."""
-    whole: Federation
+    federation: Federation
     keywords: dict[str, Any]
-    """Those of the backtest."""
+    """The keywords of the backtest."""
 
 
 def compared(
@@ -192,7 +200,7 @@ def compared(
         before, test = divided(federation, begins(description))
         notes = [*notes_of(description, federation), *notes]
         keywords = {**settings_of(description), **keywords_of(description), "start": start_of(description)}
-    found: list[Start] = []
+    runs: list[Start] = []
     tests: list[Backtest] = []
     first: dict[str, Fit] = {}
     for part, seed in zip(parts, seeds, strict=True):
@@ -205,23 +213,23 @@ def compared(
         if description.order is None:
             fits = {CHOSEN: fit_best(before, progress=progress, **settings), **fits}
         first = first or fits
-        found.append(with_rules(Start.of(fits, test), rules, before, test))
+        runs.append(with_rules(Start.of(fits, test), rules, before, test))
     described = replace(description, train=before, test=test, method=CHOSEN, notes=notes)
-    return Compared(described, found, first, tests[0] if tests else None, federation, keywords)
+    return Compared(described, runs, first, tests[0] if tests else None, federation, keywords)
 
 
-def rules_of(found: Backtest, trained: Collection[str] = ()) -> dict[str, list[np.ndarray]]:
-    """What the rules of a backtest that need no training, and the choice, lose on each test row."""
-    names = [name for name in found.lost if name in (*NAIVE, FORECAST) and name not in trained]
-    return {rule: reported(found, rule) for rule in (*names, CHOSEN)}
+def rules_of(outcome: Backtest, trained: Collection[str] = ()) -> dict[str, list[np.ndarray]]:
+    """For the choice and the rules of a backtest that need no training: the loss on each test row."""
+    names = [name for name in outcome.lost if name in (*NAIVE, FORECAST) and name not in trained]
+    return {rule: reported(outcome, rule) for rule in (*names, CHOSEN)}
 
 
 SHOWN_CLIENTS = 5
-"""With this many clients at most, each has a column."""
+"""Up to this number of clients, each client has a column."""
 
 
 def in_money(table: pd.DataFrame, units: Mapping[str, str], per: str | None = None) -> str:
-    """What a decision of the choice loses at each client, in its unit, beside what the client has without it."""
+    """The loss of the choice per decision at each client, in the client's unit, next to that of the rules without it."""
     by = table.pivot_table(index="client", columns="method", values="regret", sort=False)
     if not set(by.index) <= set(units):
         return ""
@@ -232,7 +240,7 @@ def in_money(table: pd.DataFrame, units: Mapping[str, str], per: str | None = No
 
 
 def rules_table(table: pd.DataFrame) -> Table:
-    """One row per rule, the best first: its mean regret, and each client's; of many clients the worst one alone."""
+    """One row per rule, the best first: its mean regret and that of each client. With many clients, only the worst client."""
     by = table.pivot_table(index="client", columns="method", values="relative_regret", sort=False)
     rows = int(table["n_test"].iloc[0])
     title = f"Relative regret on the test rows ({rows} at {by.index[0]}), in %; lower is better"

@@ -1,14 +1,14 @@
-"""What decisions will cost: a range around what held-out rows suggest for a row with such features.
+"""The range of a decision's cost: a range around the cost that held-out rows suggest for a row with such features.
 
-A row is held out if the model that decided on it was not trained on it: the test rows and, for a method with folds, the
-training rows out of fold. Two ridges on the features, and on the cost that the model itself expects, say where the cost of a
-decision lies and how far it strays. The ends are quantiles of the held-out errors of these ridges, in units of how far such
-rows stray (conformal prediction with a local scale). The cost that the model expects is only an input here: it is trained for
-decisions, and is not a forecast.
+A row is held out if the model that decided on it was not trained on it. These are the test rows and, for a method with
+folds, the training rows out of fold. Two ridge regressions predict the cost of a decision and the size of its deviation.
+Their inputs are the features and the cost that the model itself expects. The ends of the range are quantiles of the held-out
+errors, in units of the predicted deviation (conformal prediction with a local scale). The cost that the model expects is
+only an input: the model is trained for decisions, and this cost is not a forecast.
 
-Where there is an order in time, the test rows are the latest: the ridges learn from the rows before them, and the test rows
-alone give the quantiles. Where the features do not make the range better, by the interval score on held-out rows, the range is
-that of all of them.
+With an order in time, the test rows are the latest. The ridges are trained on the rows before them, and only the test rows
+give the quantiles. If the features do not improve the range (by the interval score on held-out rows), the range of all
+held-out rows is used.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from dffl.fitting import Fit
 from dffl.training.ridge import ridges
 
 LOW, HIGH = 0.1, 0.9
-"""The shares of held-out rows below the two ends of a range."""
+"""The shares of held-out rows below the lower and the upper end of a range."""
 FEWEST_TO_LEARN = 30
-"""Ridges of fewer rows, or of fewer than two for each feature, are noise: then the range is that of all held-out rows."""
+"""With fewer rows, or fewer than two rows per feature, ridges fit noise. Then the range is that of all held-out rows."""
 FEWEST_LATEST = 20
-"""With fewer test rows than this, those before them are used too, also where there is an order."""
+"""With fewer test rows than this, the rows before them are used too, also if there is an order."""
 BETTER = 0.95
-"""The range follows the features only if its score is below this share of the other's: a tie goes to the simple one."""
+"""The range depends on the features only if its score is below this share of the other's. A tie goes to the simpler one."""
 FLOOR = 0.05
-"""The smallest error, as a share of the mean error, whose logarithm is taken."""
+"""The smallest error, as a share of the mean error, of which the logarithm is taken."""
 
 
 class HeldOut(NamedTuple):
-    """Rows that a model decided on without having been trained on them."""
+    """Held-out rows: the model that decided on them was not trained on them."""
 
     known: np.ndarray
     """(n, p + 1): the features, and the cost that the model expects of its decision."""
@@ -46,7 +46,7 @@ class HeldOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Line:
-    """A number that is linear in what is known of a row; beyond the rows that it was learned from it stays level."""
+    """A linear function of a row's known values. Outside the range of its training rows it is constant."""
 
     intercept: float
     slopes: list[float]
@@ -66,7 +66,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Guide:
-    """How the range follows the features: middle, the logarithm of how far costs stray from it, and ends in such units."""
+    """A range that depends on the features: the middle, the logarithm of the deviation, and the ends in units of it."""
 
     middle: Line
     log_stray: Line
@@ -88,16 +88,16 @@ class CostRange:
     """What the decisions of a client cost, or earn."""
 
     rows: int
-    """The held-out rows behind it."""
+    """The number of held-out rows that it is based on."""
     low: float
     median: float
     high: float
-    """Of all held-out rows."""
+    """The low end, the median and the high end of all held-out rows."""
     share: float
-    """The share of new rows that lies inside, if they are like those held out."""
+    """The share of new rows inside the range, if they are like the held-out rows."""
     guide: Guide | None = None
     why: str = ""
-    """Why the range does not follow the features, where it does not."""
+    """The reason why the range does not depend on the features, or an empty text."""
 
     def __post_init__(self) -> None:
         _require_numbers(self.rows, self.low, self.median, self.high, self.share)
@@ -116,7 +116,7 @@ class CostRange:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> CostRange:
-        """What `as_json` gave."""
+        """The inverse of `as_json`."""
         guide = plain["guide"]
         if guide is not None:
             guide = Guide(**{**guide, **{name: Line(**guide[name]) for name in ("middle", "log_stray")}})
@@ -132,18 +132,18 @@ def cost_range(fit: Fit, test: Client, train: Client, ordered: bool) -> CostRang
     )
     if member.out_of_fold is None:
         return learned(latest, None, ordered)
-    found = member.out_of_fold
-    decided = fit.decide_at(test.name, found["predicted"].astype(np.float64))
-    return learned(latest, HeldOut(known(train.x, found["predicted"], decided), found["objective"]), ordered)
+    out_of_fold = member.out_of_fold
+    decided = fit.decide_at(test.name, out_of_fold["predicted"].astype(np.float64))
+    return learned(latest, HeldOut(known(train.x, out_of_fold["predicted"], decided), out_of_fold["objective"]), ordered)
 
 
 def known(x: np.ndarray, predicted: np.ndarray, decisions: np.ndarray) -> np.ndarray:
-    """What is known of rows before their costs are: the features, and the cost that the model expects of its decisions."""
+    """What is known of rows before their costs: the features, and the cost that the model expects of its decisions."""
     return np.column_stack([x, np.sum(predicted * decisions[:, : predicted.shape[1]], axis=1)])
 
 
 def learned(latest: HeldOut, before: HeldOut | None, ordered: bool) -> CostRange:
-    """The range, given the test rows and those held out before them."""
+    """The range, from the test rows and the rows that were held out before them."""
     apart = ordered and before is not None and len(latest.cost) >= FEWEST_LATEST
     if before is None or apart:
         rows = latest
@@ -161,7 +161,7 @@ def learned(latest: HeldOut, before: HeldOut | None, ordered: bool) -> CostRange
     if apart:
         errors, stray = rows.cost - middle.at(rows.known), np.exp(log_stray.at(rows.known))
     else:
-        stray = np.exp(_log_size(errors) - log_errors)  # out of sample too: of the ridge of all the other rows
+        stray = np.exp(_log_size(errors) - log_errors)  # each row itself left out
     guide = Guide(middle, log_stray, *ends(errors / stray)[:3])
     mine = interval_score(errors, guide.low * stray, guide.high * stray)
     if not mine < BETTER * interval_score(rows.cost, low, high):
@@ -170,10 +170,10 @@ def learned(latest: HeldOut, before: HeldOut | None, ordered: bool) -> CostRange
 
 
 def ends(values: np.ndarray) -> tuple[float, float, float, float]:
-    """Low end, median and high end of a sample, and the share of new values that lies between the ends.
+    """The low end, the median and the high end of a sample, and the share of new values between the ends.
 
-    The ends are values of the sample, so far out that a new value lies between them with at least that share, whatever the
-    sample's distribution. A small sample has no such ends: its least and largest value hold a smaller share.
+    The ends are values of the sample. A new value lies between them with at least the wanted share, for any distribution. A
+    small sample has no such ends: then they are its smallest and largest value, which cover a smaller share.
     """
     ordered, n = np.sort(values), len(values)
     below, above = max(int((n + 1) * LOW + 1e-9), 1), min(int(np.ceil((n + 1) * HIGH - 1e-9)), n)
@@ -181,23 +181,23 @@ def ends(values: np.ndarray) -> tuple[float, float, float, float]:
 
 
 def interval_score(values: np.ndarray, low: Any, high: Any) -> float:
-    """How poor ranges are, on average: their width, and a fine for each value outside (Winkler's score)."""
+    """The mean interval score of ranges (Winkler): the width, plus a penalty for each value outside. Lower is better."""
     fine = 2 / (1 - (HIGH - LOW))
     return float(np.mean(high - low + fine * (np.maximum(low - values, 0) + np.maximum(values - high, 0))))
 
 
 def _require_numbers(*values: Any) -> None:
-    """Refuse what is no finite number: a model's file may say anything."""
+    """Refuse a number that is not finite: a model's file may contain anything."""
     for value in values:
         if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < 1e300:
             raise ValueError(f"a range must be of finite numbers, found {value!r:.80}")
 
 
 def _line(known: np.ndarray, values: np.ndarray) -> tuple[Line, np.ndarray]:
-    """The ridge of values on what is known, and each row's error under the ridge of all the other rows."""
+    """The ridge regression of values on the known values, and each row's error when the row itself is left out."""
     centre, scale = known.mean(axis=0), known.std(axis=0)
-    scale = np.where(scale > 1e-9 * (1 + np.abs(centre)), scale, np.inf)  # what does not change says nothing
-    best = min(ridges((known - centre) / scale, values[:, None]), key=lambda one: float(np.mean(one.residuals**2)))
+    scale = np.where(scale > 1e-9 * (1 + np.abs(centre)), scale, np.inf)  # a constant column carries no information
+    best = min(ridges((known - centre) / scale, values[:, None]), key=lambda ridge: float(np.mean(ridge.residuals**2)))
     slopes = best.coefficients[1:, 0] / scale
     least, most = known.min(axis=0), known.max(axis=0)
     line = Line(float(best.coefficients[0, 0] - centre @ slopes), slopes.tolist(), least.tolist(), most.tolist())

@@ -1,4 +1,6 @@
-"""Tables in CSV, also compressed. Arrow reads them quickly; where a row stands is found in a second pass, if asked for."""
+"""Tables in CSV, also compressed. Arrow reads them fast. The line of a row is found in a second pass, only if a message needs
+it.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,10 @@ FOREIGN = {
     b"\xd0\xcf\x11\xe0": "an Excel file",
     b"SQLite": "an SQLite database",
 }
-"""How files begin that are no CSV, whatever their names say."""
+"""The first bytes of files that are not CSV, whatever their names end with."""
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
+EXCEL_LINE = re.compile(rb'(?:\xef\xbb\xbf)?"?(sep=[,;\t|])"?\s.*', re.IGNORECASE | re.DOTALL)
+"""A first line that tells Excel what stands between the columns."""
 FIX = "write decimals with a point, texts with commas in quotes, and the names of all columns in the first line"
 UTF8_FIX = "cannot be read as CSV, as it is not text in UTF-8; save it as CSV in UTF-8"
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
@@ -50,7 +54,7 @@ CHUNK = 1 << 24
 
 
 def _may_be_thousands(column: Any) -> bool:
-    """Whether all numbers of a column could be thousands in which a point was taken for a decimal one."""
+    """Whether all numbers of a column could be thousands whose separating point was read as a decimal point."""
     if not pa.types.is_floating(column.type):
         return False
     numbers = column.drop_null().to_numpy()
@@ -71,25 +75,25 @@ class CsvSource:
         self._position = {name: place for place, name in enumerate(header) if not is_unnamed(name)}
 
     def load(self, columns: Sequence[str], texts: Collection[str] = ()) -> pd.DataFrame:
-        """See `Source`. Decimal commas are read where semicolons or tabs stand between the columns."""
+        """See `Source`. Decimal commas are read if the columns are separated by semicolons or tabs."""
         table = self._read(columns, texts)
         if self.delimiter != "," and self._has_decimal_commas(table, columns, texts):
             table = self._read(columns, texts, ",")
         elif self.delimiter != ",":
             self._refuse_pointed_thousands(table, [name for name in columns if name not in texts])
-        made = pa.table({name: prepared(table.column(str(self._position[name]))) for name in columns})
-        frame: pd.DataFrame = made.to_pandas()  # at once: one by one is slow where there are thousands of columns
+        prepared_table = pa.table({name: prepared(table.column(str(self._position[name]))) for name in columns})
+        frame: pd.DataFrame = prepared_table.to_pandas()  # all at once: column by column is slow with thousands of columns
         return frame
 
     def place(self, row: int) -> str:
         return f"line {self._lines[row]}"
 
     def _read(self, columns: Sequence[str], texts: Collection[str], point: str = ".") -> Any:
-        """The columns under the numbers of their places; those of ``texts`` with nothing but "" as an empty cell."""
+        """The columns, named by their positions. In those of ``texts``, only "" is an empty cell."""
         places = [str(self._position[name]) for name in columns if name not in texts]
         as_texts = [str(self._position[name]) for name in columns if name in texts]
         parts = [self._arrow(places, EMPTY, {}, point)] if places else []
-        # 13:00 stays 13:00, as it does where a column is read as texts; Arrow makes 13:00:00 of it, and 31 of 0x1F.
+        # 13:00 stays 13:00, as in a column that is read as texts. Arrow would make 13:00:00 of it, and 31 of 0x1F.
         written = [place for part in parts for place in self._remade(part)]
         if written:
             parts.insert(0, self._arrow(written, EMPTY, dict.fromkeys(written, pa.string()), point))
@@ -98,15 +102,15 @@ class CsvSource:
         return pa.table({place: part.column(place) for part in parts for place in part.column_names})
 
     def _remade(self, table: Any) -> list[str]:
-        """The columns of whose cells Arrow has made something that is not written there."""
+        """The columns whose cells Arrow has changed to something that is not in the file."""
         kinds = {place: table.column(place).type for place in table.column_names}
-        found = [place for place, kind in kinds.items() if pa.types.is_time(kind)]
-        whole = [place for place, kind in kinds.items() if pa.types.is_integer(kind)]
-        if self._may_be_hexadecimal and whole:
-            raw = self._arrow(whole, EMPTY, dict.fromkeys(whole, pa.string()), ".")
-            matches = {place: pc.match_substring_regex(raw.column(place), HEXADECIMAL) for place in whole}
-            found += [place for place, match in matches.items() if pc.any(match).as_py()]
-        return found
+        as_text = [place for place, kind in kinds.items() if pa.types.is_time(kind)]
+        integers = [place for place, kind in kinds.items() if pa.types.is_integer(kind)]
+        if self._may_be_hexadecimal and integers:
+            raw = self._arrow(integers, EMPTY, dict.fromkeys(integers, pa.string()), ".")
+            matches = {place: pc.match_substring_regex(raw.column(place), HEXADECIMAL) for place in integers}
+            as_text += [place for place, match in matches.items() if pc.any(match).as_py()]
+        return as_text
 
     def _arrow(self, places: list[str], empty: list[str], types: dict[str, Any], point: str) -> Any:
         reading = pacsv.ReadOptions(column_names=[str(place) for place in range(self._width)], skip_rows=1, block_size=CHUNK)
@@ -124,7 +128,7 @@ class CsvSource:
         return table
 
     def _refuse(self, error: Exception) -> Any:
-        """Say in which line Arrow stopped: its own messages count rows."""
+        """Name the line at which Arrow stopped; its own messages count rows."""
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         if "Empty CSV" in reason or "skip initial" in reason:
             raise ValueError(f"{self.path}: must have at least one row below its header, found none") from None
@@ -133,23 +137,23 @@ class CsvSource:
         self._refuse_line_breaks()
         for line, cells in self._records():
             if len(cells) != self._width:
-                found = f"has {len(cells)} cells, where {self._width} were expected"
-                raise ValueError(f"{self.path}, line {line}: {found}; {FIX}") from None
+                problem = f"has {len(cells)} cells, where {self._width} were expected"
+                raise ValueError(f"{self.path}, line {line}: {problem}; {FIX}") from None
         raise ValueError(f"{self.path}: cannot be read as CSV ({reason:.200})") from None
 
     def _refuse_line_breaks(self) -> None:
-        """Refuse a cell that goes over several lines: two stray quotes would swallow the rows between them."""
+        """Refuse a cell of several lines: two stray quotes would join all rows between them."""
         for line, cells in self._records():
             for place, cell in enumerate(cells):
                 if "\n" in cell or "\r" in cell:
-                    name = next((name for name, own in self._position.items() if own == place), f"number {place + 1}")
+                    name = next((name for name, position in self._position.items() if position == place), f"number {place + 1}")
                     fix = f"remove the line break, or the stray quotes around {cell[:30]!r}"
                     raise ValueError(
                         f"{self.path}, line {line}, column {name!r}: a cell goes over several lines; {fix}"
                     ) from None
 
     def _has_decimal_commas(self, table: Any, columns: Sequence[str], texts: Collection[str]) -> bool:
-        """Whether numbers are written as 1,5; refused where it is not clear what a comma means."""
+        """Whether numbers have decimal commas, as in 1,5. Refused if the meaning of a comma is not clear."""
         commas, points = None, None
         for name in columns:
             column = table.column(str(self._position[name]))
@@ -160,19 +164,19 @@ class CsvSource:
             cells = [cell.strip() for cell in column.unique().to_pylist() if cell is not None]
             numbers = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
             if not numbers or 2 * (len(numbers) + sum(bool(NUMBER.fullmatch(cell)) for cell in cells)) <= len(cells):
-                continue  # a column of texts, of which some may look like numbers
+                continue  # a text column in which some cells may look like numbers
             if all(THOUSANDS.fullmatch(cell) for cell in numbers):
-                found = f"{numbers[0]!r} may be a decimal or thousands"
-                raise ValueError(f"{self.path}, column {name!r}: {found}; write decimals with a point and no thousands signs")
+                problem = f"{numbers[0]!r} may be a decimal or thousands"
+                raise ValueError(f"{self.path}, column {name!r}: {problem}; write decimals with a point and no thousands signs")
             commas = name
             self._refuse_among_commas(name, column, cells)
         if commas and points:
-            found = f"decimal commas in column {commas!r} and decimal points in column {points!r}"
-            raise ValueError(f"{self.path}: has {found}; write all decimals with a point")
+            problem = f"decimal commas in column {commas!r} and decimal points in column {points!r}"
+            raise ValueError(f"{self.path}: has {problem}; write all decimals with a point")
         return commas is not None
 
     def _refuse_pointed_thousands(self, table: Any, columns: Sequence[str]) -> None:
-        """Refuse a column whose points may all stand between thousands, as in 1.061: with semicolons, people write so."""
+        """Refuse a column in which all points may separate thousands, as in 1.061: files with semicolons often have these."""
         asked = [str(self._position[name]) for name in columns if _may_be_thousands(table.column(str(self._position[name])))]
         if not asked:
             return
@@ -187,11 +191,13 @@ class CsvSource:
             if pointed and all(POINTED_THOUSANDS.fullmatch(cell) for cell in pointed):
                 row, cell = next((row, cell) for row, cell in enumerate(raw.column(place).to_pylist()) if cell and "." in cell)
                 fix = "write thousands without signs; if they are decimals, write commas between the columns"
-                found = f"{cell.strip()!r:.60} may be a decimal or thousands"
-                raise ValueError(f"{self.path}, {self.place(row)}, column {name!r}: {found}; {fix}")
+                problem = f"{cell.strip()!r:.60} may be a decimal or thousands"
+                raise ValueError(f"{self.path}, {self.place(row)}, column {name!r}: {problem}; {fix}")
 
     def _refuse_among_commas(self, name: str, column: Any, cells: list[str]) -> None:
-        """Name the first cell that is not a number, in a column of numbers with a decimal comma: one is enough to spoil it."""
+        """Name the first cell that is not a number in a column with decimal commas: one such cell makes the column a text
+        column.
+        """
         plain = (cell for cell in cells if cell not in BLANK and not NUMBER.fullmatch(cell))
         odd = {cell for cell in plain if "." in cell or not DECIMAL_COMMA.fullmatch(cell)}
         for row, cell in enumerate(column.to_pylist()) if odd else ():
@@ -200,40 +206,42 @@ class CsvSource:
                 raise ValueError(f"{self.path}, {self.place(row)}, column {name!r}: {what}; correct the cell, or empty it")
 
     def _header(self) -> tuple[str, list[str]]:
-        """What stands between the columns, and the names in the first line."""
+        """The separator between the columns, and the names in the first line."""
         try:
             with self._bytes() as file:
-                start = file.read(8)
+                start = file.read(16)
             for magic, what in FOREIGN.items():
                 if start.startswith(magic):
                     raise ValueError(f"{self.path}: is {what}, not CSV; name the file accordingly, or save it as CSV in UTF-8")
             if start.startswith(UTF16) or b"\0" in start:
                 raise ValueError(f"{self.path}: {UTF8_FIX}")
-            found = {sign: self._first_cells(sign) for sign in SIGNS}
+            cells_by_sign = {sign: self._first_cells(sign) for sign in SIGNS}
         except UnicodeDecodeError:
             raise ValueError(f"{self.path}{self._not_utf8()}: {UTF8_FIX}") from None
         except (*UNREADABLE, csv.Error) as error:
             if type(error) is ValueError:
                 raise
             raise ValueError(f"{self.path}: cannot be read as CSV ({error!s:.200})") from None
-        several = [sign for sign, cells in found.items() if len(cells) > 1]
+        if note := EXCEL_LINE.fullmatch(start):
+            raise ValueError(f"{self.path}, line 1: is a note for Excel, {note[1].decode()!r}; delete this line")
+        several = [sign for sign, cells in cells_by_sign.items() if len(cells) > 1]
         if len(several) > 1:
             words = " and ".join(SIGNS[sign] for sign in several)
             raise ValueError(
                 f"{self.path}, line 1: has {words} between the names; write commas between columns, and rename those with signs"
             )
         sign = several[0] if several else ","
-        if not any(name.strip() for name in found[sign]):
+        if not any(name.strip() for name in cells_by_sign[sign]):
             raise ValueError(f"{self.path}: its first line must name the columns, found nothing there")
-        if any("\n" in name or "\r" in name for name in found[sign]):
+        if any("\n" in name or "\r" in name for name in cells_by_sign[sign]):
             raise ValueError(f"{self.path}, line 1: a name goes over several lines; remove the line break, or the stray quotes")
-        return sign, [composed_name(name) for name in found[sign]]
+        return sign, [composed_name(name) for name in cells_by_sign[sign]]
 
     def _first_cells(self, sign: str) -> list[str]:
         with self._text() as file:
             try:
                 return next(csv.reader(file, delimiter=sign), [])
-            except csv.Error:  # one cell of a very long line: not what stands between the columns
+            except csv.Error:  # one cell of a very long line is not a separator
                 return []
 
     @cached_property
@@ -242,7 +250,7 @@ class CsvSource:
         return np.fromiter((line for line, _ in self._records()), np.int64)
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """The rows below the header with the lines in which they begin; blank lines are left out, as Arrow does."""
+        """The rows below the header with the number of their first line. Blank lines are left out, as in Arrow."""
         try:
             with self._text() as file:
                 reader = csv.reader(file, delimiter=self.delimiter)
@@ -258,7 +266,7 @@ class CsvSource:
             raise ValueError(f"{self.path}, line {reader.line_num}: cannot be read as CSV ({error})") from None
 
     def _not_utf8(self) -> str:
-        """The line that is not UTF-8, for a message."""
+        """The first line that is not UTF-8, for a message."""
         with self._bytes() as file:
             for number, line in enumerate(file, start=1):
                 try:
@@ -282,14 +290,17 @@ class CsvSource:
 
     @cached_property
     def _scan(self) -> tuple[bool, int, bool]:
-        """Whether there are quotes, how many lines, and whether a 0x is somewhere."""
+        """Whether the file has quotes, its number of lines, and whether it contains 0x."""
         quoted, lines, last, hexadecimal = False, 0, b"\n", False
-        with self._bytes() as file:
-            while chunk := file.read(CHUNK):
-                quoted = quoted or b'"' in chunk
-                lines += chunk.count(b"\n")
-                hexadecimal = hexadecimal or any(sign in last + chunk for sign in (b"0x", b"0X"))
-                last = chunk[-1:]
+        try:
+            with self._bytes() as file:
+                while chunk := file.read(CHUNK):
+                    quoted = quoted or b'"' in chunk
+                    lines += chunk.count(b"\n")
+                    hexadecimal = hexadecimal or any(sign in last + chunk for sign in (b"0x", b"0X"))
+                    last = chunk[-1:]
+        except UNREADABLE as error:  # an archive that ends early, say
+            raise ValueError(f"{self.path}: cannot be read as CSV ({error!s:.200})") from None
         return quoted, lines + (last != b"\n"), hexadecimal
 
     @contextmanager

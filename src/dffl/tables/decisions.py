@@ -1,4 +1,4 @@
-"""Decisions for new rows: with their names, checked, and with what such decisions have cost on held-out rows."""
+"""Decisions for new rows: with their names, checked against the constraints, with the range of their costs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from dffl.time.observed import Observed
 from dffl.time.words import rule_in_words
 
 SHOWN, MOST_COLUMNS, FEWEST_COLUMNS = 10, 12, 4
-"""Of a table on the screen; all of it is in the file."""
+"""The most rows, and columns, of the table that are printed; the file has all of it."""
 FEASIBLE = 1e-6
-"""How far a decision may be outside of its constraints, relative to their size."""
+"""The largest violation of the constraints by a decision, relative to their size."""
 
 
 DECISION = "decision_"
-"""The prefix of the name of a cost column, where that is all the name that a decision has: it holds no cost."""
+"""Precedes the name of a decision that has no other name than its cost column: the column holds no cost."""
 EXPECTED = ("expected_low", "expected_median", "expected_high")
 """The columns after the decisions: what each will cost, or earn."""
 
@@ -58,20 +58,20 @@ class Decided:
     ordered: bool = False
     path: Path | None = None
     keys: pd.DataFrame | None = None
-    """Columns of the table that say which row is which, such as its date."""
+    """Columns of the table that identify a row, such as its date."""
     named_by_costs: bool = False
-    """The decisions have no names of their own."""
+    """Whether the decisions have the names of the costs, because they have no names of their own."""
     rule: str | None = None
-    """The rule that a model of `chosen` over time decides by."""
+    """The rule that decides, for a model of `chosen` over time."""
     todo: Sequence[str | None] = ()
-    """What each decision takes, in words; None where it has none."""
+    """For each decision, what it takes, in words; None if it has no words."""
     advice: str | None = None
-    """What `dffl fit` recommended instead of the model, if it did."""
+    """What `dffl fit` recommended instead of this model, if it did."""
 
     @property
     def table(self) -> pd.DataFrame:
-        """The keys, the decisions, and the ranges behind them; a variable may have the name of such a column."""
-        rounded = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(self.ranges)  # no range is more exact
+        """The keys, the decisions and the ends of their ranges. A variable may have the same name as one of these columns."""
+        rounded = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(self.ranges)  # more digits have no meaning
         decisions = self.decisions.add_prefix(DECISION) if self.named_by_costs else self.decisions
         ranges = pd.DataFrame(rounded, columns=[f"_{name}" if name in decisions else name for name in EXPECTED])
         keys = self.keys if self.keys is not None else decisions[[]]
@@ -92,17 +92,17 @@ class Decided:
 
     @property
     def to_do(self) -> list[str]:
-        """What the first decisions take, each with the key of its row, or its number; nothing where they have no words."""
+        """What the first decisions take, each with the key of its row or its number. Decisions without words are left out."""
         keys = None if self.keys is None or self.keys.empty else self.keys.iloc[:, 0]
         lines = []
-        for row, said in enumerate(self.todo[:SHOWN]):
+        for row, line in enumerate(self.todo[:SHOWN]):
             name = f"row {row + 1}" if keys is None or pd.isna(keys.iloc[row]) else str(keys.iloc[row])
-            lines += [] if said is None else [f"{name}: {said}"]
+            lines += [] if line is None else [f"{name}: {line}"]
         return [*lines, ""] if lines else []
 
     @property
     def words(self) -> str:
-        """What to expect, in words."""
+        """The expected cost, in words."""
         unit, cost = f" {unit_of_sums(self.unit)}" if self.unit else "", self.expected
         verb, past = ("earn", "earned") if self.maximize else ("cost", "cost")
         if self.rule is not None:
@@ -121,21 +121,20 @@ class Decided:
         return f"{what}{drift}"
 
     def _over_time(self, verb: str) -> str:
-        """What to expect of a rule over time."""
+        """The expected cost of a rule over time, in words."""
         by = f"Decided by {rule_in_words(str(self.rule))}."
         if not np.isfinite(self.ranges).all():
             return f"{by} Too few rows were decided so far to say what a decision will {verb}."
-        held = f"the latest {self.expected.rows} rows, and by what happened since where the table says it"
+        basis = f"the latest {self.expected.rows} rows, and by what happened since where the table says it"
         expect = f"Expect each decision to {verb} between its expected_low and expected_high"
-        return f"{by} {expect}: {self.expected.share:.0%} do, by {held}."
+        return f"{by} {expect}: {self.expected.share:.0%} do, by {basis}."
 
     def as_json(self) -> dict[str, Any]:
-        one = self.expected
-        expected = {"rows": one.rows, "low": one.low, "median": one.median, "high": one.high, "share": one.share}
+        expected = {name: getattr(self.expected, name) for name in ("rows", "low", "median", "high", "share")}
         return {
             "client": self.client, "unit": self.unit, "unit_of_sums": unit_of_sums(self.unit),
             "file": None if self.path is None else str(self.path),
-            "expected": expected | {"follows_features": one.guide is not None, "why_not": one.why or None},
+            "expected": expected | {"follows_features": self.expected.guide is not None, "why_not": self.expected.why or None},
             **({} if self.rule is None else {"rule": self.rule}),
             "ranges": [dict(zip(("low", "median", "high"), row, strict=True)) for row in self.ranges.tolist()],
             "keys": [] if self.keys is None else _plain(self.keys),
@@ -144,7 +143,7 @@ class Decided:
 
 
 def _fitting(table: pd.DataFrame, width: int) -> str:
-    """As many of the first and the last columns as a screen of this width has room for."""
+    """The first and the last columns, as many as fit a screen of this width."""
     for columns in range(MOST_COLUMNS, FEWEST_COLUMNS - 1, -1):
         text = str(table.to_string(max_cols=columns, float_format="{:.4g}".format))
         if max(map(len, text.splitlines())) <= width:
@@ -156,11 +155,10 @@ def decide(
     model: OwnModel, client: str, table: str | PathLike[str], out: Path | None = None, keep: Sequence[str] = (),
     state: Path | None = None,
 ) -> Decided:  # fmt: skip
-    """What a client decides at each row of a table; written to ``out``, completely or not at all, see `dffl.cells`.
+    """Decide for a client at each row of a table. The result is written to ``out`` completely or not at all.
 
-    A model of `chosen` also takes the rows of a ``state`` that `dffl score` wrote, if it is there, as known.
-
-    The columns ``keep`` of the table stand before the decisions, and so does the one that orders the rows, if it has it.
+    A model of `chosen` also uses the rows in a ``state`` of `dffl score` as known rows, if this file exists. The columns
+    ``keep`` of the table precede the decisions in the result, and so does the column that orders the rows.
     """
     fit, about = model.fit, model.about
     client = client if client in fit.members else composed(client)
@@ -184,24 +182,24 @@ def decide(
     frame = pd.DataFrame(decisions, columns=list(member.set.variables or about["costs"]))
     ranges = expected.at(known(x, predicted, decisions))
     todo = in_words(member.set, [str(name) for name in frame], member.maximize, decisions)
-    found = Decided(
+    decided = Decided(
         client, frame, ranges, expected, about["units"].get(client), member.maximize, order is not None, out, keys,
         member.set.variables is None, todo=todo, advice=advised_against(model, client),
     )  # fmt: skip
-    return _written(found)
+    return _written(decided)
 
 
-def _written(found: Decided) -> Decided:
-    if found.path is not None:
-        write_whole(found.path, lambda whole: safe_csv(found.table).to_csv(whole, index=False))
-    return found
+def _written(decided: Decided) -> Decided:
+    if decided.path is not None:
+        write_whole(decided.path, lambda path: safe_csv(decided.table).to_csv(path, index=False))
+    return decided
 
 
 def _over_time(
     fit: Chosen, about: dict[str, Any], client: str, path: str | PathLike[str], out: Path | None, keep: Sequence[str],
     seen: Observed | None,
 ) -> Decided:  # fmt: skip
-    """What a model of `chosen` over time decides at the rows of a table whose costs are not known yet."""
+    """The decisions of a model of `chosen` over time, for the rows of a table whose costs are not known yet."""
     columns = Columns(Encoding.from_json(about["encoding"]).composed(), about["order"], about["costs"], fit.dates)
     source = open_source(Path(path))
     table = columns.table(source)
@@ -227,18 +225,18 @@ def _over_time(
 def are_decisions(path: Path, model: OwnModel, table: str | PathLike[str]) -> bool:
     """Whether a file is a table that `decide` may have written for such rows, by the columns in its first line.
 
-    One more column, such as a user's own remarks, makes it another table. All columns of ``table`` may have been kept.
+    A file with one more column, such as a user's remarks, is not. All columns of ``table`` may have been kept.
     """
     with path.open("rb") as file:
         first = file.readline(1 << 20).decode(errors="replace")
     names = next(csv.reader([first]), [])
-    kept, ends, decided = names[: -len(EXPECTED)], names[-len(EXPECTED) :], set[str]()
+    others, ends, decided = names[: -len(EXPECTED)], names[-len(EXPECTED) :], set[str]()
     for member in model.fit.members.values():
         decided |= set(member.set.variables or (f"{DECISION}{name}" for name in model.about["costs"]))
     known = {*decided, *open_source(Path(table)).columns}
     written = {safe_cell(name) for name in {*known, *(f"_{name}" for name in known)}}
     are_ends = len(ends) == len(EXPECTED) and all(name in (end, f"_{end}") for name, end in zip(ends, EXPECTED, strict=True))
-    return are_ends and bool(kept) and written.issuperset(kept)
+    return are_ends and bool(others) and written.issuperset(others)
 
 
 def _plain(keys: pd.DataFrame) -> list[dict[str, str | None]]:

@@ -1,8 +1,8 @@
-"""Which rows of the tables train, and which test: by what the rows hold, by one moment for all clients, or by a draw of each.
+"""Divides rows into training and test: by the content of each row, by one moment for all clients, or by a random draw.
 
-Where there is no order, a row's part follows from the seed and from its key, or from a digest of its own cells: equal rows of
-several clients are on the same side, and a site that is alone with its table divides it as all together do. Where one process
-holds all tables, it also says what a user should know of rows that several of them hold.
+Without an order, the part of a row depends on the seed and on its key, or on a digest of its cells. Equal rows of several
+clients are therefore in the same part, and a site that has only its own table divides it in the same way. If one process has
+all tables, it also notes which rows several clients share.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dffl.training.sharing import MEANS, seen_in_training, seen_words, sharing_o
 
 
 def content_keys(table: Table, features: Sequence[str], costs: Sequence[str]) -> np.ndarray:
-    """A number for each row, the same for rows of equal features and costs, also in another currency or precision."""
+    """A number for each row, equal for rows with equal features and costs, also in another currency or precision."""
     words = []
     for name in features:
         cells = table.frame[name]
@@ -43,7 +43,7 @@ def content_keys(table: Table, features: Sequence[str], costs: Sequence[str]) ->
 
 
 def named_keys(table: Table, same: Mapping[str, SameKind], client: str) -> np.ndarray:
-    """A number for each row, the same for rows whose cells in the columns of ``key`` are equal. Each has one kind of cells."""
+    """A number for each row, equal for rows with equal cells in the columns of ``key``. A column has one kind of cells."""
     words = []
     for name, column in same.items():
         cells = table.frame[name]
@@ -58,22 +58,22 @@ def named_keys(table: Table, same: Mapping[str, SameKind], client: str) -> np.nd
             continue
         require_kind(table, name, "number" if kind == "number" else "date", empty)
         values = numbers_of(cells) if kind == "number" else instants_of(cells)
-        if kind == "number" and (np.abs(values) >= 2**53).any():  # long numbers of orders, say: all their digits count
+        if kind == "number" and (np.abs(values) >= 2**53).any():  # such as long order numbers: all their digits count
             values = texts_of(table.as_written(name).frame[name])
         words.append(keys_of(values))
     return chained(np.stack(words, axis=1))
 
 
 def _key_kind(cells: pd.Series) -> str:
-    """What most cells of a column are: number, date, offset (dates that are instants) or category."""
+    """The kind of most cells of a column: number, date, offset (dates that are instants) or category."""
     if (moments := moment_kind(cells)) is not None:
         return moments
     return "number" if 2 * (~np.isnan(numbers_of(cells))).sum() > len(cells) else "category"
 
 
 def shared_cut(rows: Sequence[CheckedRows], fraction: float) -> float:
-    """The moment from which on this fraction of all clients' rows is the test."""
-    moments = np.sort(np.concatenate([_order(one) for one in rows]))
+    """The moment that begins the test: after it is this fraction of all clients' rows."""
+    moments = np.sort(np.concatenate([_order(site_rows) for site_rows in rows]))
     return float(moments[len(moments) - max(held_out(len(moments), fraction), 1)])
 
 
@@ -91,32 +91,33 @@ def by_time(rows: CheckedRows, name: str, cut: float) -> tuple[CheckedRows, Chec
 
 
 def by_row(rows: CheckedRows, name: str, fraction: float, seed: int, rule: str) -> tuple[CheckedRows, CheckedRows]:
-    """Training and test rows, by what each row holds: about this fraction is the test.
+    """Training and test rows, by the content of each row: about this fraction is the test.
 
-    Of a few rows all may fall on one side; then one is taken for the other, and another client may keep its equal (`forced`).
+    A client with few rows may get only one part. Then one row is moved, although another client may keep an equal row
+    (`forced`).
     """
     keys = cost_digests(rows.costs) if rule == COST else rows.keys
     places = places_of(keys, seed, Purpose.TEST_ROWS)
     if len(np.unique(keys)) < 2:
         what = f"client {name!r} has {_rows(len(rows))} and no two that differ, too few to hold some out for a test"
         raise ValueError(f"{rows.table.source.name}: {what}; give more rows, or a table under test")
-    # Of a few rows none, or all, may fall into the test: then the first, or the last, of their places decides.
-    held = places < fraction
-    held = places == places.min() if not held.any() else places < places.max() if held.all() else held
-    return rows.take(np.flatnonzero(~held)), rows.take(np.flatnonzero(held))
+    # With few rows, the test may get none or all of them: then the row with the smallest or largest number is moved.
+    is_test = places < fraction
+    is_test = places == places.min() if not is_test.any() else places < places.max() if is_test.all() else is_test
+    return rows.take(np.flatnonzero(~is_test)), rows.take(np.flatnonzero(is_test))
 
 
 def forced(rows: CheckedRows, plan: Plan) -> str | None:
-    """The side, test or training, that a client with few rows got against the rule, so that some are on each side."""
+    """The part, test or training, that would be empty at a client with few rows, so that one row was moved there."""
     if plan.split in (DRAW, TIME):
         return None
     keys = cost_digests(rows.costs) if plan.split == COST else rows.keys
-    held = places_of(keys, plan.seed, Purpose.TEST_ROWS) < plan.test_fraction
-    return "the test" if not held.any() else "training" if held.all() else None
+    is_test = places_of(keys, plan.seed, Purpose.TEST_ROWS) < plan.test_fraction
+    return "the test" if not is_test.any() else "training" if is_test.all() else None
 
 
 def by_draw(rows: CheckedRows, name: str, fraction: float, seed: int) -> tuple[CheckedRows, CheckedRows]:
-    """Training and test rows: the client's last ones are the test where there is an order, else some at random.
+    """Training and test rows: the last ones of the client if there is an order, else a random draw.
 
     Rows of one moment stay together: the test begins with the first row of its moment.
     """
@@ -124,9 +125,9 @@ def by_draw(rows: CheckedRows, name: str, fraction: float, seed: int) -> tuple[C
     train: np.ndarray | slice
     test: np.ndarray | slice
     if rows.order is None:
-        held = np.zeros(n, bool)
-        held[stream(seed, Purpose.TEST_ROWS, name).permutation(n)[:out]] = True
-        count, train, test = out, np.flatnonzero(~held), np.flatnonzero(held)
+        is_test = np.zeros(n, bool)
+        is_test[stream(seed, Purpose.TEST_ROWS, name).permutation(n)[:out]] = True
+        count, train, test = out, np.flatnonzero(~is_test), np.flatnonzero(is_test)
     else:
         border = int(np.searchsorted(rows.order, rows.order[n - out])) if out else n
         count, train, test = n - border, slice(0, border), slice(border, n)
@@ -138,31 +139,31 @@ def by_draw(rows: CheckedRows, name: str, fraction: float, seed: int) -> tuple[C
 
 
 def divided(
-    whole: Mapping[str, CheckedRows], plan: Plan, problems: Problems
+    site_rows: Mapping[str, CheckedRows], plan: Plan, problems: Problems
 ) -> tuple[dict[str, tuple[CheckedRows, CheckedRows]], float | None]:
-    """Each client's training and test rows, as the plan says; and by time, the moment at which the test of all begins."""
-    made: dict[str, tuple[CheckedRows, CheckedRows]] = {}
+    """Each client's training and test rows by the plan and, if they are divided by time, the moment that begins the test."""
+    divisions: dict[str, tuple[CheckedRows, CheckedRows]] = {}
     cut = None
     with problems.catching():
-        cut = test_begins(plan, list(whole.values())) if plan.split == TIME and whole else None
-        for name, rows in whole.items():
+        cut = test_begins(plan, list(site_rows.values())) if plan.split == TIME and site_rows else None
+        for name, rows in site_rows.items():
             with problems.catching():
                 if cut is not None:
-                    made[name] = by_time(rows, name, cut)
+                    divisions[name] = by_time(rows, name, cut)
                 elif plan.split == DRAW:
-                    made[name] = by_draw(rows, name, plan.test_fraction, plan.seed)
+                    divisions[name] = by_draw(rows, name, plan.test_fraction, plan.seed)
                 else:
-                    made[name] = by_row(rows, name, plan.test_fraction, plan.seed, plan.split)
-    return made, cut
+                    divisions[name] = by_row(rows, name, plan.test_fraction, plan.seed, plan.split)
+    return divisions, cut
 
 
 def test_begins(plan: Plan, rows: Sequence[CheckedRows]) -> float:
-    """When the test begins at all clients: as the file says, or so that the right share of all their rows is the test."""
+    """The moment that begins the test of all clients: from the file, or such that the test has its share of all rows."""
     return shared_cut(rows, plan.test_fraction) if plan.test_from is None else _moment(plan, "test_from", rows[0].dates)
 
 
 def set_period(plan: Plan, trained: Sequence[CheckedRows], cut: float | None) -> None:
-    """Set from when until when folds go, where they are stretches of time: until the test begins, or the last row."""
+    """Set the period of the folds, if folds are stretches of time: up to the begin of the test, or to the last row."""
     ordered = [rows for rows in trained if rows.order is not None]
     if plan.split != TIME or not ordered:
         return
@@ -174,7 +175,7 @@ def set_period(plan: Plan, trained: Sequence[CheckedRows], cut: float | None) ->
 
 
 def require_moments(plan: Plan, client: str, problems: Problems) -> None:
-    """Refuse what a site that is alone cannot know of the others' days, unless the file says it."""
+    """Refuse what a single site cannot know of the others' days, unless the file gives it."""
     fix = f"`dffl init {plan.path} --client {client}` writes it by the table of this site, if no other site has yet"
     for key in ("train_from", "test_from") if plan.split == TIME else ():
         if getattr(plan, key) is None:
@@ -183,7 +184,7 @@ def require_moments(plan: Plan, client: str, problems: Problems) -> None:
 
 
 def _moment(plan: Plan, key: str, dates: bool) -> float:
-    """A moment that the file gives, of the kind that the order has."""
+    """A moment in the file, which must be of the kind of the order."""
     value = getattr(plan, key)
     if isinstance(value, int | float) == dates:
         kind = "dates" if dates else "numbers"
@@ -203,18 +204,18 @@ def _rows(count: int) -> str:
 
 
 DIVIDING = ("seed", "split", "period", "validation_blocks")
-"""The settings that folds follow from."""
+"""The settings on which the folds depend."""
 
 
 def shared_notes(train: Federation, test: Federation, plan: Plan) -> list[str]:
-    """One line for each thing to know: rows in several tables, test rows that train, training that reaches into a test."""
+    """Notes: rows that are in several tables, test rows that are also training rows, training after the begin of a test."""
     notes = []
-    found = sharing_of(train)
+    sharing = sharing_of(train)
     how = Settings.of(**{name: plan.settings[name] for name in DIVIDING if name in plan.settings}).splitting
     folded, seen = crossing_of(train, how), seen_in_training(test, train)
     told_of(train)
-    if said := found.words(len(train)):
-        notes.append(f"{said}; {_meaning(plan, found.by_costs, bool(folded or seen))}")
+    if note := sharing.words(len(train)):
+        notes.append(f"{note}; {_meaning(plan, sharing.by_costs, bool(folded or seen))}")
     if many := [crossed for crossed in folded if crossed.many]:
         notes.append(f"in the folds of training, {warning(many, plan.split)}")
     if seen:
@@ -228,11 +229,11 @@ def shared_notes(train: Federation, test: Federation, plan: Plan) -> list[str]:
 
 
 def _meaning(plan: Plan, by_costs: bool, crossed: bool) -> str:
-    """What follows from rows that are shared. That they are held out together is said only where no row crosses."""
+    """What shared rows mean for the split. That they are held out together is said only if it is true for all of them."""
     if plan.split == DRAW:
         return f'each client draws its own test rows, {TOO_GOOD}; remove split = "draw"'
     if plan.split == ROW and by_costs and not plan.key:
-        remedy = 'write split = "cost", or key = "COLUMN" with a column that tells rows apart, such as the date'
+        remedy = 'write split = "cost", or key = "COLUMN" with a column that distinguishes rows, such as the date'
         return f"other parts of them differ, {TOO_GOOD}; {remedy}"
     if crossed:
         return f"not all of them are held out together, see below, and {MEANS}"
@@ -243,7 +244,7 @@ def _meaning(plan: Plan, by_costs: bool, crossed: bool) -> str:
 
 
 def _idle_key(train: Federation, plan: Plan) -> str | None:
-    """That no two rows have a key in common, at one client or at several: then the key holds no rows together."""
+    """Note that no two rows have the same key, at one client or at several: then the key keeps no rows together."""
     keys = np.concatenate([client.row_keys for client in train])
     if len(train) < 2 or len(np.unique(keys)) < len(keys):
         return None
@@ -253,7 +254,7 @@ def _idle_key(train: Federation, plan: Plan) -> str | None:
 
 
 def _late(train: Federation, test: Federation) -> str | None:
-    """A client that trains on moments of another one's test."""
+    """Note a client that trains on moments of another client's test."""
     ends = {client.name: float(client.times[-1]) for client in train if client.times is not None}
     begins = {client.name: float(client.times[0]) for client in test if client.times is not None}
     last, first = max(ends, key=lambda name: ends[name]), min(begins, key=lambda name: begins[name])

@@ -90,27 +90,27 @@ def days_of(site: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _site(site: str) -> pd.DataFrame:
-    """Days of a site: weather that is partly its own, and prices that follow from it, each site in its way.
+    """Days of a site: weather that is partly its own, and prices that depend on it, differently at each site.
 
-    What demand, sun and wind leave for other plants makes the price, by a curve that rises ever faster. So the cheap slots are
-    around noon on a clear day and at night on a windy one; a plain average of prices misses that.
+    The price is a convex function of the demand that sun and wind do not cover. So the cheap slots are around noon on a
+    clear day and at night on a windy day. A plain average of prices misses this.
     """
     count = DAYS + NEW_DAYS
-    shared, own = stream(2023, Purpose.EXAMPLE, "region"), stream(2023, Purpose.EXAMPLE, site)
+    shared, site_rng = stream(2023, Purpose.EXAMPLE, "region"), stream(2023, Purpose.EXAMPLE, site)
     dates = pd.date_range(START, periods=count, freq="D")
     season = np.cos(2 * np.pi * (dates.day_of_year.to_numpy() - 20) / 365.25)  # 1 in winter
-    wind = np.clip(7 + 2 * season + _slow(shared, count, 3.0) + own.normal(0, 1, count), 0.2, None)
-    cover = np.clip(0.5 + 0.15 * season + _slow(shared, count, 0.3) + own.normal(0, 0.1, count), 0, 1)
-    temp = 11 - 9 * season + _slow(shared, count, 2.0) + own.normal(0, 1, count)
+    wind = np.clip(7 + 2 * season + _slow(shared, count, 3.0) + site_rng.normal(0, 1, count), 0.2, None)
+    cover = np.clip(0.5 + 0.15 * season + _slow(shared, count, 0.3) + site_rng.normal(0, 0.1, count), 0, 1)
+    temp = 11 - 9 * season + _slow(shared, count, 2.0) + site_rng.normal(0, 1, count)
     spread = 4 + 8 * (1 - cover)  # clear days are warm, and the nights before them cold
     weekend = dates.day_of_week.to_numpy() >= 5
     heating = np.maximum(16 - temp, 0) + 1.5 * np.maximum(temp - 21, 0)
-    load = 50 - 7 * weekend + 0.8 * heating + own.normal(0, 1.5, count)
+    load = 50 - 7 * weekend + 0.8 * heating + site_rng.normal(0, 1.5, count)
     slots = np.arange(HOURS)
     morning, noon, evening = (np.exp(-(((slots - at) / wide) ** 2)) for at, wide in ((4, 1.3), (6, 1.8), (9, 1.4)))
     night = (1 + np.cos(2 * np.pi * (slots - 0.5) / HOURS)) / 2
     turbines = np.clip((wind - 3) / 9, 0, 1) ** 2  # nothing below 3 m/s, all from 12 m/s
-    size = {"harbour": 1.0, "bakery": 0.8, "plant": 1.2}[site]  # of the wind and solar parks nearby
+    size = {"harbour": 1.0, "bakery": 0.8, "plant": 1.2}[site]  # of wind and solar parks in the region
     left = (
         load[:, None]
         + (10 - 7 * weekend)[:, None] * morning
@@ -118,7 +118,7 @@ def _site(site: str) -> pd.DataFrame:
         - 9 * night
         - 34 * size * (1 - cover)[:, None] * noon
         - 26 * size * turbines[:, None] * (0.35 + 0.65 * night)
-        + own.normal(0, 2, (count, HOURS))  # what no forecast knows
+        + site_rng.normal(0, 2, (count, HOURS))  # unpredictable
     )
     price = 12 + 38 * np.exp((left - 50) / 12)
     table = pd.DataFrame({
@@ -130,17 +130,17 @@ def _site(site: str) -> pd.DataFrame:
         "load": load.round(1),
         **{f"price_{slot + 1}": price[:, slot].round(2) for slot in slots},
     })  # fmt: skip
-    gaps = own.choice(DAYS, 4, replace=False)
-    table.loc[gaps, "wind"] = np.nan  # a sensor fails now and then
+    gaps = site_rng.choice(DAYS, 4, replace=False)
+    table.loc[gaps, "wind"] = np.nan  # a sensor fails sometimes
     return table
 
 
 def _slow(rng: np.random.Generator, count: int, size: float) -> np.ndarray:
-    """Weather that lasts some days."""
-    steps, found = rng.normal(0, size, count), np.zeros(count)
+    """Weather that changes slowly: it lasts some days."""
+    steps, levels = rng.normal(0, size, count), np.zeros(count)
     for day in range(1, count):
-        found[day] = 0.7 * found[day - 1] + 0.7 * steps[day]
-    return found
+        levels[day] = 0.7 * levels[day - 1] + 0.7 * steps[day]
+    return levels
 
 
 def _efforts() -> pd.DataFrame:
@@ -149,9 +149,9 @@ def _efforts() -> pd.DataFrame:
 
 
 def _model() -> str:
-    """A model that runs for 6 of 12 slots; every start costs 18, and a run is at least 2 slots long.
+    """A machine that runs in 6 of 12 slots. Every start costs 18, and a run has at least 2 slots.
 
-    on_t is whole, start_t says that a run begins, and x_t is the energy that is bought: between 1 and 2 where the plant is on.
+    on_t is a whole number, start_t marks the start of a run, and x_t is the energy bought: 1 to 2 while the machine is on.
     """
     slots = range(1, HOURS + 1)
     rows = [" N  cost", " G  work", *(f" G  least_{t}\n L  most_{t}\n G  begin_{t}" for t in slots)]

@@ -1,4 +1,4 @@
-"""Rows in a user's own columns: features by the model's encoding, the order, and costs where they are known already."""
+"""Rows of a user's table: features by the model's encoding, the order, and the costs that are known already."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Columns:
     dates: bool
 
     def table(self, source: Source) -> Table:
-        """The rows of a source with the columns that are needed, and those of the costs where it has them."""
+        """The rows of a source with the columns that are needed; with the costs, if the source has them."""
         order = composed(self.order)
         require_columns(source, [*self.encoding.names, order], list(map(composed, self.costs)))
         there = [name for name in map(composed, self.costs) if name in source.columns]
@@ -36,7 +36,7 @@ class Columns:
         return load(source, [*self.encoding.names, order, *there], texts)
 
     def rows(self, rows: pd.DataFrame | Table, client: str) -> TimedRows:
-        """Rows as a model takes them; a cell that is wrong is refused with its place."""
+        """Rows as a model uses them. A wrong cell is refused with its place."""
         table = rows if isinstance(rows, Table) else self.table(FrameSource(rows))
         order = composed(self.order)
         times, dates = order_of(table, order)
@@ -56,10 +56,10 @@ class Columns:
         """The costs (n, d), NaN where they are not known."""
         if composed(self.costs[0]) not in table.frame:
             return np.full((len(table), len(self.costs)), np.nan)
-        found = []
+        arrays = []
         for name in map(composed, self.costs):
             cells = table.frame[name]
             empty = missing_in(cells)
             require_kind(table, name, "number", empty)
-            found.append(np.where(empty, np.nan, numbers_of(cells)))
-        return np.stack(found, axis=1)
+            arrays.append(np.where(empty, np.nan, numbers_of(cells)))
+        return np.stack(arrays, axis=1)

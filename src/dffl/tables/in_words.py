@@ -1,7 +1,7 @@
 """Decisions in words: the chosen items by their names, and hours that follow each other as one range of the clock.
 
-Only decisions that take items or leave them have words, also those that take a part of one or two of them. Amounts, such as
-those of a battery, stand in the table alone.
+Only decisions that choose items have words; one or two items may be chosen in part. Amounts, such as those of a battery, are
+only in the table.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from dffl.named import listed
 from dffl.sets import ConsecutiveHours, FeasibleSet, FractionalKnapsack, TopK
 
 WHOLE = 1e-6
-"""How far from 0 or 1 a decision may be that takes an item or leaves it."""
+"""The largest distance from 0 or 1 of the entry of an item that is not chosen or chosen."""
 SHOWN = 12
-"""Items or ranges in a line."""
+"""The most items or ranges in a line."""
 DAY = 24 * 60
 """Minutes of a day."""
 LENGTHS = (15, 30, 60)
-"""Minutes of a period, where some periods of the day are left out."""
+"""The length of a period in minutes, if some periods of the day are left out."""
 PERIODS_OF_A_DAY = (24, 48, 96)
-"""As many numbered prices are those of the periods of a day."""
+"""This number of numbered prices means all periods of a day."""
 CLOCK = re.compile(r"(.*?)(?<!\d)(\d\d?):(\d\d)(?:\s?-\s?\d\d?:\d\d)?")
-"""A name that ends with a time, or with two."""
+"""A name that ends with one time, or with two."""
 NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
 HOURS = re.compile(r"(?:^|[^a-z])(?:h|hr|hour|stunde|std|heure)[ _.-]?$", re.IGNORECASE)
-"""What precedes the number of an hour."""
+"""The prefix of the number of an hour."""
 PRICE = re.compile(r"price|preis|prix|lmp", re.IGNORECASE)
 SHARED = 2
-"""Items of which a decision may take a part."""
+"""The most items that may be chosen in part."""
 
 
 def in_words(s: FeasibleSet, names: Sequence[str], maximize: bool, decisions: np.ndarray) -> list[str | None]:
-    """What each decision (n, d) of a set takes, by the names of its columns; None where it has no words."""
+    """For each decision (n, d) of a set: what it takes, by the names of its columns. None if it has no words."""
     items = Items.of(names[: s.dim], maximize, isinstance(s, TopK | ConsecutiveHours))
     shares = isinstance(s, TopK | FractionalKnapsack)
     return [items.words(decision, shares) for decision in decisions[:, : s.dim]]
 
 
 class Items(NamedTuple):
-    """The names of what is decided, and when they are, where they are periods of a day."""
+    """The names of the items and, if these are periods of a day, their times."""
 
     names: Sequence[str]
     verb: str
@@ -68,12 +68,12 @@ class Items(NamedTuple):
         return cls(names, verb, begins, length) if fits else cls(names, verb, None, 0)
 
     def words(self, decision: np.ndarray, shares: bool) -> str | None:
-        """What a decision (d,) takes; None where it is not made of items that are taken or left."""
+        """What a decision (d,) takes; None if it does not choose items."""
         partly = np.flatnonzero(np.abs(decision - np.round(decision)) > WHOLE).tolist()
-        whole = np.flatnonzero(np.abs(decision - 1) <= WHOLE).tolist()
+        chosen = np.flatnonzero(np.abs(decision - 1) <= WHOLE).tolist()
         if decision.min(initial=0) < -WHOLE or decision.max(initial=0) > 1 + WHOLE or len(partly) > SHARED * shares:
             return None
-        parts = listed(self._parts(whole), SHOWN) if whole else ""
+        parts = listed(self._parts(chosen), SHOWN) if chosen else ""
         some = [f"{decision[place]:.0%} of {self._parts([place])[0]}" for place in partly]
         return f"{self.verb} {', '.join([*([parts] if parts else []), *some]) or 'nothing'}"
 
@@ -87,10 +87,10 @@ class Items(NamedTuple):
         return [f"{_clock(starts[first])}-{_clock(starts[last] + self.length)}" for first, last in blocks]
 
     def _named(self, places: list[int]) -> list[str]:
-        """Names, and of three or more that are numbered one after the other the first and the last."""
-        found = [NUMBERED.fullmatch(self.names[place]) for place in places]
-        numbers = [int(one[2]) for one in found if one is not None]
-        alike = len(numbers) == len(places) and len({(one[1], one[3]) for one in found if one is not None}) == 1
+        """The names; of three or more that are numbered consecutively only the first and the last."""
+        matches = [NUMBERED.fullmatch(self.names[place]) for place in places]
+        numbers = [int(match[2]) for match in matches if match is not None]
+        alike = len(numbers) == len(places) and len({(match[1], match[3]) for match in matches if match is not None}) == 1
         if not alike:
             return [self.names[place] for place in places]
         parts = []
@@ -101,31 +101,31 @@ class Items(NamedTuple):
 
 
 def _blocks(values: Sequence[int], step: int) -> list[tuple[int, int]]:
-    """The first and the last place of each stretch in which a value follows the one before by one step."""
+    """The first and the last place of each run of values that increase by one step."""
     cuts = [place for place in range(1, len(values)) if values[place] != values[place - 1] + step]
     return list(zip([0, *cuts], [*(cut - 1 for cut in cuts), len(values) - 1], strict=True))
 
 
 def _times(names: Sequence[str]) -> list[int] | None:
-    """When periods begin whose names say it, as 00:15 or price_00:15 do."""
-    found = [CLOCK.fullmatch(name) for name in names]
-    known = [one for one in found if one is not None]
-    if len(known) < len(names) or len({one[1] for one in known}) > 1:
+    """The start of each period, if the names say it, as in 00:15 or price_00:15."""
+    matches = [CLOCK.fullmatch(name) for name in names]
+    known = [match for match in matches if match is not None]
+    if len(known) < len(names) or len({match[1] for match in known}) > 1:
         return None
-    return _ascending([60 * int(one[2]) + int(one[3]) for one in known if int(one[3]) < 60])
+    return _ascending([60 * int(match[2]) + int(match[3]) for match in known if int(match[3]) < 60])
 
 
 def _hours(names: Sequence[str], priced: bool) -> list[int] | None:
-    """When numbered periods begin: h00 to h23 or some of them, or as many prices as a day has periods.
+    """The start of numbered periods: h00 to h23 or some of them, or as many prices as a day has periods.
 
-    Of names such as h1 to h24 the first is the hour that ends at one o'clock. Where neither 0 nor 24 is among some hours,
-    nobody knows whether they are counted from 0 or from 1.
+    With names h1 to h24, the first hour ends at one o'clock. If some hours contain neither 0 nor 24, it is unknown whether
+    they are counted from 0 or from 1.
     """
-    found = [NUMBERED.fullmatch(name) for name in names]
-    known = [one for one in found if one is not None]
-    if not known or len(known) < len(names) or len({(one[1], one[3]) for one in known}) > 1:
+    matches = [NUMBERED.fullmatch(name) for name in names]
+    known = [match for match in matches if match is not None]
+    if not known or len(known) < len(names) or len({(match[1], match[3]) for match in known}) > 1:
         return None
-    numbers, count = [int(one[2]) for one in known], len(names)
+    numbers, count = [int(match[2]) for match in known], len(names)
     first, hours = numbers[0], HOURS.search(known[0][1]) or known[0][3].lower() in ("h", "uhr")
     if (priced or hours) and count in PERIODS_OF_A_DAY and numbers == list(range(first, first + count)) and first in (0, 1):
         return [(number - first) * (DAY // count) for number in numbers]
@@ -135,7 +135,7 @@ def _hours(names: Sequence[str], priced: bool) -> list[int] | None:
 
 
 def _ascending(minutes: list[int]) -> list[int] | None:
-    return minutes if minutes and all(one < other for one, other in pairwise(minutes)) else None
+    return minutes if minutes and all(earlier < later for earlier, later in pairwise(minutes)) else None
 
 
 def _clock(minutes: int) -> str:

@@ -1,4 +1,4 @@
-"""The keys of a federation's file: each is checked when it is taken, and all that is wrong is collected and told at once."""
+"""The keys of a federation's file. Each is checked when it is read, and one error lists all problems."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dffl.randomness import checked_seed
 
 
 class Keys:
-    """One table of the file; ``where`` is the beginning of messages: its file and name, and the sign before a key."""
+    """One table of the file. ``where`` begins its messages: file, name, and the separator before a key."""
 
     def __init__(self, table: Mapping[str, Any], where: str, problems: Problems):
         self.table, self.where, self.problems = table, where, problems
         self._taken: list[str] = []
 
     def take(self, key: str, wanted: str, fits: Any, default: Any = None) -> Any:
-        """A value, or the default if it is absent or wrong; ``fits`` says whether it is right."""
+        """A value, or the default if it is absent or wrong. ``fits`` returns whether a value is right."""
         self._taken.append(key)
         if key not in self.table:
             return default
@@ -34,16 +34,16 @@ class Keys:
         self.problems.add(f"{self.where}{key}: {why}")
 
     def text(self, key: str) -> str | None:
-        """A text that is not empty."""
+        """A text that is not empty, or None."""
         return self.take(key, "a text", _is_text)
 
     def texts(self, key: str, wanted: str) -> list[str] | None:
         """A text or a list of texts, as a list."""
-        found = self.take(key, wanted, lambda value: _is_text(value) or _are_texts(value))
-        return [found] if isinstance(found, str) else found
+        texts = self.take(key, wanted, lambda value: _is_text(value) or _are_texts(value))
+        return [texts] if isinstance(texts, str) else texts
 
     def choice(self, key: str, allowed: Sequence[str], default: Any = None) -> Any:
-        """One of some words; another is named with the nearest of them."""
+        """One of some words. For any other, the message names the most similar one."""
         self._taken.append(key)
         value = self.table.get(key, default)
         if key in self.table and value not in allowed:
@@ -52,22 +52,22 @@ class Keys:
         return value
 
     def rest(self) -> dict[str, Any]:
-        """The values that nobody has taken."""
+        """The keys that were not read, with their values."""
         return {key: value for key, value in self.table.items() if key not in self._taken}
 
     def finish(self) -> None:
-        """Refuse the keys that nobody has taken."""
+        """Refuse the keys that were not read."""
         allowed = list(dict.fromkeys(self._taken))
         for key in self.rest():
             self.refuse(key, f"no such key{nearest(key, allowed)} (allowed: {', '.join(allowed)})")
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and value.isprintable()  # it reaches a terminal
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable()  # it will be printed on a terminal
 
 
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(_is_text(one) for one in value)
+    return isinstance(value, list) and bool(value) and all(_is_text(text) for text in value)
 
 
 DATABASES = ("sqlite", "duckdb")
@@ -75,7 +75,7 @@ DATABASES = ("sqlite", "duckdb")
 
 
 class DescriptionError(ValueError):
-    """What is wrong with a federation that a file describes: one line for each problem."""
+    """The problems of a federation's description: one line for each."""
 
     def __init__(self, problems: list[str]):
         super().__init__("\n".join(problems))
@@ -84,7 +84,7 @@ class DescriptionError(ValueError):
 
 
 class Problems:
-    """The problems found so far; a reader adds to them and continues, so that a user can correct all of them at once."""
+    """The problems so far. A reader adds to them and continues, so that a user can correct all of them at once."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -95,12 +95,12 @@ class Problems:
     def add(self, line: str) -> None:
         """Add one problem; a message of several lines becomes one."""
         line = " ".join(line.split("\n")).strip()
-        if line not in self.lines:  # two clients of one table may meet the same cell
+        if line not in self.lines:  # two clients of one table may find the same cell
             self.lines.append(line)
 
     @contextmanager
     def catching(self, where: str = "") -> Iterator[None]:
-        """Add what is refused inside as a problem, preceded by its place, and continue after the block."""
+        """Add an error of the block as a problem, with its place, and continue after the block."""
         try:
             yield
         except DescriptionError as error:
@@ -110,14 +110,14 @@ class Problems:
             self.add(f"{where}: {error}" if where else str(error))
 
     def stop(self) -> None:
-        """Raise what was found, if anything was."""
+        """Raise all problems, if there are any."""
         if self.lines:
             raise DescriptionError(self.lines)
 
 
 @contextmanager
 def named_at(where: str, words: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-    """What is refused inside is refused, preceded by its place, and with some words replaced."""
+    """Add the place to an error of the block, and replace some of its words."""
     try:
         yield
     except ValueError as error:
@@ -134,14 +134,14 @@ def is_table(value: Any) -> bool:
         return (
             len(kinds) == 1
             and set(value) == {kinds[0], "query"}
-            and all(isinstance(one, str) and one for one in value.values())
+            and all(isinstance(text, str) and text for text in value.values())
         )
     return isinstance(value, str) and bool(value.strip())
 
 
 def are_tables(value: Any) -> bool:
-    """Whether it is a list of tables, as ``[[client]]`` makes it."""
-    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
+    """Whether it is a list of tables, as ``[[client]]`` gives."""
+    return isinstance(value, list) and bool(value) and all(isinstance(table, Mapping) for table in value)
 
 
 def is_seed(value: Any) -> bool:
@@ -158,8 +158,8 @@ def is_fraction(value: Any) -> bool:
 
 
 def are_columns(value: Any) -> bool:
-    """Different names; none is right too."""
-    return isinstance(value, list) and all(is_name(one) for one in value) and len(set(value)) == len(value)
+    """Different names; an empty list is allowed."""
+    return isinstance(value, list) and all(is_name(name) for name in value) and len(set(value)) == len(value)
 
 
 def are_categories(value: Any) -> bool:

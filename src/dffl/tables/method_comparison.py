@@ -25,7 +25,7 @@ from dffl.training.keywords import MethodChoice
 
 @dataclass(frozen=True)
 class Comparison:
-    """The table of `dffl.compare`, the method that the federation's file names, and what to know of the data."""
+    """The table of `dffl.compare`, the method that the federation's file names, and notes on the data."""
 
     table: pd.DataFrame
     method: str
@@ -60,45 +60,45 @@ class Comparison:
 def compare(
     description: Description, methods: Sequence[str] | None, starts: int, progress: bool | None, report: Path | None = None
 ) -> Comparison:
-    """Compare these methods, by default the one of the description, with its baselines; and write a ``report``."""
+    """Compare these methods, by default the one of the description, with its baselines. Writes a ``report`` if asked for."""
     if report is not None:
         require_page(report)
     method, notes = method_of(description)
     description = replace(description, method=method, notes=[*notes, *description.notes])
     if CHOSEN in (method, *(methods or [])):
         return _with_choice(description, methods, starts, progress, report)
-    own: MethodChoice = (description.method, description.options)
-    named = [own if name == description.method else name for name in methods or []]
-    asked: list[MethodChoice] = [*named, *([] if own in named else [own])]
+    chosen: MethodChoice = (description.method, description.options)
+    named = [chosen if name == description.method else name for name in methods or []]
+    asked: list[MethodChoice] = [*named, *([] if chosen in named else [chosen])]
     asked += [name for name in trained_baselines(description) if name not in (methods or []) and name != description.method]
     fits: dict[str, Fit] = {}
-    found = judge_starts(
+    runs = judge_starts(
         description.train, asked, test=description.test, starts=starts, progress=progress, keep=fits, **description.settings
     )
     if description.order is not None:
         lost = naive_over_time(description)
-        found = [with_rules(one, lost, description.train, description.test) for one in found]
-    return _compared(description, methods, found, fits, report)
+        runs = [with_rules(run, lost, description.train, description.test) for run in runs]
+    return _compared(description, methods, runs, fits, report)
 
 
 def _with_choice(
     description: Description, methods: Sequence[str] | None, starts: int, progress: bool | None, report: Path | None
 ) -> Comparison:
-    """The same with the choice among methods: over time where there is an order, else by out-of-fold regret."""
+    """The comparison with the choice among methods: over time if there is an order, else by out-of-fold regret."""
     others = [name for name in methods or [] if name != CHOSEN]
     named = [description.method] if description.method not in (CHOSEN, *others) else []
-    made = compared(description, [*named, *others], starts, progress)
-    return _compared(made.description, methods, made.found, made.fits, report, made.first)
+    comparison = compared(description, [*named, *others], starts, progress)
+    return _compared(comparison.description, methods, comparison.runs, comparison.fits, report, comparison.first)
 
 
 def _compared(
-    description: Description, methods: Sequence[str] | None, found: list[Start], fits: dict[str, Fit], report: Path | None,
+    description: Description, methods: Sequence[str] | None, runs: list[Start], fits: dict[str, Fit], report: Path | None,
     choices: Backtest | None = None,
 ) -> Comparison:  # fmt: skip
-    starts = len(found)
+    starts = len(runs)
     if report is not None:
         command = shlex.join(
             ["dffl", "compare", description.path.name, *(word for name in methods or [] for word in ("--method", name))]
         )
-        write(report_of(description, found, fits, f"{command} --starts {starts}", choices), report)
-    return Comparison(against(found, description.test), description.method, starts, description.notes, report)
+        write(report_of(description, runs, fits, f"{command} --starts {starts}", choices), report)
+    return Comparison(against(runs, description.test), description.method, starts, description.notes, report)

@@ -19,12 +19,12 @@ from dffl.tables.money import is_per
 from dffl.time.chosen import Chosen
 
 VERSION = 2
-"""Raised when what is saved with a model changes its meaning. Version 1 had one range for all rows."""
+"""Increased when the saved values change their meaning. Version 1 had one range for all rows."""
 
 
 @dataclass(frozen=True)
 class OwnModel:
-    """A fit of users' own data."""
+    """A fit of a user's data."""
 
     fit: Fit | Chosen
     encoding: Encoding
@@ -41,7 +41,7 @@ class OwnModel:
         try:
             _require_sound(fit, about)
             return cls(fit, Encoding.from_json(about["encoding"]).composed(), about)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:  # a file may say anything
+        except (ValueError, KeyError, TypeError, AttributeError) as error:  # a file may contain anything
             raise ValueError(f"{path}: what it says of its columns or ranges is damaged ({in_one_line(error)})") from None
 
     def member(self, client: str) -> Member | Client:
@@ -49,16 +49,16 @@ class OwnModel:
         return self.fit.member(client) if isinstance(self.fit, Chosen) else self.fit._member(client)
 
     def only(self, client: str) -> OwnModel:
-        """What one client needs, and nothing of the others."""
+        """The values that one client needs, without those of the others."""
         client = client if client in self.fit.members else composed(client)
         self.member(client)
-        own = {
+        mine = {
             "encoding": self.encoding.only(client).as_json(),
             "units": {name: unit for name, unit in self.about["units"].items() if name == client},
             "evaluation": [row for row in self.about["evaluation"] if row["client"] == client],
-            "ranges": {name: one for name, one in self.about["ranges"].items() if name == client},
+            "ranges": {name: client_range for name, client_range in self.about["ranges"].items() if name == client},
         }
-        about = {name: value for name, value in self.about.items() if name != "report"} | own  # the report is of all clients
+        about = {name: value for name, value in self.about.items() if name != "report"} | mine  # it is about all clients
         if isinstance(self.fit, Chosen):
             chosen = replace(self.fit.only(client), about={**self.fit.about, OWN_DATA: about})
             return OwnModel(chosen, self.encoding.only(client), about)
@@ -74,7 +74,7 @@ class OwnModel:
 
 
 def _require_sound(fit: Fit | Chosen, about: dict[str, Any]) -> None:
-    """Refuse what no `dffl fit` writes: the file may come from a stranger, and its texts reach a terminal."""
+    """Refuse values that `dffl fit` never writes: the file may come from a stranger, and its texts are printed."""
     costs, units, order = about["costs"], about["units"], about["order"]
     if not isinstance(costs, list) or len(costs) != fit.dim or not all(map(_is_name, costs)):
         raise ValueError(f"costs must be the names of {fit.dim} columns, found {costs!r:.80}")

@@ -1,4 +1,4 @@
-"""Units of sums: what decisions cost is a sum of costs, and a row is a day, an hour or what a federation's file calls it."""
+"""Units of sums. A decision costs a sum of costs; a row is a day, an hour, or what a federation's file calls it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 PARTS = re.compile(r"\s*/\s*|\s+per\s+")
-"""What stands between the two units of a price."""
+"""The separators between the two units of a price."""
 PERIODS = {"d": "day", "day": "day", "h": "hour", "hour": "hour", "week": "week", "month": "month", "year": "year"}
 PER = re.compile(r"(?:(?:an?|per)\s+)?([^\W\d_][\w-]*(?: [\w-]+)*)")
 ROW, MOST = "row", 30
-"""What a row is called without a name of its own, and the most letters of one."""
+"""The default name of a row, and the most letters of a name."""
 
 
 def unit_of_sums(unit: str | None) -> str | None:
-    """The unit of what decisions cost. That of EUR/MWh is EUR: what is decided is in the other unit."""
+    """The unit of a sum of costs. For EUR/MWh it is EUR: decisions are amounts in the other unit."""
     if unit is None:
         return None
     first = PARTS.split(unit, maxsplit=1)[0].strip()
@@ -28,7 +28,7 @@ def units_of_sums(units: Mapping[str, str]) -> dict[str, str]:
 
 
 def unit_notes(where: str, units: Sequence[str]) -> list[str]:
-    """One line for each unit that is a price: in which unit sums are shown, and what that takes for granted."""
+    """One line for each unit that is a price: the unit of the sums, and the assumption behind it."""
     notes = []
     for unit in dict.fromkeys(units):
         money = unit_of_sums(unit)
@@ -43,18 +43,18 @@ def unit_notes(where: str, units: Sequence[str]) -> list[str]:
 
 
 def is_per(value: Any) -> bool:
-    """Whether it is a name of what a row is, such as day."""
+    """Whether it is a name for a row, such as day."""
     return isinstance(value, str) and len(value) <= MOST and PER.fullmatch(value) is not None
 
 
 def plain_per(value: str) -> str:
-    """Such a name without an article."""
-    found = PER.fullmatch(value)
-    assert found is not None, "it was checked"
-    return found[1]
+    """The name of a row without its article."""
+    match = PER.fullmatch(value)
+    assert match is not None, "it was checked"
+    return match[1]
 
 
 def each(per: str | None) -> str:
-    """What a row is, with its article: a day, an hour."""
+    """The name of a row, with its article: a day, an hour."""
     name = per or ROW
     return f"{'an' if name[0].lower() in 'aeio' or name.lower().startswith('hour') else 'a'} {name}"

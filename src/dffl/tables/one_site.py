@@ -1,10 +1,10 @@
-"""One client of a federation's file, from its own table alone: the tables of the other clients need not be there.
+"""One client of a federation's file, from its own table alone; the tables of the other clients are not needed.
 
-Where all tables are at hand, the encoding is collected from all of them. A site alone cannot do so: the file must list what
-the others may have, and then the site's features are exactly those of the whole federation, in names, order and number.
+With all tables, the encoding is collected from all of them. A site alone cannot do this. The file must then list what the
+others may have, and the site's features are exactly those of the whole federation, in names, order and number.
 
-The lists are what a site tells the others: texts of its categories, dates with a time, columns with gaps. No row and no count
-leaves the site. They stand in the federation's file, where `read_site` finds them.
+The lists are what a site tells the others: the texts of its categories, which dates have a time, which columns have gaps. No
+row and no count leaves the site. The lists are in the federation's file, where `read_site` finds them.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ TableLike = str | PathLike[str] | Mapping[str, str]
 def read_site(
     path: str | PathLike[str], client: str, *, table: TableLike | None = None, test: TableLike | None = None
 ) -> Description:
-    """The description of one client: ``train`` and ``test`` hold that client alone.
+    """The description of one client: ``train`` and ``test`` hold only this client.
 
-    ``table`` and ``test`` take the place of what the file says, for a site that keeps its tables elsewhere. Its set, unit,
-    encoding and the division into training and test rows are those that `dffl.tables.description.read` gives with all tables.
-    Texts without a list of categories, dates without ``times``, and ``missing = "mean"`` without ``gaps`` are refused: another
-    site may have more of them. ``description.agreement.digest`` is for comparing the columns with other sites.
+    ``table`` and ``test`` replace the tables in the file, for a site that keeps its tables elsewhere. The set, the unit, the
+    encoding and the division into training and test rows are those that `dffl.tables.description.read` gives with all
+    tables. Texts without a list of categories, dates without ``times``, and ``missing = "mean"`` without ``gaps`` are
+    refused: another site may have more of them. Sites compare their columns by ``description.agreement.digest``.
     """
     return described_alone(Path(path), client, table, test)
 
@@ -54,7 +54,7 @@ def read_site(
 def described_alone(
     path: Path, client: str, table: TableLike | None, test: TableLike | None, content: dict[str, Any] | None = None
 ) -> Description:
-    """As `read_site`, for a file with this ``content``, if it is given."""
+    """Like `read_site`, for a file with this ``content``, if it is given."""
     problems = Problems()
     plan = plan_of(path, client, problems, table, test, content)
     return described(Assembly(plan, problems, alone=client))
@@ -64,22 +64,22 @@ def plan_of(
     path: Path, client: str, problems: Problems, table: TableLike | None = None, test: TableLike | None = None,
     content: dict[str, Any] | None = None,
 ) -> Plan:  # fmt: skip
-    """The plan of a file with only one client, perhaps with other tables; one that the file does not know is refused."""
+    """The plan of a file with only one client, perhaps with other tables. A client that is not in the file is refused."""
     plan = planned(path, problems, content)
     problems.stop()
-    client, known = composed(client), [one.name for one in plan.clients]
-    mine = [one for one in plan.clients if one.name == client]
+    client, known = composed(client), [entry.name for entry in plan.clients]
+    mine = [entry for entry in plan.clients if entry.name == client]
     if not mine and plan.client_column is not None and plan.set is not None:
-        mine = [plan.joined(client)]  # the file leaves the names to the table for all clients
+        mine = [plan.joined(client)]  # the file takes the names from the table of all clients
     if not mine:
         raise ValueError(
             f"{plan.path}: client: no client has the name {client!r:.60}{nearest(client, known)}; it has {listed(known)}"
         )
     plan.clients = mine
     place: Any = mine[0] if plan.client_column is None else plan
-    for key, given in (("table", table), ("test", test)):
-        if given is not None:
-            setattr(place, key, given if isinstance(given, Mapping) else str(Path(given).absolute()))
+    for key, file in (("table", table), ("test", test)):
+        if file is not None:
+            setattr(place, key, file if isinstance(file, Mapping) else str(Path(file).absolute()))
     return plan
 
 
@@ -94,15 +94,17 @@ class SiteLists:
     categories: dict[str, list[str]] = field(default_factory=dict)
     times: list[str] = field(default_factory=list)
     gaps: list[str] | None = None
-    """None where the rule for empty cells needs no list."""
+    """None if the rule for empty cells needs no list."""
     moments: dict[str, Any] = field(default_factory=dict)
-    """When training and test begin at all sites, where rows are divided by time; the first site that adds its lists says."""
+    """The begin of training and of the test at all sites, if rows are divided by time. The first site that adds its lists sets
+    it.
+    """
 
     @property
     def keys(self) -> dict[str, Any]:
-        """As keys of ``[federation]``; a list that is empty says something too, but for the categories."""
-        made: dict[str, Any] = {"categories": self.categories} if self.categories else {}
-        return made | {"times": self.times} | ({} if self.gaps is None else {"gaps": self.gaps}) | self.moments
+        """As keys of ``[federation]``. An empty list is information too, except for categories."""
+        keys: dict[str, Any] = {"categories": self.categories} if self.categories else {}
+        return keys | {"times": self.times} | ({} if self.gaps is None else {"gaps": self.gaps}) | self.moments
 
     @property
     def lines(self) -> list[str]:
@@ -111,31 +113,31 @@ class SiteLists:
 
 
 def site_lists(path: str | PathLike[str], client: str, *, table: TableLike | None = None) -> SiteLists:
-    """The lists that a file has already, and what the training rows of a site's own table add to them."""
+    """The lists in the file, with what the training rows of a site's own table add to them."""
     problems = Problems()
     plan = plan_of(Path(path), client, problems, table)
     lists = plan.categories
     gaps: list[str] | None = [] if plan.missing == "mean" else None
-    found = Assembly(plan, problems, alone=client, proposes=True)
-    sites = found.sites()
+    assembly = Assembly(plan, problems, alone=client, proposes=True)
+    sites = assembly.sites()
     problems.stop()
-    made: dict[str, list[str]] = {name: [text_of(text) for text in texts] for name, texts in lists.items()}
+    categories: dict[str, list[str]] = {name: [text_of(text) for text in texts] for name, texts in lists.items()}
     times: list[str] = []
-    for name in found.tables.features.names:
+    for name in assembly.tables.features.names:
         for cells in (site.train.table.frame[name] for site in sites if site.train is not None):
             with problems.catching(f"{plan.path}: federation.features: column {name!r}"):
                 told = summary(cells, lists.get(name, ()))
                 column = agreed(name, [told], lists.get(name))
-                _require_kind_of_list(name, cells, told["kind"], made.get(name, []))
+                _require_kind_of_list(name, cells, told["kind"], categories.get(name, []))
                 times += [name] if column.kind == "date" and column.time else []
                 if gaps is not None and told["missing"]:
                     gaps.append(name)
                 if column.kind == "category":
-                    own = sorted(set(texts_of(cells)[~missing_in(cells, made.get(name, ()))].tolist()))
-                    made[name] = list(dict.fromkeys([*made.get(name, []), *own]))
+                    texts_here = sorted(set(texts_of(cells)[~missing_in(cells, categories.get(name, ()))].tolist()))
+                    categories[name] = list(dict.fromkeys([*categories.get(name, []), *texts_here]))
     problems.stop()
     return SiteLists(
-        made,
+        categories,
         list(dict.fromkeys([*(plan.times or []), *times])),
         None if gaps is None else list(dict.fromkeys([*(plan.gaps or []), *gaps])),
         _moments(plan, sites),
@@ -143,24 +145,24 @@ def site_lists(path: str | PathLike[str], client: str, *, table: TableLike | Non
 
 
 def _moments(plan: Plan, sites: Sequence[ClientRows]) -> dict[str, Any]:
-    """When training and test begin: as the file says, else with the first rows of this site."""
+    """The begin of training and of the test: from the file, else from the first rows of this site."""
     if plan.split != TIME:
         return {}
     [site] = sites
-    made = {}
+    moments = {}
     for key, rows in (("train_from", site.train), ("test_from", site.test)):
         assert rows is not None, "without a problem a site has rows"
         assert rows.order is not None, "and they have an order"
-        said = getattr(plan, key)
-        made[key] = moment_value(float(rows.order[0]), rows.dates) if said is None else said
-    return made
+        value = getattr(plan, key)
+        moments[key] = moment_value(float(rows.order[0]), rows.dates) if value is None else value
+    return moments
 
 
 def add_lists(path: str | PathLike[str], client: str, *, table: TableLike | None = None) -> tuple[SiteLists, Agreement]:
-    """Write the lists of a site into a federation's file, and give what its columns are by that file.
+    """Write the lists of a site into a federation's file, and return its columns by that file.
 
-    All other lines stay as they are, and so do the ends of lines and a byte-order mark. A file that cannot be changed so, or
-    with which the site could not be read, is refused and stays as it is.
+    All other lines, line endings and a byte-order mark are kept. If the file cannot be changed in this way, or the site
+    could not be read with the result, an error is raised and the file is not changed.
     """
     lists = site_lists(path, client, table=table)
     path = Path(path)
@@ -181,12 +183,12 @@ def _with_lists(path: Path, lists: SiteLists) -> str:
         first = starts[0] + 1
         last = next((number for number in range(first, len(lines)) if lines[number].lstrip().startswith("[")), len(lines))
         while last > first and (not lines[last - 1].strip() or lines[last - 1].lstrip().startswith("#")):
-            last -= 1  # comments at the end belong to what follows
-        kept = [line for line in lines[first:last] if not _is_one_of(line, lists.keys)]
+            last -= 1  # comments at the end belong to the next section
+        others = [line for line in lines[first:last] if not _is_one_of(line, lists.keys)]
         end = "\r" if lines[first - 1].endswith("\r") else ""
-        changed = [*lines[:first], *kept, *(f"{line}{end}" for line in lists.lines), *lines[last:]]
+        changed = [*lines[:first], *others, *(f"{line}{end}" for line in lists.lines), *lines[last:]]
         if end and last == len(lines):  # a file without a line break at its end stays without one
-            place = first + len(kept) - 1
+            place = first + len(others) - 1
             changed[place], changed[-1] = changed[place].removesuffix(end) + end, changed[-1].removesuffix(end)
         text = "\n".join(changed)
     wanted = {**before, "federation": {**before.get("federation", {}), **lists.keys}}
@@ -197,7 +199,7 @@ def _with_lists(path: Path, lists: SiteLists) -> str:
 
 
 def _require_kind_of_list(name: str, cells: pd.Series, kind: str | None, texts: list[str]) -> None:
-    """Refuse to add numbers to a list of texts, or the other way round: the column would mean two things."""
+    """Refuse to add numbers to a list of texts, or texts to a list of numbers: the column would have two meanings."""
     kinds = {summary(pd.Series([text]), texts)["kind"]: text for text in texts}
     if kinds and kind is not None and kind not in kinds:
         other, example = next(iter(kinds.items()))
@@ -220,7 +222,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(name)} = {_toml(one)}" for name, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(name)} = {_toml(inner)}" for name, inner in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, date):

@@ -1,4 +1,4 @@
-"""A federation's file as a time series: all rows in their order, when the test begins, and what ``[time]`` says."""
+"""A federation's file as a time series: all rows in their order, the begin of the test, and the keys of ``[time]``."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dffl.time.past import Past
 from dffl.time.timeline import DAY, FEWEST, NUMBERS, SECONDS
 
 NOT_OF_REFITS = ("seed", "split", "period", "validation_blocks")
-"""Settings of a file that say how rows are held out; a backtest holds out what comes later."""
+"""Settings of a file that hold out rows. A backtest always holds out the later rows."""
 
 
 def require_order(description: Description) -> None:
-    """Refuse a file without an order, or with two rows of one moment."""
+    """Refuse a file without an order, or with two rows of the same moment."""
     if description.order is None:
         fix = 'write order = "COLUMN" under [federation], the column of dates or numbers by which the rows follow each other'
         raise ValueError(f"{description.path}: federation.order: is missing; {fix}")
-    for name, said in description.twice.items():
+    for name, why in description.twice.items():
         fix = "put the rows of one day into one row, or write a time of day too"
-        raise ValueError(f"{said} (client {name!r}); decisions over time need one row for each moment: {fix}")
+        raise ValueError(f"{why} (client {name!r}); decisions over time need one row for each moment: {fix}")
 
 
 def whole(description: Description) -> Federation:
@@ -57,12 +57,12 @@ def begins(description: Description) -> float:
 
 
 def past_of(description: Description | Plan) -> Past:
-    """Which features of the past the file asks for."""
-    given: dict[str, Any] = {}
+    """The features of the past that the file asks for."""
+    arguments: dict[str, Any] = {}
     for name in ("lags", "means", "known_after"):
         if (value := description.time.get(name)) is not None:
-            given[name] = tuple(value) if isinstance(value, list) else value
-    return Past(**given)
+            arguments[name] = tuple(value) if isinstance(value, list) else value
+    return Past(**arguments)
 
 
 def keywords_of(description: Description) -> dict[str, Any]:
@@ -73,13 +73,13 @@ def keywords_of(description: Description) -> dict[str, Any]:
 
 
 def start_of(description: Description) -> str | float:
-    """When the test begins, as `dffl.backtest` takes it."""
+    """The begin of the test, in the form of `dffl.backtest`."""
     moment = begins(description)
     return shown_moment(moment, True) if description.dates else moment
 
 
 def method_of(description: Description) -> tuple[str, list[str]]:
-    """The method of a file, or its default, and a note where the default is not the usual one."""
+    """The method of a file or its default, and a note if the default is not the usual one."""
     if description.named:
         return description.method, []
     if description.order is None:
@@ -98,7 +98,7 @@ def _needed(past: Past) -> int:
 
 
 def notes_of(description: Description, federation: Federation) -> list[str]:
-    """What a user should know of rows in their order: lost ones, gaps, and a forecast that knows too much."""
+    """Notes on rows in their order: lost rows, gaps, and a forecast that is too good to be true."""
     past, notes = past_of(description), []
     if past.longest:
         lost = min(client.n for client in federation)
@@ -121,43 +121,45 @@ def notes_of(description: Description, federation: Federation) -> list[str]:
 
 
 def divided(federation: Federation, moment: float) -> tuple[Federation, Federation]:
-    """The rows before a moment, and those from it on."""
+    """The rows before a moment, and the rows from this moment on."""
     cuts = [int(np.searchsorted(_times(client), moment)) for client in federation]
     before = [client.rows(slice(0, cut)) for client, cut in zip(federation, cuts, strict=True)]
-    return Federation(before), Federation([one.rows(slice(cut, one.n)) for one, cut in zip(federation, cuts, strict=True)])
+    return Federation(before), Federation(
+        [series.rows(slice(cut, series.n)) for series, cut in zip(federation, cuts, strict=True)]
+    )
 
 
 def settings_of(description: Description) -> dict[str, Any]:
-    """The settings of trainings in a backtest: those that the file gives."""
+    """The settings of trainings in a backtest: those in the file."""
     return {name: value for name, value in description.settings.items() if name not in NOT_OF_REFITS}
 
 
 def naive_over_time(description: Description) -> dict[str, list[np.ndarray]]:
-    """The regret of each test row under the naive rules over time; nothing where rows have no moments of their own.
+    """The regret of each test row under the naive rules over time. Empty if rows have no moments.
 
-    The steady average has its usual weight: to choose one takes more solves than all the rest, which is much with integers.
+    The steady average has its usual weight: a choice of the weight would take more solves than all other rules together.
     """
     together = [(train, test) for train, test in zip(description.train, description.test, strict=True)]
     if any(len(np.unique(np.concatenate([_times(a), _times(b)]))) < a.n + b.n for a, b in together):
         return {}
     clients, wait = whole(description).clients, past_of(description).known_after
-    tests = [np.isin(_times(one), _times(test)) for one, (_, test) in zip(clients, together, strict=True)]
-    days = [_times(one) / DAY if description.dates else None for one in clients]
-    tables = {rule: [plain_mean(rule, one.c, wait) for one in clients] for rule in MEANS}
-    tables[STEADY] = [steady(one.c, USUAL_WEIGHT, when, wait) for one, when in zip(clients, days, strict=True)]
-    held = list(description.test)
+    tests = [np.isin(_times(client), _times(test)) for client, (_, test) in zip(clients, together, strict=True)]
+    days = [_times(client) / DAY if description.dates else None for client in clients]
+    tables = {rule: [plain_mean(rule, client.c, wait) for client in clients] for rule in MEANS}
+    tables[STEADY] = [steady(client.c, USUAL_WEIGHT, when, wait) for client, when in zip(clients, days, strict=True)]
+    held_out = list(description.test)
     return {
-        rule: regrets_at_each(held, [table[some] for table, some in zip(found, tests, strict=True)])
-        for rule, found in tables.items()
+        rule: regrets_at_each(held_out, [table[some] for table, some in zip(costs_of_rule, tests, strict=True)])
+        for rule, costs_of_rule in tables.items()
     }
 
 
 def with_rules(start: Start, lost: Mapping[str, list[np.ndarray]], before: Federation, test: Federation) -> Start:
-    """What methods of one seed lose, with rules that were not fitted among them."""
+    """The results of one seed, with rules that were not fitted by it."""
     rows = {
         rule: [
-            {"client": one.name, "method": rule, "n": train.n, "n_test": one.n, "took_part": True, **judged(mine, one)}
-            for train, one, mine in zip(before, test, by, strict=True)
+            {"client": client.name, "method": rule, "n": train.n, "n_test": client.n, "took_part": True, **judged(mine, client)}
+            for train, client, mine in zip(before, test, by, strict=True)
         ]
         for rule, by in lost.items()
     }

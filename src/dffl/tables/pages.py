@@ -1,4 +1,4 @@
-"""What `dffl report` shows: the page of a model, of a folder of models or of a study that kept its page; of all or of each."""
+"""What `dffl report` shows: the page of a model, of a folder of models, or of a study; of all clients or of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dffl.terminal import printable
 
 MODELS = "*.dffl"
 LONGEST = 80
-"""Letters of a client's name in the name of its file."""
+"""The most letters of a client's name in a file name."""
 
 
 class Wanted(NamedTuple):
@@ -36,7 +36,7 @@ class Wanted(NamedTuple):
     text: bool = False
 
     def require(self, inputs: Sequence[Path]) -> None:
-        """Refuse what cannot be written, before anything is read."""
+        """Refuse targets that cannot be written, before anything is read."""
         if self.client is not None and self.each is not None:
             raise ValueError("--each cannot be combined with --client: it writes the page of every client; remove one")
         if self.out is None and self.each is None and not self.text:
@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True)
 class Pages:
-    """What was written, and the summary where it was asked for."""
+    """The written files, and the summary if it was asked for."""
 
     out: Path | None
     each: dict[str, str]
@@ -80,11 +80,11 @@ def written(path: Path, wanted: Wanted) -> Pages:
     wanted.require([])
     inputs = pages_at(path)
     wanted.require(inputs)
-    found = found_at(path)
-    data = found.data if wanted.client is None else of_client(found.data, wanted.client)
+    source = found_at(path)
+    data = source.data if wanted.client is None else of_client(source.data, wanted.client)
     pages: dict[str, str] = {}
     if wanted.each is not None:
-        targets = {name: wanted.each / file for name, file in file_names([one.name for one in data.clients]).items()}
+        targets = {name: wanted.each / file for name, file in file_names([client.name for client in data.clients]).items()}
         wanted.each.mkdir(parents=True, exist_ok=True)
         for target in targets.values():
             require_page(target, "--each", inputs)
@@ -93,24 +93,24 @@ def written(path: Path, wanted: Wanted) -> Pages:
             pages[name] = str(target)
     if wanted.out is not None:
         write(data, wanted.out)
-    return Pages(wanted.out, pages, summary(data) if wanted.text else [], found.left_out)
+    return Pages(wanted.out, pages, summary(data) if wanted.text else [], source.left_out)
 
 
 def file_names(names: Sequence[str]) -> dict[str, str]:
-    """A file for each client: its name, but for signs that files may not have; names that become equal are numbered."""
-    found: dict[str, str] = {}
+    """A file name for each client: its name without signs that file names cannot have. Equal file names are numbered."""
+    files: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:LONGEST] or "client"
         number, file = 1, plain
-        while file.casefold() in {one.casefold() for one in found.values()}:
+        while file.casefold() in {other.casefold() for other in files.values()}:
             number += 1
             file = f"{plain}-{number}"
-        found[name] = file
-    return {name: f"{file}.html" for name, file in found.items()}
+        files[name] = file
+    return {name: f"{file}.html" for name, file in files.items()}
 
 
 class FolderReport(NamedTuple):
-    """A report, and the models of a folder that are not on it, each with the reason."""
+    """A report, and the models of a folder that are not in it, each with the reason."""
 
     data: ReportData
     left_out: list[str]
@@ -161,7 +161,7 @@ def _kept(path: Path) -> ReportData:
 
 def _nothing(path: Path) -> str:
     """Why a folder has no page, and what to type."""
-    files = [one.name for one in sorted(path.glob("*.toml"))]
+    files = [file.name for file in sorted(path.glob("*.toml"))]
     if files:
         toml, model = path / files[0], path / "model.dffl"
         return f"holds no model; train one: dffl fit {toml} -o {model}"

@@ -1,4 +1,4 @@
-"""What the keys of a federation's file say, before any table is read."""
+"""The keys of a federation's file, before any table is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TABLE = 'the path of a CSV or Parquet file, or { sqlite = "file.db", query = "SE
 
 @dataclass
 class ClientPlan:
-    """One ``[[client]]``; what it does not say is as the federation says."""
+    """One ``[[client]]``. Keys that it does not have are those of [federation]."""
 
     where: str
     name: str
@@ -39,13 +39,13 @@ class ClientPlan:
 
 @dataclass
 class Plan:
-    """A whole file, with its keys checked."""
+    """The keys of a file, checked."""
 
     path: Path
     features: list[str] = field(default_factory=list)
     costs: list[str] = field(default_factory=list)
     forecast: list[str] = field(default_factory=list)
-    """A pattern, or names in the order of the costs: the columns of a forecast of the costs."""
+    """A pattern, or names in the order of the costs: the columns with a forecast of the costs."""
     sense: str = "min"
     order: str | None = None
     missing: Missing = "refuse"
@@ -55,42 +55,42 @@ class Plan:
     unit: str | None = None
     unit_column: str | None = None
     per: str | None = None
-    """What a row is: a day, an hour; a row where it is not said."""
+    """What a row is: a day, an hour; `row` by default."""
     set: Any = None
     seed: int = 0
     test_fraction: float = TEST_FRACTION
     split: str = ROW
-    """How rows are held out: by row or by their costs, or by time where there is an order; or each client draws its own."""
+    """How rows are held out: by row or by their costs; by time if there is an order; or by a draw of each client."""
     key: list[str] = field(default_factory=list)
-    """The columns that tell one row from another; without them all features and costs do."""
+    """The columns that identify a row; without them, all features and costs do."""
     train_from: Any = None
     test_from: Any = None
-    """From when on rows train, and test, at all clients, as the file has it."""
+    """The moments at which training and test begin at all clients, as in the file."""
     categories: dict[str, list[Any]] = field(default_factory=dict)
     times: list[str] | None = None
-    """The dates with a time of day at some site, where they are listed."""
+    """The dates that have a time of day at some site, if they are listed."""
     gaps: list[str] | None = None
-    """The features with empty cells in training rows of some site, where they are listed."""
+    """The features with empty cells in training rows of some site, if they are listed."""
     clients: list[ClientPlan] = field(default_factory=list)
     method: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     named: bool = False
-    """Whether the file names a method; else there is a default."""
+    """Whether the file names a method; otherwise a default is used."""
     item_features: list[str] = field(default_factory=list)
-    """Patterns under [items], each of one column for each cost."""
+    """Patterns under [items]; each matches one column for each cost."""
     known: dict[str, Any] = field(default_factory=dict)
-    """Features of items that never change, as the file has them."""
+    """Features of items that never change, as in the file."""
     time: dict[str, Any] = field(default_factory=dict)
-    """The keys under [time] that are given, see `dffl.tables.time_keys`."""
+    """The keys under [time] that the file has, see `dffl.tables.time_keys`."""
 
     @property
     def folder(self) -> Path:
-        """Where relative paths begin."""
+        """The folder to which relative paths belong."""
         return self.path.parent
 
     def joined(self, name: str) -> ClientPlan:
-        """A client that the file does not list, of a table for all clients."""
+        """A client that is not in the file, but in the table of all clients."""
         return ClientPlan(f"{self.path}: client {name!r}", name, None, None, self.sense, self.unit, self.set, self._set_where)
 
     @property
@@ -99,7 +99,7 @@ class Plan:
 
 
 def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Plan:
-    """The keys of a file; what is wrong with them is added to the problems."""
+    """Read the keys of a file, and add their problems."""
     content = composed_content(content)
     top = Keys(content, f"{path}: ", problems)
     sections = {}
@@ -124,7 +124,7 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
         problems.add(f"{path}: time: needs federation.order, the column of dates or numbers by which rows follow each other")
     plan.settings.setdefault("seed", plan.seed)
     if plan.order is not None:
-        plan.settings.setdefault("validation_blocks", True)  # neighbours in time are alike: hold out stretches
+        plan.settings.setdefault("validation_blocks", True)  # neighbours in time are similar, so stretches are held out
     plan.settings["split"] = plan.split
     first, last = moment_of(plan.train_from), moment_of(plan.test_from)
     if first is not None and last is not None:
@@ -136,12 +136,12 @@ def read_plan(path: Path, content: Mapping[str, Any], problems: Problems) -> Pla
 
 
 def _read_federation(plan: Plan, keys: Keys, has_items: bool) -> None:
-    enough = has_items or "forecast" in keys.table  # other features may then be left out
+    enough = has_items or "forecast" in keys.table  # then other features may be left out
     for name, what in (("features", "temp_*"), ("costs", "price_*")):
         wanted = f'names of columns or patterns, such as "{what}" or ["{what}"]'
         texts, order = keys.texts(name, wanted), keys.table.get("order")
         if name == "features" and name not in keys.table and isinstance(order, str):
-            texts = [] if enough else [order]  # costs alone are enough: the order becomes the calendar
+            texts = [] if enough else [order]  # costs alone are enough: the order becomes a calendar
         elif texts is None and name not in keys.table and not (name == "features" and enough):
             keys.refuse(name, f"is missing; give {wanted}")
         setattr(plan, name, texts or [])
@@ -165,20 +165,20 @@ def _read_federation(plan: Plan, keys: Keys, has_items: bool) -> None:
     if plan.gaps is not None and plan.missing != "mean":
         keys.refuse("gaps", f'belongs to missing = "mean", found missing = "{plan.missing}"')
     keys.finish()
-    for one, other in (("table", "client_column"), ("client_column", "table"), ("test", "client_column")):
-        if getattr(plan, one) is not None and getattr(plan, other) is None:
+    for key, other in (("table", "client_column"), ("client_column", "table"), ("test", "client_column")):
+        if getattr(plan, key) is not None and getattr(plan, other) is None:
             fix = (
                 "a table of each client belongs under its [[client]]"
-                if one in ("table", "test")
+                if key in ("table", "test")
                 else "give the table for all clients"
             )
-            keys.refuse(one, f"requires {other}; {fix}")
+            keys.refuse(key, f"requires {other}; {fix}")
     if plan.unit is not None and plan.unit_column is not None:
         keys.refuse("unit", "unit and unit_column cannot both be set; remove one")
 
 
 def _read_split(plan: Plan, keys: Keys) -> None:
-    """How rows are held out. With an order that is by time, else by row; or each client draws its own."""
+    """How rows are held out: by time with an order, else by row; or by a draw of each client."""
     allowed = (TIME, DRAW) if plan.order is not None else (ROW, COST, DRAW)
     if keys.table.get("split") == TIME and plan.order is None:
         keys.take("split", "", lambda _: True)
@@ -215,14 +215,14 @@ def _read_client(plan: Plan, member: Mapping[str, Any], number: int, problems: P
     )
     if name is None and "name" not in member:
         keys.refuse("name", "is missing; every client has a name of its own")
-    made = ClientPlan(where, name or f"number {number}")
-    made.table, made.test = (keys.take(key, TABLE, is_table) for key in ("table", "test"))
-    made.sense = keys.choice("sense", SENSES, plan.sense)
-    made.unit = keys.text("unit") or plan.unit
+    client = ClientPlan(where, name or f"number {number}")
+    client.table, client.test = (keys.take(key, TABLE, is_table) for key in ("table", "test"))
+    client.sense = keys.choice("sense", SENSES, plan.sense)
+    client.unit = keys.text("unit") or plan.unit
     if "unit" in member and plan.unit_column is not None:
         keys.refuse("unit", "unit and federation.unit_column cannot both be set; remove one")
-    own = keys.take("set", 'a table such as { type = "top-k", k = 6 }', lambda value: isinstance(value, Mapping))
-    made.set, made.set_where = (own, f"{where}.set") if "set" in member else (plan.set, plan._set_where)
+    set_table = keys.take("set", 'a table such as { type = "top-k", k = 6 }', lambda value: isinstance(value, Mapping))
+    client.set, client.set_where = (set_table, f"{where}.set") if "set" in member else (plan.set, plan._set_where)
     if "set" not in member and plan.set is None:
         keys.refuse("set", 'is missing; give its constraints, such as set = { type = "top-k", k = 6 }')
     keys.finish()
@@ -232,11 +232,11 @@ def _read_client(plan: Plan, member: Mapping[str, Any], number: int, problems: P
         for key in ("table", "test"):
             if key in member:
                 keys.refuse(key, f"excludes federation.client_column; the rows of all clients are in federation.{key}")
-    return made
+    return client
 
 
-def _check_clients(plan: Plan, problems: Problems, given: bool) -> None:
-    if not plan.clients and (plan.client_column is None or plan.set is None) and not given:
+def _check_clients(plan: Plan, problems: Problems, has_clients: bool) -> None:
+    if not plan.clients and (plan.client_column is None or plan.set is None) and not has_clients:
         other = "" if plan.client_column is None else ", or federation.set for all clients"
         problems.add(f"{plan.path}: client: is missing; write a [[client]] for each site{other}")
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""What `dffl fit` and `dffl compare` say of methods beside their baselines: a table, a first sentence, and a page."""
+"""What `dffl fit` and `dffl compare` say of methods next to their baselines: a table, a first sentence, and a page."""
 
 from __future__ import annotations
 
@@ -42,33 +42,38 @@ MORE_STARTS = "--starts 3 judges it"
 THREE_RUNS = "Ask the coordinator for runs with three seeds"
 """The same for a site."""
 SHOWN = 5
-"""Names of clients in a line."""
+"""The most names of clients in a line."""
+BY_CHANCE = 0.025
+"""The share of clients that seem to be harmed where there is no difference, at most."""
 ALL_ZERO = "The best possible objective of all clients is zero: no relative regret can be given."
 
 
 def trained_baselines(description: Description) -> list[str]:
-    """The baselines that are fitted once: the forecast is one where clients bring it."""
+    """The baselines that are fitted once. If clients have a forecast, it is one of them."""
     return [name for name in TRAINED_ONCE if name != "forecast" or description.train.has_forecast]
 
 
 def report_of(
-    description: Description, found: Sequence[Start], fits: Mapping[str, Fit], command: str,
+    description: Description, runs: Sequence[Start], fits: Mapping[str, Fit], command: str,
     choices: Backtest | None = None, rules: Mapping[str, str] | None = None,
 ) -> ReportData:  # fmt: skip
-    """The page of what was found from several starts; ``fits`` are those of the first, ``command`` repeats it.
+    """The page for the results of several seeds.
 
-    ``choices`` is the backtest of the choice over time, and ``rules`` are those that clients use from now on.
+    - ``fits``: the fits of the first seed.
+    - ``command``: repeats the training.
+    - ``choices``: the backtest of the choice over time.
+    - ``rules``: the rule that each client uses from now on.
     """
     who = f"{len(description.train)} sites" if len(description.train) > 1 else description.train[0].name
     return from_starts(
-        found, description.test, fits=fits, units=units_of_sums(description.units), main=description.method,
+        runs, description.test, fits=fits, units=units_of_sums(description.units), main=description.method,
         notes=description.notes, title=f"{who}: decisions together or alone", sample=sample_of(description), command=command,
         dates=description.dates, choices=choices, rules=rules,
     )  # fmt: skip
 
 
 def sample_of(description: Description) -> str:
-    """What a row is called: as the file says, or a day, where rows are a day apart."""
+    """The name of a row: as in the file, or a day if rows are one day apart."""
     if description.per is not None:
         return description.per
     times = description.test[0].times
@@ -77,7 +82,7 @@ def sample_of(description: Description) -> str:
 
 
 def capped(name: str, description: Description) -> MethodChoice:
-    """A method beside the wanted one; `local-tuned` may train as long as a client does under that one, and no longer."""
+    """The baselines of a method. `local-tuned` may train as long as a client does with this method, and no longer."""
     if name != "local-tuned":
         return name
     usual = Settings.of(**description.settings)
@@ -92,13 +97,13 @@ def _options(method: str) -> Mapping[str, Any]:
 
 
 def checkpoints(path: str | PathLike[str], starts: int) -> list[Path]:
-    """The files from which an interrupted training of each start resumes."""
+    """For each seed, the file from which an interrupted training resumes."""
     require_whole("starts", starts, least=1)
     return [Path(path), *(Path(f"{path}-start-{number}") for number in range(2, starts + 1))]
 
 
 def backtest_of(part: Path) -> Path:
-    """The file from which an interrupted backtest of a start resumes, next to that of its training."""
+    """The file from which an interrupted backtest of a seed resumes, next to that of its training."""
     return part.with_name(f"{part.name}-backtest")
 
 
@@ -106,13 +111,16 @@ def words_of(choice: Mapping[str, Any]) -> str:
     """What was chosen without an order, and why."""
     if not np.isfinite(choice["means"][0][1]):
         return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen. {ALL_ZERO}"
+    if len(choice["means"]) > 1 and choice["means"][-1][1] - choice["means"][0][1] <= TINY:
+        lost = f"all methods lose the same on training rows that they had not seen ({100 * choice['means'][0][1]:.2f} %)"
+        return f"{keep_or_use(choice['rule'])}: {lost}."
     others = ", ".join(f"{name} {100 * value:.2f} %" for name, value in choice["means"][1:])
     best = f"{100 * choice['means'][0][1]:.2f} %"
     return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen ({best}; {others})."
 
 
 def evaluation(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table of `dffl.compare` that are kept with a model."""
+    """The rows of a table of `dffl.compare` that are saved with a model."""
     shown = ["client", "method", "n", "n_test", "regret", "relative_regret", "verdict", "harmed"]
     shown += ["change", "change_low", "change_high"]
     rows = table[shown].astype({"harmed": object}).to_dict("records")
@@ -123,7 +131,7 @@ def evaluation(table: pd.DataFrame) -> list[dict[str, Any]]:
 def about_of(
     description: Description, fit: Fit | Chosen, table: pd.DataFrame, starts: int, report: ReportData, ranges: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a model of a user's own data carries besides its predictors, as plain values."""
+    """What a model of a user's data saves in addition to its predictors, as plain values."""
     return {
         "version": VERSION,
         "encoding": description.encoding.as_json(),
@@ -140,7 +148,7 @@ def about_of(
 
 
 def next_steps(console: Console, path: Path, client: str, description: Description) -> None:
-    """What to type next."""
+    """The next command to type."""
     dffl = command_name()
     console.print(f"\nModel: {path}\n\nNext, try:", soft_wrap=True)
     console.print(f"  {dffl} decide {path} --client {client} NEW.csv -o decisions.csv", soft_wrap=True)
@@ -169,17 +177,17 @@ def regrets_by_client(table: pd.DataFrame, method: str) -> Table:
 
 
 def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS, first: str | None = None) -> str:
-    """What the table says, in words; the ``first`` sentence names the winner of the table, unless another is given."""
+    """The results of the table in words. The ``first`` sentence names the best method of the table, unless another is given."""
     by, left_out = finite_regrets(table)
     if not len(by):
         return " ".join([*([first] if first else []), *([] if first and ALL_ZERO in first else [ALL_ZERO])])
     tuned = by["local-tuned"] if "local-tuned" in by else by["local"]
     naive = by["mean-cost"]
     better, best, several = int((by[method] < tuned - TINY).sum()), by[method].mean(), len(by) > 1
-    average, own = (" on average", "each client's") if several else ("", "the client's")
+    average, own_words = (" on average", "each client's") if several else ("", "the client's")
     lines = [
         first or winner(by, method, average),
-        f"{method} loses {100 * best:.2f} %{average}, {own} own tuned model (local-tuned) "
+        f"{method} loses {100 * best:.2f} %{average}, {own_words} own tuned model (local-tuned) "
         f"{100 * tuned.mean():.2f} %, the mean of past costs {100 * naive.mean():.2f} %.",
     ]
     lines += [left_out_words(left_out)] if left_out else []
@@ -192,7 +200,7 @@ def reading(table: pd.DataFrame, method: str, starts: int, more_starts: str = MO
 
 
 def harm_verdict(table: pd.DataFrame, method: str, starts: int, more_starts: str = MORE_STARTS) -> str:
-    """Which clients a method has harmed, compared with their local models; or that these are too few trainings to say so."""
+    """The clients that a method harms compared with their local models, or that there are too few seeds for a verdict."""
     mine = table[table["method"] == method]
     if starts < ENOUGH_STARTS:
         few = "One training is" if starts == 1 else f"{starts} trainings are"
@@ -200,6 +208,9 @@ def harm_verdict(table: pd.DataFrame, method: str, starts: int, more_starts: str
     harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
     unknown = mine[mine["harmed"].isna()]
     told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
+    expected = BY_CHANCE * (len(mine) - len(unknown))
+    if 0 < len(harmed) <= 2 * expected:
+        told.append(f"by chance alone, up to {expected:.2g} of {len(mine) - len(unknown)} may seem to be")
     if len(unknown):
         few = unknown["independent"].max()
         why = f"as {too_alike(few)}" if few > 1 else "with fewer than two test rows"

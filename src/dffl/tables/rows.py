@@ -1,4 +1,4 @@
-"""A client's rows: costs and order checked cell by cell, incomplete rows by rule."""
+"""A client's rows: costs and order are checked cell by cell, incomplete rows follow a rule."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dffl.tables.plan import ClientPlan, Plan
 from dffl.tables.sources import Table
 
 FEWEST = 3
-"""Rows of a client that are left at least where others are left out."""
+"""The least number of rows that a client keeps when incomplete rows are left out."""
 SHOWN = 4
-"""Columns in a message."""
+"""The most columns in a message."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +30,10 @@ class CheckedRows:
     table: Table
     costs: np.ndarray
     keys: np.ndarray
-    """A number for each row, the same for equal rows of any client."""
+    """A number for each row, equal for equal rows of any client."""
     order: np.ndarray | None = None
     dates: bool = False
-    """Whether the order is of dates, in seconds."""
+    """Whether the order consists of dates, as seconds."""
 
     def __len__(self) -> int:
         return len(self.table)
@@ -50,7 +50,7 @@ class CheckedRows:
 
 @dataclass
 class ClientRows:
-    """A client of the plan with its rows, while the file and its tables are read."""
+    """A client of the plan with its rows, while tables are read."""
 
     plan: ClientPlan
     rows: CheckedRows | None = None
@@ -71,12 +71,12 @@ def checked_rows(
     table: Table, features: Sequence[str], costs: Sequence[str], plan: Plan, problems: Problems, keys: np.ndarray,
     forecast: Sequence[str] = (), items: Sequence[str] = (),
 ) -> tuple[CheckedRows | None, int]:  # fmt: skip
-    """The rows that can be used, with their keys, and how many were left out; nothing, and problems, where a cell is wrong.
+    """The usable rows with their keys, and the number of rows that are left out. None, with problems, if a cell is wrong.
 
-    Cells of a forecast and of items are numbers and never filled, like those of costs.
+    Cells of a forecast and of items are numbers and never filled, like costs.
     """
     before, missing, order = len(problems), plan.missing, plan.order
-    found = []
+    arrays = []
     drop, gaps = np.zeros(len(table), bool), dict[str, int]()
     for name in (*costs, *items, *forecast):
         with problems.catching():
@@ -90,7 +90,7 @@ def checked_rows(
             drop |= empty
             gaps[name] = int(empty.sum())
             if name in costs:
-                found.append(numbers_of(cells))
+                arrays.append(numbers_of(cells))
     for name in features if missing != "mean" else ():
         empty = missing_in(table.frame[name], [text_of(text) for text in plan.categories.get(name, ())])
         if missing == "refuse" and (row := first_true(empty)) is not None:
@@ -112,7 +112,7 @@ def checked_rows(
         fix = "too few are left: fill some of them, or leave those columns out"
         problems.add(f"{table.source.name}: {what}; {fix}")
         return None, 0
-    rows = CheckedRows(table.only([*features, *items, *forecast]), np.stack(found, axis=1), keys, moments, dates)
+    rows = CheckedRows(table.only([*features, *items, *forecast]), np.stack(arrays, axis=1), keys, moments, dates)
     if drop.any():
         rows = rows.take(np.flatnonzero(~drop))
     if rows.order is not None:
@@ -122,9 +122,8 @@ def checked_rows(
 
 
 def order_of(table: Table, column: str) -> tuple[np.ndarray, bool]:
-    """What the rows are ordered by, and whether it is moments, in seconds; else it is numbers.
-
-    Clocks with an offset from UTC are ordered by their instants.
+    """The order of the rows as numbers, and whether these are moments in seconds. Clocks with an offset from UTC become
+    instants.
     """
     cells = table.frame[column]
     empty = missing_in(cells)
@@ -136,14 +135,14 @@ def order_of(table: Table, column: str) -> tuple[np.ndarray, bool]:
         return numbers_of(cells), False
     known = ~np.isnan(offsets_of(cells))
     if known.any() and not known.all():
-        first, other = (table.at(int(np.argmax(one)), column) for one in (known, ~known))
+        first, other = (table.at(int(np.argmax(mask)), column) for mask in (known, ~known))
         what = f"has an offset from UTC, and {other}, has none"
         raise ValueError(f"{first}: {what}; write all clocks with an offset, or none")
     return instants_of(cells).astype(np.int64).astype(float), True
 
 
 def order_kind(table: Table, column: str) -> str:
-    """What the rows are ordered by: number, date, or offset for dates that are instants."""
+    """The kind of the order: number, date, or offset for dates that are instants."""
     return moment_kind(table.frame[column]) or "number"
 
 
@@ -165,33 +164,41 @@ def twice(parts: Sequence[CheckedRows], column: str) -> str | None:
 
 
 def first_pair(order: np.ndarray) -> tuple[int, int] | None:
-    """Two places with the same moment, the earliest one; nothing where all differ."""
+    """The places of two rows with the earliest moment that occurs twice; None if all differ."""
     sorted_ = np.argsort(order, kind="stable")
     same = np.flatnonzero(np.diff(order[sorted_]) == 0)
     return (int(sorted_[same[0]]), int(sorted_[same[0] + 1])) if len(same) else None
 
 
 def two_rows(first: tuple[Table, int], second: tuple[Table, int], column: str, moment: str) -> str:
-    """That two rows, each of a table, are of one moment."""
+    """A message: two rows, each of a table, have the same moment."""
     (table, row), (again, other) = first, second
     here = table.source.place(int(table.rows[row])) if table.source is again.source else table.at(row)
     return f"{again.at(other, column)}: two rows are of {moment}, this one and {here}"
 
 
+DATED = {6: "%Y%m", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M"}
+"""How dates are written as numbers, by their digits."""
+
+
 def day_as_number(rows: CheckedRows) -> int | None:
-    """The first moment of an order of numbers that are all days such as 20240131; None where they are not."""
-    if rows.order is None or rows.dates or not ((rows.order >= 19000101) & (rows.order <= 21991231)).all():
+    """The first moment of an order of numbers that are all dates such as 20240131 or 202401; None where they are not."""
+    if rows.order is None or rows.dates or not len(rows.order):
         return None
-    days = pd.Series(np.unique(rows.order)).map("{:.0f}".format)
-    return None if pd.to_datetime(days, format="%Y%m%d", errors="coerce").isna().any() else int(rows.order[0])
+    texts = pd.Series(np.unique(rows.order)).map("{:.0f}".format)
+    form = DATED.get(len(texts[0]))
+    if form is None or (rows.order != np.round(rows.order)).any() or (texts.str.len() != len(texts[0])).any():
+        return None
+    known = pd.to_datetime(texts, format=form, errors="coerce")
+    return int(rows.order[0]) if known.dt.year.between(1900, 2199).all() else None
 
 
 def unit_of(table: Table, column: str) -> str:
-    """The one unit that a column says; rows with another are refused."""
+    """The unit in a column. Rows with another unit are refused."""
     texts = texts_of(table.frame[column])
     if (row := first_true(texts != texts[0])) is not None:
-        found = f"must be {texts[0]!r} as in the rows before, found {texts[row]!r:.60}"
-        raise ValueError(f"{table.at(row, column)}: {found}; convert the costs of a client to one unit")
+        problem = f"must be {texts[0]!r} as in the rows before, found {texts[row]!r:.60}"
+        raise ValueError(f"{table.at(row, column)}: {problem}; convert the costs of a client to one unit")
     if not texts[0] or not texts[0].isprintable():
         raise ValueError(f"{table.at(0, column)}: must name a unit, found {texts[0]!r:.60}")
     return str(texts[0])

@@ -1,4 +1,4 @@
-"""`dffl score`: rows whose costs came after a model was made, judged by what it decided. Its state is a file of its own."""
+"""`dffl score`: judges a model's decisions on rows whose costs came later. Its state is a separate file."""
 
 from __future__ import annotations
 
@@ -34,42 +34,42 @@ from dffl.time.score import LATEST, Replay, Score, plain, score
 from dffl.time.words import rule_in_words
 
 SHOWN = 5
-"""Columns that have drifted in a line."""
+"""The most drifted columns in a line."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """How one client's rule has done, in words and as plain values."""
+    """The score of one client's rule, in words and as plain values."""
 
     client: str
-    found: Score
+    score: Score
     first: str
     last: str
     new: int
-    """Rows that the state did not hold before."""
+    """The number of rows that the state did not have before."""
     unit: str | None
     state: Path | None
     per: str | None = None
-    """What a row is, such as a day."""
+    """The name of a row, such as day."""
 
     @property
     def refit(self) -> bool:
-        return self.found.refit
+        return self.score.refit
 
     @property
     def words(self) -> list[str]:
-        """The score, one sentence for each question."""
-        one, unit = self.found, f" {unit_of_sums(self.unit)}" if self.unit else ""
-        rows = f"{one.rows} {'row' if one.rows == 1 else 'rows'} from {self.first} to {self.last} ({self.new} new)"
-        sums = f"{one.regret:.4g}{unit} {each(self.per)}, {one.regret * one.rows:.4g}{unit} in all"
-        lost = f"{100 * one.relative[one.rule]:.2f} % more than the best decisions in hindsight ({sums})"
-        said = [f"{self.client}: {rows}, decided by {rule_in_words(one.rule)}, lost {lost}."]
-        return [*said, _against(one), _held(one), _drift(one), _still_best(one), self._todo()]
+        """The score: one sentence for each question."""
+        score, unit = self.score, f" {unit_of_sums(self.unit)}" if self.unit else ""
+        rows = f"{score.rows} {'row' if score.rows == 1 else 'rows'} from {self.first} to {self.last} ({self.new} new)"
+        sums = f"{score.regret:.4g}{unit} {each(self.per)}, {score.regret * score.rows:.4g}{unit} in all"
+        lost = f"{100 * score.relative[score.rule]:.2f} % more than the best decisions in hindsight ({sums})"
+        lines = [f"{self.client}: {rows}, decided by {rule_in_words(score.rule)}, lost {lost}."]
+        return [*lines, _against(score), _held(score), _drift(score), _still_best(score), self._todo()]
 
     def _todo(self) -> str:
-        if not self.found.refit:
+        if not self.score.refit:
             return "Nothing is to be done."
-        return f"Refit: {', '.join(plain(self.found)['reasons'])}. Type: dffl update MODEL FEDERATION -o NEW"
+        return f"Refit: {', '.join(plain(self.score)['reasons'])}. Type: dffl update MODEL FEDERATION -o NEW"
 
     def show(self, console: Console) -> None:
         for line in self.words:
@@ -81,22 +81,21 @@ class Scored:
         about = {"client": self.client, "from": self.first, "to": self.last, "new": self.new, "unit": self.unit}
         about |= {"unit_of_sums": unit_of_sums(self.unit), "per": self.per}
         state = None if self.state is None else str(self.state)
-        return dict(jsonable({**about, **plain(self.found), "words": " ".join(self.words), "state": state}))
+        return dict(jsonable({**about, **plain(self.score), "words": " ".join(self.words), "state": state}))
 
 
-def _against(one: Score) -> str:
-    """What the rule has saved against what the user has without it."""
-    if one.reference is None:
+def _against(score: Score) -> str:
+    """The saving of the rule compared with what the user has without it."""
+    if score.reference is None:
         return "The model holds no past rows and its rows bring no forecast, so there is nothing to compare with."
-    other = rule_in_words(one.reference)
-    if one.reference == one.rule:
+    other = rule_in_words(score.reference)
+    if score.reference == score.rule:
         return f"It decides by {other}: there is nothing to compare with."
-    if not np.isfinite(one.gain.value):
+    if not np.isfinite(score.gain.value):
         return f"{other} lost nothing: there is no share of it to save."
-    verb = "less" if one.gain.value >= 0 else "more"
-    return (
-        f"That is {abs(one.gain.value):.1%} {verb} than {other} ({100 * one.relative[one.reference]:.2f} %){_ends(one.gain)}."
-    )
+    verb = "less" if score.gain.value >= 0 else "more"
+    lost = f"{100 * score.relative[score.reference]:.2f} %"
+    return f"That is {abs(score.gain.value):.1%} {verb} than {other} ({lost}){_ends(score.gain)}."
 
 
 def _ends(gain: Gain) -> str:
@@ -106,31 +105,31 @@ def _ends(gain: Gain) -> str:
     return f"; {CONFIDENCE:.0%} range: {gain.low:.1%} to {gain.high:.1%} less{unsure}"
 
 
-def _held(one: Score) -> str:
-    if not one.ranged:
+def _held(score: Score) -> str:
+    if not score.ranged:
         return "No range was stated for these rows."
-    wrong = "; that is too few" if one.ranges_wrong else ""
-    return f"Ranges of {one.share:.0%} held {one.inside:.0%} of {one.ranged} costs{wrong}."
+    wrong = "; that is too few" if score.ranges_wrong else ""
+    return f"Ranges of {score.share:.0%} held {score.inside:.0%} of {score.ranged} costs{wrong}."
 
 
-def _drift(one: Score) -> str:
-    if one.drifted is None:
+def _drift(score: Score) -> str:
+    if score.drifted is None:
         return f"Drift is judged from {LATEST} rows on, against the rows that a model over time holds."
-    if not one.drifted:
+    if not score.drifted:
         return "No column has drifted."
-    which = listed(one.drifted, SHOWN)
+    which = listed(score.drifted, SHOWN)
     return f"Drifted: {which}. Over a quarter of the last {LATEST} rows is beyond 98 % of the values in the model's rows."
 
 
-def _still_best(one: Score) -> str:
-    if one.best == one.rule:
-        return f"{one.rule} is still the best of the {len(one.relative)} rules that the model can follow."
-    what = f"{rule_in_words(one.best)} would have lost {100 * one.relative[one.best]:.2f} %"
-    return f"{what}, {'which is more than noise' if one.beaten else 'which may be noise'}."
+def _still_best(score: Score) -> str:
+    if score.best == score.rule:
+        return f"{score.rule} is still the best of the {len(score.relative)} rules that the model can follow."
+    what = f"{rule_in_words(score.best)} would have lost {100 * score.relative[score.best]:.2f} %"
+    return f"{what}, {'which is more than noise' if score.beaten else 'which may be noise'}."
 
 
 def score_file(model: OwnModel, client: str, path: Path, state: Path | None = None) -> Scored:
-    """Score the rows of a table. Those that the ``state`` holds already are not counted twice; it is written anew."""
+    """Score the rows of a table. Rows that the ``state`` has already are not counted twice. The state is written again."""
     client = client if client in model.fit.members else composed(client)
     model.member(client)
     if not model.about["order"]:
@@ -141,14 +140,14 @@ def score_file(model: OwnModel, client: str, path: Path, state: Path | None = No
     replayed = _over_time if isinstance(model.fit, Chosen) else _once
     now, replay = replayed(model, client, rows, dates, seen)
     encoded = [(name, column.kind == "date") for column in model.encoding.columns for name in column.feature_names]
-    columns = [*encoded, *((name, False) for name in model.about["costs"])]  # a calendar moves by nature
-    found = score(replay, *zip(*columns, strict=True))
+    columns = [*encoded, *((name, False) for name in model.about["costs"])]  # a calendar always drifts
+    result = score(replay, *zip(*columns, strict=True))
     if state is not None:
         now.save(state)
     clock = Clock.of(now.rows.times, dates)
     ends = clock.shown(now.rows.times[0]), clock.shown(now.rows.times[-1])
     new = len(now.rows) - (0 if seen is None else len(seen.rows))
-    return Scored(client, found, *ends, new, model.about["units"].get(client), state, model.about.get("per"))
+    return Scored(client, result, *ends, new, model.about["units"].get(client), state, model.about.get("per"))
 
 
 def is_there(state: Path) -> bool:
@@ -157,14 +156,14 @@ def is_there(state: Path) -> bool:
 
 
 def _rows(model: OwnModel, client: str, path: Path) -> tuple[TimedRows, bool]:
-    """The rows of a table up to the last one whose costs are known, in their order."""
+    """The rows of a table in their order, up to the last row with known costs."""
     order, costs = composed(model.about["order"]), model.about["costs"]
     source = open_source(path)
     require_columns(source, [order, *map(composed, costs)])
     dates = model.fit.dates if isinstance(model.fit, Chosen) else None
     columns = Columns(model.encoding, model.about["order"], costs, bool(dates))
     table = columns.table(source)
-    if dates is None:  # a model without rows of its own does not know what its order was
+    if dates is None:  # a model without rows does not know the kind of its order
         dates = order_of(table, order)[1]
         columns = replace(columns, dates=dates)
     rows = columns.rows(table, client)
@@ -175,27 +174,27 @@ def _rows(model: OwnModel, client: str, path: Path) -> tuple[TimedRows, bool]:
 
 
 def _over_time(model: OwnModel, client: str, rows: TimedRows, dates: bool, seen: Observed | None) -> tuple[Observed, Replay]:
-    """What a model of `chosen` over time has decided."""
+    """The decisions of a model of `chosen` over time."""
     fit = model.fit
     assert isinstance(fit, Chosen), "others are replayed at once"
     if seen is not None:
         seen.require_of(client, fit.digest(client))
-    kept = TimedRows.of(fit.member(client))
-    known = kept if seen is None else TimedRows.joined([kept, seen.rows])
-    clock = Clock.of(kept.times, dates)
+    timed = TimedRows.of(fit.member(client))
+    known = timed if seen is None else TimedRows.joined([timed, seen.rows])
+    clock = Clock.of(timed.times, dates)
     require_same_as_known(client, known, rows, clock)
     since = fit.since(client, rows, seen)
     if not len(since):
-        raise ValueError(f"client {client!r}: no row came after {clock.shown(kept.times[-1])}, the last that the model holds")
-    require_decided(client, TimedRows.joined([kept.take(slice(-1, None)), since]), clock, fit.past.known_after)
+        raise ValueError(f"client {client!r}: no row came after {clock.shown(timed.times[-1])}, the last that the model holds")
+    require_decided(client, TimedRows.joined([timed.take(slice(-1, None)), since]), clock, fit.past.known_after)
     played, rule = fit.replayed(client, since), fit.rules[client]
     expected = {**fit.expected(client, since), rule: played.expected}
     now = fit.observed(client, since, played)
-    return now, Replay(played.client, rule, expected, played.cost, played.ends, fit.share, kept)
+    return now, Replay(played.client, rule, expected, played.cost, played.ends, fit.share, timed)
 
 
 def _once(model: OwnModel, client: str, rows: TimedRows, dates: bool, seen: Observed | None) -> tuple[Observed, Replay]:
-    """What a model that was fitted once has decided: it holds no rows, so all rows of the table count."""
+    """The decisions of a model that was fitted once. It has no rows of its own, so all rows of the table count."""
     fit, member = model.fit, model.member(client)
     assert isinstance(fit, Fit), "others are replayed over time"
     assert isinstance(member, Member), "a fit has members"

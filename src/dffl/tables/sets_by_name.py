@@ -20,7 +20,7 @@ from dffl.tables.sources import load, open_source, require_columns, require_file
 
 
 def required(family: type[FeasibleSet]) -> list[str]:
-    """The parameters of a family that a federation.toml must give: those without a default, and paths."""
+    """The parameters that a federation.toml must give: those without a default, and paths."""
     known = inspect.signature(family).parameters
     for name in family.toml_parameters:
         if name not in known:
@@ -33,7 +33,7 @@ def required(family: type[FeasibleSet]) -> list[str]:
 
 
 def check_set(description: Any, where: str) -> type[FeasibleSet]:
-    """The family of a description whose type and parameters are known; else all that is wrong with them is raised."""
+    """The family of a description. Its type and parameters are checked, and one error lists all problems."""
     if not isinstance(description, Mapping):
         raise ValueError(f'{where}: must be a table such as {{ type = "top-k", k = 6 }}, found {description!r:.60}')
     kind, sets = description.get("type"), FeasibleSet.by_toml_name
@@ -57,8 +57,8 @@ def check_set(description: Any, where: str) -> type[FeasibleSet]:
         value = description.get(name)
         from_file = isinstance(value, Mapping) and wanted.choice
         if name in description and not from_file and not wanted.accepts(value):
-            found = "a table" if isinstance(value, Mapping) else f"{value!r:.60}"
-            problems.add(f"{where}.{name}: must be {wanted.text}, found {found}")
+            shown = "a table" if isinstance(value, Mapping) else f"{value!r:.60}"
+            problems.add(f"{where}.{name}: must be {wanted.text}, found {shown}")
     problems.stop()
     return family
 
@@ -66,42 +66,42 @@ def check_set(description: Any, where: str) -> type[FeasibleSet]:
 def make_set(description: Any, costs: Sequence[str], folder: Path, where: str) -> FeasibleSet:
     """The set that a table such as ``{ type = "top-k", k = 6 }`` describes, for these cost columns.
 
-    ``where`` is the file and key for messages; a relative path is one from ``folder``. All that is wrong is raised at once.
+    ``where`` is the file and key for messages. A relative path starts at ``folder``. One error lists all problems.
     """
     family, problems, d = check_set(description, where), Problems(), len(costs)
-    given = {}
+    arguments = {}
     for name, value in description.items():
         if name != "type":
             with problems.catching():
-                given[name] = parameter(value, family.toml_parameters[name], costs, folder, f"{where}.{name}")
+                arguments[name] = parameter(value, family.toml_parameters[name], costs, folder, f"{where}.{name}")
     problems.stop()
-    if (implied := family.toml_dim(given)) not in (None, d):
+    if (implied := family.toml_dim(arguments)) not in (None, d):
         raise ValueError(f"{where}: has {implied} decisions, where there are {d} cost columns")
-    for name in given:
+    for name in arguments:
         if family.toml_parameters[name] is PATH:
-            given[name] = folder / given[name]
+            arguments[name] = folder / arguments[name]
             with named_at(f"{where}.{name}"):
-                require_file(given[name])
+                require_file(arguments[name])
     try:
-        made = family(**family.toml_sized(d), **given)
+        feasible_set = family(**family.toml_sized(d), **arguments)
     except (ValueError, TypeError, OverflowError, OSError, ArithmeticError, MemoryError) as error:
-        name = next((name for name in given if f": {name} " in str(error)), None)
+        name = next((name for name in arguments if f": {name} " in str(error)), None)
         raise ValueError(f"{where}{'' if name is None else '.' + name}: {error}") from None
-    if made.dim != d:
-        raise ValueError(f"{where}: has {made.dim} decisions, where there are {d} cost columns")
-    if made.calls is None and _is_one_point(made):  # what counts its calls may take long to answer
+    if feasible_set.dim != d:
+        raise ValueError(f"{where}: has {feasible_set.dim} decisions, where there are {d} cost columns")
+    if feasible_set.calls is None and _is_one_point(feasible_set):  # a solver that counts its calls may take long to answer
         raise ValueError(f"{where}: leaves one decision only, whatever the costs are: there is nothing to choose")
-    return made
+    return feasible_set
 
 
 def _is_one_point(s: FeasibleSet) -> bool:
-    """Whether a set holds a single point: then even opposite costs, of no special direction, have the same best decision."""
+    """Whether a set has a single point: then opposite costs in a general direction have the same best decision."""
     costs = 1.0 + np.sqrt(np.arange(2.0, s.dim + 2.0))
     return bool(np.array_equal(s.decide(costs), s.decide(-costs)))
 
 
 def parameter(value: Any, wanted: Kind, costs: Sequence[str], folder: Path, where: str) -> Any:
-    """A parameter of the kind that is wanted, from its value or from the file that it names."""
+    """A parameter of the wanted kind, from its value or from the file that it names."""
     value = _from_file(value, wanted, costs, folder, where) if isinstance(value, Mapping) else value
     if wanted.each and not isinstance(value, list):
         return [value] * len(costs)
@@ -111,7 +111,7 @@ def parameter(value: Any, wanted: Kind, costs: Sequence[str], folder: Path, wher
 
 
 def _from_file(value: Mapping[str, Any], wanted: Kind, costs: Sequence[str], folder: Path, where: str) -> list[Any]:
-    """A vector from a column of a file, or a matrix from several; ``by`` names the column that holds the names of the costs."""
+    """A vector from a column of a file, or a matrix from several columns. ``by``: the column with the names of the costs."""
     choice = wanted.choice
     for name in value:
         if name not in ("file", choice, "by"):
@@ -134,18 +134,18 @@ def _from_file(value: Mapping[str, Any], wanted: Kind, costs: Sequence[str], fol
         raise ValueError(f"{where}.by: must be the name of a column, found {by!r:.60}")
     require_columns(source, [*names, *([by] if by is not None else [])])
     table = load(source, [*names, *([by] if by is not None else [])], [by] if by is not None else [])
-    found = []
+    columns = []
     for name in names:
         cells = table.frame[name]
         numbers = numbers_of(cells)
         if (row := first_true(~np.isfinite(numbers))) is not None:
             text = "nothing" if missing_in(cells)[row] else repr(table.cell(row, name))
             raise ValueError(f"{table.at(row, name)}: must be a finite number, found {text}")
-        found.append(numbers)
+        columns.append(numbers)
     order = np.arange(len(table)) if by is None else _by_name(table, by, costs)
     if wanted is WHICH:
-        return [bool(one) for one in found[0][order]]
-    return np.stack(found, axis=1)[order].tolist() if choice == "columns" else found[0][order].tolist()
+        return [bool(flag) for flag in columns[0][order]]
+    return np.stack(columns, axis=1)[order].tolist() if choice == "columns" else columns[0][order].tolist()
 
 
 def _by_name(table: Any, by: str, costs: Sequence[str]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Where the rows of a table come from: CSV, Parquet, a query to a database, or a data frame. Each knows where a row stands."""
+"""The sources of a table's rows: CSV, Parquet, a query to a database, or a data frame. Each knows the place of a row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNREADABLE = (
     pa.ArrowException,
 )
 UNPRINTABLE = "has a character that cannot be printed; rename it"
-"""Such a character, like the one that starts the commands of a terminal, must not reach a terminal with a message."""
+"""Such characters begin the commands of a terminal, so messages must not print them."""
 NOT_TABLES = (
     ".xlsx",
     ".xls",
@@ -54,10 +54,10 @@ NOT_TABLES = (
 
 
 class Source(Protocol):
-    """A table that is not read yet: its columns are known, its rows come when they are asked for."""
+    """A table that is not read yet: its columns are known, and its rows are read when they are needed."""
 
     name: str
-    """What messages call it: the path of its file."""
+    """Its name in messages: the path of its file."""
     columns: list[str]
 
     def load(self, columns: Sequence[str], texts: Collection[str] = ()) -> pd.DataFrame:
@@ -65,13 +65,13 @@ class Source(Protocol):
         ...
 
     def place(self, row: int) -> str:
-        """Where a row of `load` stands, such as ``line 5``."""
+        """The place of a row of `load`, such as ``line 5``."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of a source, each with its place there."""
+    """Rows of a source, each with its place in the source."""
 
     source: Source
     frame: pd.DataFrame
@@ -91,15 +91,15 @@ class Table:
         return Table(self.source, self.frame.iloc[index].reset_index(drop=True), self.rows[index])
 
     def only(self, columns: Sequence[str]) -> Table:
-        """The rows with some of the columns: what is not used need not be copied."""
+        """The rows with some of the columns. Unused columns are not copied."""
         return Table(self.source, self.frame[list(columns)], self.rows)
 
     def cell(self, row: int, column: str) -> str:
-        """A cell as it is written in its file, for a message."""
+        """A cell as in its file, for a message."""
         return text_of(self.source.load([column], [column])[column].iloc[int(self.rows[row])])
 
     def as_written(self, column: str) -> Table:
-        """The same with a column as texts: pandas may have made 7 of 007."""
+        """A cell as in its file, from a column that is read again as texts: pandas may have made 7 of 007."""
         if pd.api.types.is_string_dtype(self.frame[column].dtype):
             return self
         cells = self.source.load([column], [column])[column].iloc[self.rows].reset_index(drop=True)
@@ -118,13 +118,13 @@ def open_source(path: Path) -> Source:
 
 
 def require_file(path: Path) -> None:
-    """Refuse a path that is not a file, and name the file in its folder that was probably meant."""
+    """Refuse a path that is not a file. The message names the most similar file of its folder."""
     try:
         if path.is_file():
             return
         folder, other = path.is_dir(), special(path)
-        beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
-    except (OSError, ValueError):  # a name that no file can have
+        beside = [neighbour.name for neighbour in path.parent.iterdir()] if path.parent.is_dir() else []
+    except (OSError, ValueError):  # such a file name is not possible
         folder, other, beside = False, None, []
     if other:
         raise ValueError(f"{path}: {other}, not a regular file")
@@ -134,7 +134,7 @@ def require_file(path: Path) -> None:
 
 
 def load(source: Source, columns: Sequence[str], texts: Collection[str] = ()) -> Table:
-    """The rows of a source with these columns; rows that are empty in all columns of the source are left out."""
+    """The rows of a source with these columns. Rows that are empty in all columns of the source are left out."""
     require_columns(source, columns)
     columns = list(dict.fromkeys(columns))
     frame = source.load(columns, texts)
@@ -152,23 +152,23 @@ def load(source: Source, columns: Sequence[str], texts: Collection[str] = ()) ->
 
 
 def _blank(source: Source, frame: pd.DataFrame, maybe: np.ndarray) -> np.ndarray:
-    """Which of these rows are empty, also in the columns that are not needed: a row with a name is no empty row."""
+    """Which of these rows are empty, also in the columns that are not needed: a row with a name is not empty."""
     others = [name for name in source.columns if name not in frame]
     try:
-        whole = [frame, source.load(others)] if others else [frame]
-    except ValueError:  # a column of a kind that cannot be read: then nothing is left out
+        frames = [frame, source.load(others)] if others else [frame]
+    except ValueError:  # a column of an unreadable kind: then no row is left out
         return np.zeros(len(frame), bool)
-    for part in whole:
+    for part in frames:
         for name in part:
             maybe &= missing_in(part[name])
     return maybe
 
 
 def require_columns(source: Source, columns: Sequence[str], others: Sequence[str] = ()) -> None:
-    """Refuse a source without these columns; all that it lacks are named at once.
+    """Refuse a source without these columns; the message names all of them and similar columns that exist.
 
-    The hint of a message is not one of them, nor of ``others`` that have another use: `price_9` was not meant by `dnn_9`. A
-    name with another number was not meant either.
+    A column of ``others`` has another use and is not suggested: `dnn_9` does not mean `price_9`. A name with another number
+    is not suggested either.
     """
     known = set(source.columns)
     lacking = [name for name in columns if name not in known]
@@ -186,7 +186,7 @@ def _numbers(name: str) -> list[int]:
 
 
 class FrameSource:
-    """A data frame that a user hands in."""
+    """A data frame of a user."""
 
     def __init__(self, frame: pd.DataFrame, name: str = "the data frame"):
         self.name = name
@@ -201,12 +201,12 @@ class FrameSource:
 
 
 def is_unnamed(column: str) -> bool:
-    """Whether a column has no name of its own, such as the row numbers that pandas writes."""
+    """Whether a column has no name, such as the row numbers that pandas writes."""
     return not column.strip() or column.startswith("__index_level_")
 
 
 def checked_names(path: Path, names: list[str]) -> list[str]:
-    """The names of the columns, if they differ and can be printed."""
+    """The names of the columns; they must differ and be printable."""
     for name, count in Counter(names).items():
         if not name.isprintable():
             raise ValueError(f"{path}: the column {name!r} {UNPRINTABLE}")
@@ -216,7 +216,7 @@ def checked_names(path: Path, names: list[str]) -> list[str]:
 
 
 def tried(path: Path, kind: str, read: Callable[[], T]) -> T:
-    """What ``read`` returns, or one line on why it cannot."""
+    """The result of ``read``, or one line on why it failed."""
     fix = "write decimals with a point, texts with commas in quotes, and the names of all columns in the first line"
     try:
         return read()
@@ -229,6 +229,6 @@ def tried(path: Path, kind: str, read: Callable[[], T]) -> T:
     except UNREADABLE as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         if cells := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", reason):
-            found = f"has {cells[3]} cells, where {cells[1]} were expected"
-            raise ValueError(f"{path}, line {cells[2]}: {found}; {fix}") from None
+            problem = f"has {cells[3]} cells, where {cells[1]} were expected"
+            raise ValueError(f"{path}, line {cells[2]}: {problem}; {fix}") from None
         raise ValueError(f"{path}: cannot be read as {kind} ({reason})") from None

@@ -1,4 +1,4 @@
-"""Trains the method of a federation's file, and compares it with the baselines to try first."""
+"""Trains the method of a federation's file, and compares it with the usual baselines."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from dffl.time.outcome import CHOSEN
 from dffl.training.keywords import MethodChoice
 
 MORE_RUNS = "runs with three seeds in the plan would tell"
-"""How a site tells harm from noise, which cannot train again alone."""
+"""How a site gets a harm verdict, although it cannot train again alone."""
 
 
 @dataclass(frozen=True)
 class GivenFit:
-    """A fit of one client that was made with others, elsewhere, and the command that gives it again."""
+    """A fit of one client that was made elsewhere, together with other sites, and the command that repeats it."""
 
     fit: Fit
     command: str
@@ -50,7 +50,7 @@ class GivenFit:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A fit with everything that decisions and a report need, and how it does on the test rows."""
+    """A fit with all that decisions and a report need, and its results on the test rows."""
 
     fit: Fit
     table: pd.DataFrame
@@ -59,7 +59,7 @@ class TrainedModel:
     description: Description
     path: Path | None = None
     more_starts: str = MORE_STARTS
-    """What to do if the starts are too few for a harm verdict."""
+    """What to do if there are too few seeds for a harm verdict."""
 
     def show(self, console: Console) -> None:
         """Print each client's regret under each method, and what to type next."""
@@ -81,12 +81,9 @@ class TrainedModel:
 
 
 def train_file(
-    description: Description,
-    progress: bool | None = None,
-    checkpoint: str | PathLike[str] | None = None,
-    starts: int = 1,
+    description: Description, progress: bool | None = None, checkpoint: str | PathLike[str] | None = None, starts: int = 1
 ) -> TrainedModel | ChosenModel:
-    """Fit what a file asks for: the method that it names, or the default; and judge it beside its baselines."""
+    """Fit the method that a file names, or the default, and compare it with its baselines."""
     require_whole("starts", starts, least=1)
     method, notes = method_of(description)
     description = replace(description, method=method, notes=[*notes, *description.notes])
@@ -100,40 +97,40 @@ def train(
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
     starts: int = 1,
-    given: GivenFit | None = None,
+    fitted: GivenFit | None = None,
 ) -> TrainedModel:
     """Fit the method of a description and its baselines on the training rows, and judge them on the test rows.
 
-    The model of the first start is kept. With three seeds or more, harm is distinguished from noise. A ``checkpoint`` is a file
-    from which an interrupted training resumes. A fit of the method that is ``given``, as a deployed site has one, is judged
-    as it is, from one start.
+    - The model is that of the first seed. With three seeds or more there is a harm verdict.
+    - ``checkpoint``: a file from which an interrupted training resumes.
+    - ``given``: a fit that exists already, as at a deployed site; it is judged as it is, with one seed.
     """
     require_whole("starts", starts, least=1)
     wanted: MethodChoice = (description.method, description.options)
     beside = [capped(name, description) for name in trained_baselines(description) if name != description.method]
     over_time = naive_over_time(description) if description.order is not None else {}
-    methods: list[MethodChoice] = [wanted, *beside] if given is None and description.method != CHOSEN else beside
+    methods: list[MethodChoice] = [wanted, *beside] if fitted is None and description.method != CHOSEN else beside
     first = int(description.settings.get("seed", 0))
-    found: list[Start] = []
+    runs: list[Start] = []
     first_fits: dict[str, Fit] = {}
     parts: list[Path | None] = [None] * starts if checkpoint is None else [*checkpoints(checkpoint, starts)]
     for part, seed in zip(parts, start_seeds(first, starts), strict=True):
         settings = {**description.settings, "seed": seed}
         fits = fit_all(description.train, methods, progress=progress, checkpoint=part, **settings)
-        if given is not None:
-            fits = {description.method: given.fit, **fits}
+        if fitted is not None:
+            fits = {description.method: fitted.fit, **fits}
         elif description.method == CHOSEN:
             fits = {CHOSEN: fit_best(description.train, progress=progress, **settings), **fits}
         first_fits = first_fits or fits
-        found.append(with_rules(Start.of(fits, description.test), over_time, description.train, description.test))
-    kept, table = first_fits[description.method], against(found, description.test)
-    command = given.command if given else f"dffl fit {description.path.name} -o MODEL --starts {starts}"
-    report = report_of(description, found, first_fits, command)
-    report = replace(report, again=THREE_RUNS) if given else report
+        runs.append(with_rules(Start.of(fits, description.test), over_time, description.train, description.test))
+    fit, table = first_fits[description.method], against(runs, description.test)
+    command = fitted.command if fitted else f"dffl fit {description.path.name} -o MODEL --starts {starts}"
+    report = report_of(description, runs, first_fits, command)
+    report = replace(report, again=THREE_RUNS) if fitted else report
     ranges = {
-        client.name: cost_range(kept, client, description.train[client.name], description.order is not None).as_json()
+        client.name: cost_range(fit, client, description.train[client.name], description.order is not None).as_json()
         for client in description.test
     }
-    about = about_of(description, kept, table, starts, report, ranges)
-    whole = replace(kept, about=kept.about | {OWN_DATA: about})
-    return TrainedModel(whole, table, starts, description, more_starts=MORE_RUNS if given else MORE_STARTS)
+    about = about_of(description, fit, table, starts, report, ranges)
+    with_data = replace(fit, about=fit.about | {OWN_DATA: about})
+    return TrainedModel(with_data, table, starts, description, more_starts=MORE_RUNS if fitted else MORE_STARTS)

@@ -1,4 +1,4 @@
-"""The part of a federation's file about training: a method, its options, and settings."""
+"""The section about training in a federation's file: a method, its options, and settings."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dffl.training.methods import METHODS, Method
 from dffl.training.settings import BY_NAME, FLAGS, FORECAST, MOVED, NAMED_SETTINGS, Settings
 
 NOT_IN_FILES = ("network",)
-"""Settings that only Python can give."""
+"""Settings that exist only in Python."""
 OF_THE_FEDERATION = {"split": "split", "period": "train_from and test_from"}
-"""Settings that follow from keys under [federation], since tests are divided by them too."""
+"""Settings that follow from keys under [federation], because the test rows depend on them too."""
 
 
 def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -30,18 +30,18 @@ def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
         keys.refuse("method", f"{error}, or {CHOSEN!r}")
     known = list(method.options) if method is not None else []
     options: dict[str, Any] = {}
-    given = keys.take("options", "a table of options of the method", lambda value: isinstance(value, Mapping), {})
-    for option, value in given.items():
+    method_options = keys.take("options", "a table of options of the method", lambda value: isinstance(value, Mapping), {})
+    for option, value in method_options.items():
         if option in known:
             options[option] = value
         elif method is not None:
-            own = ", ".join(known) or "none"
-            keys.refuse(f"options.{option}", f"{name} has no such option{nearest(option, known)} (options of {name}: {own})")
+            listed = ", ".join(known) or "none"
+            keys.refuse(f"options.{option}", f"{name} has no such option{nearest(option, known)} (options of {name}: {listed})")
     settings: dict[str, Any] = {}
     for key, value in keys.rest().items():
         keys.take(key, "", lambda _: True)
         if key in known and key in options:
-            keys.refuse(key, "stands here and under options; keep one")
+            keys.refuse(key, "is here and under options; remove one")
         elif key in known:
             options[key] = value
         elif key in OF_THE_FEDERATION:
@@ -54,7 +54,7 @@ def read_training(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 
 def _of_choice(keys: Keys) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The settings of all trainings among which `chosen` chooses; it has no options."""
+    """The settings of all trainings among which `chosen` chooses. It has no options."""
     settings: dict[str, Any] = {}
     for key, value in keys.rest().items():
         keys.take(key, "", lambda _: True)
@@ -88,10 +88,10 @@ def _refuse(keys: Keys, key: str, options: list[str], method: str, known: bool) 
     if key == FORECAST:
         keys.refuse(key, BY_NAME)
         return
-    others = [one.name for one in METHODS.values() if key in one.options]
+    others = [method.name for method in METHODS.values() if key in method.options]
     if known and others:
         keys.refuse(key, f"is an option of {', '.join(others)}, not of {method}")
-    elif known or not (others or key in MOVED):  # of an unknown method the options are unknown too
-        settings = [one for one in Settings.names() if one not in (*NOT_IN_FILES, *OF_THE_FEDERATION)]
+    elif known or not (others or key in MOVED):  # the options of an unknown method are unknown too
+        settings = [name for name in Settings.names() if name not in (*NOT_IN_FILES, *OF_THE_FEDERATION)]
         allowed = [*options, *settings, "method", "options"]
         keys.refuse(key, f"no such setting, or option of {method}{nearest(key, allowed)}")

@@ -22,12 +22,12 @@ from dffl.time.words import rule_in_words
 
 @dataclass(frozen=True)
 class ModelUpdate:
-    """What an update changed at each client."""
+    """The changes of an update at each client."""
 
     changes: Mapping[str, Mapping[str, Any]]
-    """For each client: rows and rule, before and after."""
+    """For each client: the number of rows and the rule, before and after."""
     words: str
-    """What the new model says of itself."""
+    """The messages of the new model."""
     path: Path
 
     @classmethod
@@ -41,11 +41,11 @@ class ModelUpdate:
         return cls(changes, words, path)
 
     def show(self, console: Console) -> None:
-        """Print what changed, what the new model says of itself, and where it is."""
+        """Print the changes, the messages of the new model, and its file."""
         for name, change in self.changes.items():
             (had, has), (before, after) = change["rows"], change["rule"]
-            kept = f"still decides by {rule_in_words(after)}"
-            rule = kept if before == after else f"decided by {rule_in_words(before)}, now by {rule_in_words(after)}"
+            line = f"still decides by {rule_in_words(after)}"
+            rule = line if before == after else f"decided by {rule_in_words(before)}, now by {rule_in_words(after)}"
             console.print(printable(f"{name}: {has - had} more rows ({has} in all); {rule}."), soft_wrap=True)
         if self.words:
             console.print(printable(self.words), soft_wrap=True)
@@ -54,18 +54,18 @@ class ModelUpdate:
     def as_json(self) -> dict[str, Any]:
         return {
             "model": str(self.path),
-            "clients": {name: dict(one) for name, one in self.changes.items()},
+            "clients": {name: dict(change) for name, change in self.changes.items()},
             "words": self.words,
         }
 
 
 def rules_of(fit: Any) -> dict[str, str]:
-    """The rule by which each client decides; a model that was fitted once has one for all."""
+    """The rule by which each client decides. A model that was fitted once has one rule for all."""
     return dict(fit.rules) if isinstance(fit, Chosen) else dict.fromkeys(fit.members, fit.method)
 
 
 def require_grown(old: OwnModel, description: Description) -> dict[str, tuple[int, int]]:
-    """The rows of each client before and now. What is not the grown federation of the model is refused in one line."""
+    """The rows of each client, before and now. Another federation than the model's, or one that has not grown, is refused."""
     where, about = description.path, old.about
     had = {row["client"]: int(row["n"]) + int(row["n_test"]) for row in about["evaluation"]}
     now = {train.name: train.n + description.test[train.name].n for train in description.train}
@@ -94,11 +94,11 @@ def require_grown(old: OwnModel, description: Description) -> dict[str, tuple[in
 
 
 def _require_newest(old: OwnModel, description: Description, name: str) -> None:
-    """Refuse a table that ends before the last row that the model holds."""
+    """Refuse a table that ends before the last row of the model."""
     if not isinstance(old.fit, Chosen):
         return
-    kept, test = old.fit.kept[name].times, description.test[name].times
-    if kept is not None and test is not None and float(np.max(test)) < kept[-1]:
-        ends = [shown_moment(float(moment), old.fit.dates) for moment in (np.max(test), kept[-1])]
+    known, test = old.fit.kept[name].times, description.test[name].times
+    if known is not None and test is not None and float(np.max(test)) < known[-1]:
+        ends = [shown_moment(float(moment), old.fit.dates) for moment in (np.max(test), known[-1])]
         what = f"its rows end at {ends[0]}, and those of the model at {ends[1]}"
         raise ValueError(f"{description.path}: client {name!r}: {what}; an update needs the old rows and newer ones")

@@ -77,12 +77,12 @@ def _climb(value: Any, start: Array, steps: int) -> tuple[Array, Array]:
         return (optax.apply_updates(vector, updates), state, best, top), None
 
     carry = (start, optimiser.init(start), start, jnp.asarray(-jnp.inf, start.dtype))
-    kept, done = [], 0
+    ends, done = [], 0
     for stop in (-(-steps // 10), -(-steps // 3), steps):
         carry, _ = lax.scan(step, carry, None, length=stop - done)
-        kept.append(carry[2])
+        ends.append(carry[2])
         done = stop
-    return jnp.stack(kept), carry[3]
+    return jnp.stack(ends), carry[3]
 
 
 # The discrepancy of each client from the mixture

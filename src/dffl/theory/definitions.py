@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dffl.batched import solve_each
-from dffl.federation import Client, Federation, limits_met, optima
+from dffl.federation import Client, Federation, limits_met, optima, oracles
 from dffl.fitting import Fit
 from dffl.judging import predicted
 from dffl.predictor import Predictor
@@ -73,7 +73,7 @@ def client_risks(model: Model, clients: Federation | Sequence[Client], loss: Ris
     # SPO+ is the loss of w*(c) at the cost 2 c_hat - c against the best decision there; regret is that of w*(c_hat) at c.
     asked = [2 * g - c if loss == "spo+" else g for g, c in zip(guesses, costs, strict=True)]
     whose = [(client.name, client.oracle, rows) for client, rows in zip(members, asked, strict=True)]
-    with limits_met(members, "solves of risks"), host_errors(whose):
+    with limits_met(oracles(members), "solves of risks"), host_errors(whose):
         best, replies = optima(members), solve_each([client.oracle for client in members], asked)
     priced = zip(asked, best, replies, strict=True) if loss == "spo+" else zip(costs, replies, best, strict=True)
     return np.array([float(np.mean(dot(at, worse - better))) for at, worse, better in priced])

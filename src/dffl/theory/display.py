@@ -73,9 +73,9 @@ def notes(bounds: Bounds) -> list[str]:
         empty = int(table["gain_vacuous"].sum())
         lines.append(f"FG_cert, the local bound over the federated one, says nothing for {empty} of {count}: both are vacuous.")
     if "paper_condition" in table:
-        held, empty = int(table["paper_condition"].sum()), int(table["condition_vacuous"].sum())
+        satisfied, empty = int(table["paper_condition"].sum()), int(table["condition_vacuous"].sum())
         vacuous = f"; it compares two vacuous bounds for {empty} of them, and decides nothing there" if empty else ""
-        condition = f"The paper's condition for federating holds for {held} of {count} clients"
+        condition = f"The paper's condition for federating holds for {satisfied} of {count} clients"
         lines.append(f"{condition} at the values that a search attains{vacuous}.")
     lines.append("Bounds do not decide: for advice to each client, use dffl advise.")
     return lines
@@ -161,4 +161,4 @@ def draw(bounds: Bounds, path: Path, title: str) -> None:
             figure.colorbar(image, ax=axis, shrink=0.85, label="SPO+ loss, scaled")
         heading = f"Bounds on the difference of SPO+ losses, pair by pair: {title}\n{bounds.label}; scaled units"
         figure.suptitle(heading, fontsize=11)
-        write_whole(path, lambda whole: figure.savefig(whole, dpi=130, format=path.suffix[1:]))
+        write_whole(path, lambda temporary: figure.savefig(temporary, dpi=130, format=path.suffix[1:]))

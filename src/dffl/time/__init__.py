@@ -1,4 +1,4 @@
-"""Decisions that are repeated over time: the past of each client, rules to start from, refits, the choice among rules."""
+"""Decisions that are repeated over time: features of the past, base rules, refits, and the choice among rules."""
 
 from typing import TYPE_CHECKING
 

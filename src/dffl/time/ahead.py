@@ -1,4 +1,4 @@
-"""Rows that follow those which a model holds: newer ones whose costs are known by now, and rows to decide."""
+"""Rows after those of a model: rows whose costs are known by now, and rows to decide."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dffl.cells import shown_moment
 from dffl.federation import Client
 
 USUAL = 0.95
-"""The share of the gaps between rows that are usual: a weekend is, an outage is not."""
+"""Gaps between rows up to this quantile are usual: a weekend is, an outage is not."""
 
 
 @dataclass(frozen=True, eq=False)
 class TimedRows:
-    """Rows of a client in their order; those whose costs are not known yet hold NaN there."""
+    """Rows of a client in their order. Unknown costs are NaN."""
 
     times: np.ndarray
     x: np.ndarray
@@ -45,10 +45,10 @@ class TimedRows:
 
 
 class Clock(NamedTuple):
-    """How far apart a client's rows usually are, and how moments are written."""
+    """The usual distance between a client's rows, and the form of its moments."""
 
     step: float
-    """The middle gap between two rows."""
+    """The median gap between two rows."""
     usual: float
     """The largest gap that is usual, such as a weekend."""
     dates: bool
@@ -69,10 +69,10 @@ class Clock(NamedTuple):
 
 
 def newer(client: str, known: TimedRows, rows: TimedRows, clock: Clock, known_after: int) -> TimedRows:
-    """The rows that follow the known ones, in their order; those that are known already are left out.
+    """The rows that follow the known ones, in their order, without those that are known already.
 
-    Refused, in one line each: two rows of one moment, a row to decide that is not later than all known ones, and one for which
-    more than ``known_after`` rows before it are not known.
+    Refused, each with one line: two rows of the same moment, a row to decide that is not later than all known ones, and a
+    row for which more than ``known_after`` rows before it are unknown.
     """
     order = np.argsort(rows.times, kind="stable")
     rows, who, last = rows.take(order), f"client {client!r}", known.times[-1]
@@ -129,7 +129,7 @@ def require_decided(client: str, rows: TimedRows, clock: Clock, known_after: int
 
 
 def _require_near(who: str, rows: TimedRows, clock: Clock, known_after: int) -> None:
-    """Refuse rows to decide that are further from the last known row than what ``known_after`` allows."""
+    """Refuse rows to decide that are further from the last known row than ``known_after`` allows."""
     filled = rows.filled
     newest = int(np.flatnonzero(filled)[-1])
     reach = rows.times[newest] + known_after * clock.step + clock.usual * (1 + 1e-9)

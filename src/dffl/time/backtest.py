@@ -1,4 +1,4 @@
-"""`dffl.backtest`: what each rule would have lost, decided day by day with what was known by then."""
+"""`dffl.backtest`: the loss of each rule if it decides row by row with what was known before each row."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ import numpy as np
 
 from dffl.checks import require_whole
 from dffl.federation import Client, Federation, optima
-from dffl.fitting import Fit
 from dffl.judging import regrets_at_each
 from dffl.progress import Progress
-from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, SteadyAverage, plain_mean
+from dffl.time.bases import FORECAST, NAIVE, STEADY
 from dffl.time.choice import FLEET, choose_rules, day_scaled
 from dffl.time.kept import Kept
-from dffl.time.mixtures import MIX, mixed, mixtures
+from dffl.time.mixtures import HALF, LIGHT, MIX, mixed, mixtures
 from dffl.time.network import VECTOR
 from dffl.time.outcome import Backtest, Choice
-from dffl.time.own import Views
 from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE
-from dffl.time.refits import BOTH, OWN, PAST, Candidate
+from dffl.time.refits import BOTH, OWN, PAST, Candidate, relaxed_where_slow
 from dffl.time.spans import ranges_of
 from dffl.time.timeline import Timeline
+from dffl.time.trainings import Ground, forecasts_of
 from dffl.training.keywords import MethodChoice
 
 NETWORKS: tuple[MethodChoice, ...] = ("fedavg", ("fedavg", {"network": VECTOR}))
-"""A network of single items and one of the whole row, which correct the base."""
+"""A network of single items and one of the whole row; both correct the base."""
 CANDIDATES: tuple[MethodChoice, ...] = (
     *NETWORKS,
     ("ridge", {"features": OWN}),
@@ -39,13 +38,15 @@ CANDIDATES: tuple[MethodChoice, ...] = (
     ("ridge-pooled", {"features": BOTH}),
     ("local-tuned", {"features": OWN, "once": True}),
 )
-"""The methods that a backtest trains by default: those networks, and models that see a client's own features."""
+"""The methods that a backtest trains by default: those networks, and models with a client's own features."""
 MOST_PRODUCTS = 250
-"""Features, squares and products of which a ridge of degree 2 is a candidate by default."""
+"""Ridge regression of degree 2 is a default candidate up to this number of features, squares and products."""
 REFIT, WINDOW = 28, 90
+RECORD = 365
+"""Moments before the start from which on rules are judged where clients bring a forecast, as all of their record counts."""
 
 Forecasts = dict[str, list[list[np.ndarray]]]
-"""For each rule and each client what it expects of the rows of each block, (rows, d)."""
+"""For each rule and each client, its predictions for the rows of each block, (rows, d)."""
 
 
 def backtest(
@@ -61,6 +62,7 @@ def backtest(
     share: float = SHARE,
     clock: str | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    jobs: int | None = None,
     progress: bool | None = None,
     **settings: Any,
 ) -> Backtest:
@@ -80,22 +82,27 @@ def backtest(
     - ``share``: the share of costs that ranges are to hold.
     - ``clock``: ``seconds``, ``nanoseconds`` (since 1970) or ``numbers``, what the times are; guessed by default.
     - ``checkpoint``: a file that keeps what is trained until the backtest is complete, so that the same call resumes there.
-    - ``settings``: settings of all trainings, such as ``seed`` or ``rounds``.
+    - ``jobs``: how many models are trained at once; by default as many as there are cores. It changes no bit.
+    - ``settings``: settings of all trainings, such as ``seed`` or ``rounds``. Where a solver decides with integer conditions,
+      ``relax`` is on by default.
     """
     if not isinstance(federation, Federation):
         raise ValueError(f"federation must be a dffl.Federation, found {type(federation).__name__}")
     past, base = past or Past(), _base_of(federation, base)
     _require_settings(settings)
+    if jobs is not None:
+        require_whole("jobs", jobs, least=1, most=1024)
+    settings = relaxed_where_slow(federation.clients, settings)
     trained = candidates_of(CANDIDATES if candidates is None else candidates, federation, settings)
-    timeline = Timeline.of(federation.clients, refit, window, start, past, clock)
+    timeline = Timeline.of(federation.clients, refit, window, start, past, clock, RECORD if base == FORECAST else 0)
     if past.season is None:
         past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
     optima(federation.clients)
+    ground = Ground.of(federation.clients, timeline, base, past, settings)
     recipe = (trained, base, past, refit, timeline.origins, sorted(settings.items()))
-    kept = None if checkpoint is None else Kept.of(checkpoint, federation, recipe)
-    with Progress(progress) as bar, kept or nullcontext():
-        bar.expect(len(timeline.origins) * max(len(trained), 1))
-        forecasts = _forecasts(federation, trained, base, past, timeline, settings, bar, kept)
+    cached = None if checkpoint is None else Kept.of(checkpoint, federation, recipe)
+    with Progress(progress) as bar, cached or nullcontext():
+        forecasts = _forecasts(ground, trained, bar, cached, jobs)
     order = [base, *(rule for rule in forecasts if rule != base)]
     expected = {rule: [np.concatenate(blocks) for blocks in forecasts[rule]] for rule in order}
     clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
@@ -103,13 +110,13 @@ def backtest(
     labels, own = labels_of(trained)
     chosen = _choices(clients, lost, timeline, window, choice, base, labels, own)
     ranges = ranges_of(federation.clients, clients, expected, base, chosen, share, past.known_after)
-    if kept is not None:
-        kept.remove()
+    if cached is not None:
+        cached.remove()
     return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels, own)
 
 
 def _base_of(federation: Federation, base: str | None) -> str:
-    """Where predictions start: as asked for, else at the forecast that clients bring, else at the steady average."""
+    """The base of predictions: the one that was asked for, else the clients' forecast, else the steady average."""
     base = base or (FORECAST if federation.has_forecast else STEADY)
     if base not in (STEADY, FORECAST) or (base == FORECAST and not federation.has_forecast):
         brought = " or forecast" if federation.has_forecast else ", as the clients bring no forecast"
@@ -127,68 +134,54 @@ def _require_settings(settings: Mapping[str, Any]) -> None:
 def candidates_of(
     choices: Sequence[MethodChoice], federation: Federation, settings: Mapping[str, Any] | None = None
 ) -> list[Candidate]:
-    """These candidates; of the default ones, products of many features are left out, and all of own features under privacy."""
+    """The candidates. Of the default ones, products of many features are left out, and models of own features with privacy."""
     if tuple(choices) == CANDIDATES:
         features = federation[0].x.shape[1]
         if features * (features + 3) // 2 > MOST_PRODUCTS:  # they take long
-            choices = [one for one in choices if isinstance(one, str) or "degree" not in one[1]]
+            choices = [choice for choice in choices if isinstance(choice, str) or "degree" not in choice[1]]
         if (settings or {}).get("privacy") is not None:  # which no sums of rows would keep
             choices = NETWORKS
     return _candidates(choices)
 
 
 def labels_of(trained: Sequence[Candidate]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The labels of candidates that correct the base, and of those that see a client's own features."""
-    past = tuple(one.label for one in trained if one.features == PAST)
-    return past, tuple(one.label for one in trained if one.features != PAST)
+    """The labels of candidates that correct the base, and of those with a client's own features."""
+    past = tuple(candidate.label for candidate in trained if candidate.features == PAST)
+    return past, tuple(candidate.label for candidate in trained if candidate.features != PAST)
 
 
 def _candidates(choices: Sequence[MethodChoice]) -> list[Candidate]:
-    """The candidates; two that are called alike are refused."""
-    made = [Candidate.of(one) for one in choices]
-    for number, one in enumerate(made):
-        if one.label in (*NAIVE, FORECAST, MIX) or one.label in [other.label for other in made[:number]]:
-            raise ValueError(f"candidates: {one.label!r} is there already; name each rule once")
-    return made
+    """The candidates; equal names are refused."""
+    candidates = [Candidate.of(candidate) for candidate in choices]
+    for number, candidate in enumerate(candidates):
+        taken = (*NAIVE, FORECAST, MIX, LIGHT, HALF, *(other.label for other in candidates[:number]))
+        if candidate.label in taken:
+            raise ValueError(f"candidates: {candidate.label!r} is there already; name each rule once")
+    return candidates
 
 
 def _forecasts(
-    federation: Federation, trained: Sequence[Candidate], base: str, past: Past, timeline: Timeline,
-    settings: Mapping[str, Any], bar: Progress, kept: Kept | None = None,
-) -> Forecasts:  # fmt: skip
-    """What each rule expects of each row from the first origin on."""
-    clients = federation.clients
-    average = SteadyAverage(clients, timeline.days, past.known_after)
-    means = {rule: [plain_mean(rule, client.c, past.known_after) for client in clients] for rule in MEANS}
+    ground: Ground, trained: Sequence[Candidate], bar: Progress, cached: Kept | None = None, jobs: int | None = None
+) -> Forecasts:
+    """The predictions of each rule for each row from the first origin on."""
+    timeline, base = ground.timeline, ground.base
     labels, own = labels_of(trained)
+    learned = forecasts_of(ground, trained, bar, cached, jobs)
     rules = mixtures(labels, base, own)
-    found: Forecasts = {}
-    fitted: dict[tuple[str, int], Fit] = {}
+    forecasts: Forecasts = {}
     for origin in timeline.origins:
-        known, rows = timeline.known(origin), timeline.block(origin)
-        whole = means | {STEADY: average.forecasts(average.weight(known))}
-        if federation.has_forecast:
-            whole[FORECAST] = [client.forecast for client in clients]
-        block = {rule: [table[some] for table, some in zip(tables, rows, strict=True)] for rule, tables in whole.items()}
-        views = Views(clients, timeline.days, whole[base], past, base == FORECAST)
-        for candidate in trained:
-            tables = None if kept is None else kept.found(origin, candidate.label, len(clients))
-            if tables is None:
-                since = timeline.trained_once(origin) if candidate.once else origin
-                if (candidate.label, since) not in fitted:
-                    model = views.of(candidate.features).trained(candidate, timeline.known(since), settings)
-                    fitted[candidate.label, since] = model
-                tables = views.predictions(fitted[candidate.label, since], rows)
-                if kept is not None:
-                    kept.keep(origin, candidate.label, tables)
-            block[candidate.label] = tables
-            bar.advance(1, f"{candidate.label} at {timeline.shown(origin)}")
+        rows = timeline.block(origin)
+        block = {
+            rule: [table[some] for table, some in zip(tables, rows, strict=True)]
+            for rule, tables in ground.naive(origin).items()
+        }
+        block |= {candidate.label: learned[origin, candidate.label] for candidate in trained}
         block |= {rule: mixed(parts, block) for rule, parts in rules.items()}
         for rule, tables in block.items():
-            places = found.setdefault(rule, [[] for _ in clients])
+            places = forecasts.setdefault(rule, [[] for _ in ground.clients])
             for place, table in enumerate(tables):
                 places[place].append(table)
-    return found
+    return forecasts
 
 
 def _judged(client: Client, timeline: Timeline, place: int) -> Client:
@@ -215,22 +208,22 @@ def _choices(
     clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline, window: int, how: str,
     base: str, trained: Sequence[str], own: Sequence[str] = (),
 ) -> list[Choice]:  # fmt: skip
-    """The rule of each client at each origin, by the day-scaled regret of the known rows before; before any, the base."""
+    """The rule of each client at each origin, by the day-scaled regret of the known rows before it; without any, the base."""
     rules, first = list(lost), timeline.origins[0]
     offsets = [block.start for block in timeline.block(first)]
     record, places = record_of(clients, lost, timeline)
-    made = []
+    choices = []
     for origin in timeline.origins:
         until = record[:, :, : origin - first].copy()
         for place, (known, offset) in enumerate(zip(timeline.known(origin), offsets, strict=True)):
             late = places[place][max(known - offset, 0) :]
             until[:, place, late[late < until.shape[2]]] = np.nan  # not known yet
         picked = choose_rules(rules, until, trained, base, window, how, brought=base == FORECAST, own=own)
-        made.append(Choice(origin, tuple(picked), tuple(timeline.block(origin))))
-    return [_shifted(one, offsets) for one in made]
+        choices.append(Choice(origin, tuple(picked), tuple(timeline.block(origin))))
+    return [_shifted(choice, offsets) for choice in choices]
 
 
-def _shifted(one: Choice, offsets: Sequence[int]) -> Choice:
-    """The choice with rows counted from the first origin on."""
-    rows = tuple(slice(some.start - first, some.stop - first) for some, first in zip(one.rows, offsets, strict=True))
-    return Choice(one.origin, one.rules, rows)
+def _shifted(choice: Choice, offsets: Sequence[int]) -> Choice:
+    """The choice with row numbers that start at the first origin."""
+    rows = tuple(slice(some.start - first, some.stop - first) for some, first in zip(choice.rows, offsets, strict=True))
+    return Choice(choice.origin, choice.rules, rows)

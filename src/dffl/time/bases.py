@@ -1,7 +1,7 @@
-"""Rules that need no training: means of the last rows, a steady average, and the forecast that a client brings.
+"""Rules that need no training: means of the last rows, a steady average, and the client's forecast.
 
-Each is a forecast of the costs of every row that follows from earlier rows alone. A trained model starts at one of them, its
-base, and learns what to add.
+Each predicts the costs of every row from earlier rows only. A trained model starts at one of them, its base, and learns a
+correction.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from dffl.time.past import average_before, fading_sums, lagged, mean_before, sha
 from dffl.time.units import day_scaled, deviations, middles
 
 MEANS = {"mean-7": 7, "mean-14": 14, "mean-28": 28}
-"""Rules that expect the plain mean of the last known rows, and the number of these rows."""
+"""Rules that predict the plain mean of the last known rows, and the number of these rows."""
 STEADY, FORECAST = "steady", "forecast"
 NAIVE = (*MEANS, STEADY)
 WEIGHTS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)
-"""The weights of a new row that a steady average chooses from."""
+"""The weights of a new row among which a steady average chooses."""
 USUAL_WEIGHT = 0.07
 """Its weight before there is a past to choose by."""
 ALIKE = 3.0
-"""The weight of days of the same kind (working day or weekend), compared with days of the other kind."""
+"""The weight of days of the same kind (working day or weekend), relative to days of the other kind."""
 SATURDAY = 5
 
 
 def plain_mean(rule: str, costs: np.ndarray, known_after: int = 0) -> np.ndarray:
-    """What ``mean-7``, ``mean-14`` or ``mean-28`` expects of each row."""
+    """The prediction of ``mean-7``, ``mean-14`` or ``mean-28`` for each row."""
     if rule not in MEANS:
         raise ValueError(f"unknown rule {rule!r:.40} (allowed: {', '.join(MEANS)})")
     return mean_before(costs, MEANS[rule], known_after)
@@ -55,16 +55,16 @@ def steady(costs: np.ndarray, weight: float, days: np.ndarray | None = None, kno
 
 
 def weekends(days: np.ndarray | None, count: int) -> np.ndarray:
-    """Whether each row is on a Saturday or a Sunday; nowhere if the days are unknown."""
+    """Whether each row is on a Saturday or a Sunday; false if the days are unknown."""
     if days is None:
         return np.zeros(count, bool)
     return np.asarray((np.floor(days).astype(int) + 3) % 7 >= SATURDAY)
 
 
 class SteadyAverage:
-    """The steady averages of all clients with every weight, and what each has lost so far.
+    """The steady averages of all clients with every weight, and the losses of each so far.
 
-    One weight serves all clients. It is the one with the least day-scaled regret on the rows before a moment.
+    One weight is used for all clients: the one with the smallest day-scaled regret on the rows before a moment.
     """
 
     def __init__(self, clients: Sequence[Client], days: Sequence[np.ndarray | None], known_after: int = 0):
@@ -77,7 +77,7 @@ class SteadyAverage:
             self._lost.append([day_scaled(mine, c) for mine, c in zip(lost, self._costs, strict=True)])
 
     def weight(self, known: Sequence[int]) -> float:
-        """The weight that has lost least on the first ``known`` rows of each client; the very first has no past."""
+        """The weight with the smallest loss on the first ``known`` rows of each client. The very first row has no past."""
         first = self._wait + 1
         counted = [place for place, end in enumerate(known) if end > first]
         if not counted:
@@ -86,5 +86,5 @@ class SteadyAverage:
         return WEIGHTS[int(np.argmin(lost))]
 
     def forecasts(self, weight: float) -> list[np.ndarray]:
-        """What the steady average with this weight expects of each row of each client."""
+        """The predictions of the steady average with this weight for each row of each client."""
         return [steady(c, weight, days, self._wait) for c, days in zip(self._costs, self._days, strict=True)]

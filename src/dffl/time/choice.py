@@ -6,7 +6,7 @@ together (``fleet``), or for each client with its own record shrunk towards that
 The rule that was best lately was often lucky. So where models are trained, the average of all of them and of the base is the
 usual rule. Another rule replaces it if it was better by more than the noise; the base does if it was better at all. A forecast
 that clients bring is the usual rule itself: an average with it, or a naive rule, replaces it if it was clearly better in all
-rows so far.
+rows so far; a light correction, which is less of a risk, if it was better by more than the noise in all of them.
 
 Clients whose rows stay apart (`dffl.time.fleet`) choose by the same record, of which each sends one number per rule.
 """
@@ -18,22 +18,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dffl.time.mixtures import mixtures, usual_rule
+from dffl.time.mixtures import LIGHT, mixtures, usual_rule
 from dffl.time.units import day_scaled as day_scaled
 
 FLEET, SHRUNK = WAYS = ("fleet", "shrunk")
 STRENGTH = 60.0
-"""How many rows of a client's own weigh as much as the record of all clients."""
+"""In the shrunk choice, the record of all clients has the weight of this number of rows."""
 NOISE = 1.0
 """A rule replaces the usual one if it is better by more than this many standard errors."""
 NOISE_OF_OWN = 2.0
-"""The same for a rule that uses a model of own features: where features explain the costs, it is better by much more."""
+"""The same for a rule with a model of own features: if features explain the costs, it is better by much more."""
 NOISE_OF_FORECAST = 2.0
-"""The same where the usual one is a forecast that clients bring: nobody is told to leave it by chance."""
+"""The same if the usual rule is the clients' forecast: nobody is advised to leave it because of chance."""
+
+NOISE_OF_LIGHT = 1.0
+"""The same for the light correction of a forecast, a quarter of what was learned: if it is wrong, it costs little."""
 
 
 class _Record(NamedTuple):
-    """What rules have lost, (rules, clients, rows), in sizes of a client's mean, so that each client counts alike."""
+    """The losses of rules, (rules, clients, rows), relative to a client's mean, so that each client has equal weight."""
 
     lost: np.ndarray
     counts: np.ndarray
@@ -43,7 +46,7 @@ class _Record(NamedTuple):
 
     @classmethod
     def of(cls, scaled: np.ndarray, usual: np.ndarray | None = None) -> _Record:
-        """From day-scaled regrets; ``usual`` are the rules whose mean is the size of a client, by default all."""
+        """From day-scaled regrets. ``usual`` are the rules whose mean is a client's unit, by default all."""
         present = ~np.isnan(scaled).all(axis=0)
         counts = present.sum(axis=1)
         judged = ~(np.isnan(scaled) & present).any(axis=(1, 2))
@@ -57,14 +60,14 @@ class _Record(NamedTuple):
         return not self.judged.any() or not self.counts.any()
 
     def scores(self, how: str, strength: float) -> np.ndarray:
-        """The mean loss of each rule for each client, (rules, clients); infinite where a rule was not judged."""
-        own = np.where(np.isnan(self.lost), 0.0, self.lost).sum(axis=2) / np.maximum(self.counts, 1)
-        fleet = own[:, self.counts > 0].mean(axis=1)[:, None]
-        found = self._shrunk(own, fleet, how, strength)
-        return np.where(self.judged[:, None], found, np.inf)
+        """The mean loss of each rule for each client, (rules, clients); infinite if a rule was not judged."""
+        own_scores = np.where(np.isnan(self.lost), 0.0, self.lost).sum(axis=2) / np.maximum(self.counts, 1)
+        fleet = own_scores[:, self.counts > 0].mean(axis=1)[:, None]
+        shrunk = self._shrunk(own_scores, fleet, how, strength)
+        return np.where(self.judged[:, None], shrunk, np.inf)
 
     def noise(self, usual: int, how: str, strength: float) -> np.ndarray:
-        """The standard error of how much more each rule loses than the usual one, (rules, clients)."""
+        """The standard error of the difference of each rule to the usual one, (rules, clients)."""
         more = self.lost - self.lost[usual]
         there = ~np.isnan(more)
         rows = there.any(axis=(0, 1))
@@ -73,10 +76,10 @@ class _Record(NamedTuple):
         series = self._shrunk(np.where(there, more, fleet), fleet, how, strength)
         return np.asarray(series.std(axis=2) / np.sqrt(max(series.shape[2], 1)))
 
-    def _shrunk(self, own: np.ndarray, fleet: np.ndarray, how: str, strength: float) -> np.ndarray:
-        counts = self.counts.reshape(1, -1, *[1] * (own.ndim - 2))
+    def _shrunk(self, own_scores: np.ndarray, fleet: np.ndarray, how: str, strength: float) -> np.ndarray:
+        counts = self.counts.reshape(1, -1, *[1] * (own_scores.ndim - 2))
         trust = np.zeros_like(counts, dtype=np.float64) if how == FLEET else counts / (counts + strength)
-        return np.asarray(trust * own + (1 - trust) * fleet)
+        return np.asarray(trust * own_scores + (1 - trust) * fleet)
 
 
 def choose(scaled: np.ndarray, how: str = SHRUNK, strength: float = STRENGTH) -> np.ndarray:
@@ -119,29 +122,39 @@ def choose_rules(
     lost = scaled[[rules.index(rule) for rule in names]]
     sees_own = np.array([bool(set(parts.get(rule, ())) & set(own)) for rule in names])
     # Models of own features lose much where these say little: they must not change how much each client counts.
-    whole, recent = (_Record.of(some, ~sees_own) for some in (lost, lost[:, :, max(lost.shape[2] - window, 0) :]))
+    all_rows, recent = (_Record.of(some, ~sees_own) for some in (lost, lost[:, :, max(lost.shape[2] - window, 0) :]))
     if recent.says_nothing:
         return [base] * scaled.shape[1]
     scores, start = recent.scores(how, STRENGTH), names.index(base)
     if brought:
-        scores = whole.scores(how, STRENGTH)
-        clear = scores + NOISE_OF_FORECAST * whole.noise(start, how, STRENGTH) < scores[start]
+        scores = all_rows.scores(how, STRENGTH)
+        clear = scores + _noise_beside_forecast(names) * all_rows.noise(start, how, STRENGTH) < scores[start]
         return [names[number] for number in np.where(clear.any(axis=0), np.where(clear, scores, np.inf).argmin(axis=0), start)]
     if not parts:
         return [names[number] for number in scores.argmin(axis=0)]
     usual = names.index(usual_rule(trained, base, brought))
     errors = np.where(sees_own, NOISE_OF_OWN, NOISE)[:, None]
     better = scores + errors * recent.noise(usual, how, STRENGTH) < scores[usual]
-    always = whole.scores(how, STRENGTH)
+    always = all_rows.scores(how, STRENGTH)
     better[start] = always[start] < always[usual]
     picked = np.where(better.any(axis=0), np.where(better, scores, np.inf).argmin(axis=0), usual)
     return [names[number] for number in picked]
 
 
 def eligible(rules: Sequence[str], trained: Sequence[str], base: str, brought: bool, own: Sequence[str] = ()) -> list[str]:
-    """The rules that may be chosen: where clients bring a forecast, averages with it, and rules that need no training."""
-    parts = mixtures(trained, base, own)
-    return [rule for rule in rules if not brought or base in parts.get(rule, (base,))]
+    """The rules that may be chosen: if clients have a forecast, averages with it, and rules that need no training.
+
+    With several methods that correct the base, none is used alone: averages are nearly as good, and a recent best may be luck.
+    """
+    parts, several = mixtures(trained, base, own), len(trained) > 1
+    return [
+        rule for rule in rules if not (brought and base not in parts.get(rule, (base,))) and not (several and rule in trained)
+    ]
+
+
+def _noise_beside_forecast(names: Sequence[str]) -> np.ndarray:
+    """By how many standard errors each rule must be better than the forecast that clients bring, (rules, 1)."""
+    return np.array([[NOISE_OF_LIGHT if name == LIGHT else NOISE_OF_FORECAST] for name in names])
 
 
 def margins(names: Sequence[str], scaled: np.ndarray, usual: str, base: str, window: int, brought: bool) -> np.ndarray:
@@ -153,15 +166,16 @@ def margins(names: Sequence[str], scaled: np.ndarray, usual: str, base: str, win
     - ``scaled`` (rules, rows): day-scaled regrets of the client. The others are as for `choose_rules`.
     """
     lost = scaled[:, None, :]
-    whole, recent = _Record.of(lost), _Record.of(lost[:, :, max(lost.shape[2] - window, 0) :])
-    record, times, place = whole if brought else recent, NOISE_OF_FORECAST if brought else NOISE, names.index(usual)
+    all_rows, recent = _Record.of(lost), _Record.of(lost[:, :, max(lost.shape[2] - window, 0) :])
+    times = _noise_beside_forecast(names) if brought else NOISE
+    record, place = all_rows if brought else recent, names.index(usual)
     scores = record.scores(FLEET, STRENGTH)
-    found = scores - scores[place] + times * record.noise(place, FLEET, STRENGTH)
+    differences = scores - scores[place] + times * record.noise(place, FLEET, STRENGTH)
     if not brought:  # the base replaces the usual rule if it was better at all
-        always = whole.scores(FLEET, STRENGTH)
-        found[names.index(base)] = (always - always[place])[names.index(base)]
-    found[place] = 0.0
-    return np.asarray(found[:, 0])
+        always = all_rows.scores(FLEET, STRENGTH)
+        differences[names.index(base)] = (always - always[place])[names.index(base)]
+    differences[place] = 0.0
+    return np.asarray(differences[:, 0])
 
 
 def _require_way(how: str) -> None:

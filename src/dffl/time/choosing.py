@@ -1,8 +1,8 @@
-"""The method `chosen` over time: a backtest of the past, the rule that it speaks for, and this rule fitted on all rows.
+"""The method `chosen` over time: a backtest of the past, the rule that it selects, and this rule fitted on all rows.
 
-The choice is that of the last refit of the backtest, made once more after the last row. One check is added: where the choices
-that were made on the way lost more than a rule that needs no training, this rule is taken. So nobody who has a good forecast is
-told to leave it. Without a forecast, the same holds for a model that a client could train alone.
+The choice is that of the last refit of the backtest, repeated after the last row. There is one more check: if the choices of
+the backtest lost more than a rule that needs no training, this rule is used. So nobody with a good forecast is advised to
+leave it. Without a forecast, the same holds for a model that a client could train alone.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from dffl.time.outcome import CHOSEN, Backtest
 from dffl.time.own import Views
 from dffl.time.past import DAYS_OF_YEAR, Past
 from dffl.time.ranges import SHARE, AdaptiveRange
+from dffl.time.refits import relaxed_where_slow
 from dffl.time.timeline import FEWEST, Timeline
 from dffl.training.keywords import MethodChoice
 
 TEST_SHARE = 0.2
-"""The share of the moments that is the test, unless a start is given."""
+"""The share of the moments that is the test, if no start is given."""
 APART = 1.5
-"""Clients whose rows are further apart than those of another by more than this factor have another frequency."""
+"""Clients have different frequencies if their gaps between rows differ by more than this factor."""
 
 
 def backtested(
@@ -65,25 +66,27 @@ def backtested(
 
 
 def enough_past(federation: Federation, keywords: Mapping[str, Any] | None = None) -> bool:
-    """Whether every client has enough rows before the test for a first training, and each moment once."""
-    given = keywords or {}
-    past = given.get("past") or Past()
+    """Whether every client has enough rows before the test for a first training, and each moment only once."""
+    options = keywords or {}
+    past = options.get("past") or Past()
     needed = past.longest + past.known_after + FEWEST
     try:
-        timeline = Timeline.of(federation.clients, 1, 1, None, replace(past, lags=(), means=()), given.get("clock"))
+        timeline = Timeline.of(federation.clients, 1, 1, None, replace(past, lags=(), means=()), options.get("clock"))
     except ValueError:
         return False
     first = timeline.moments[int(np.ceil((1 - TEST_SHARE) * len(timeline.moments)))]
     return all(int(np.searchsorted(when, first)) >= needed for when in timeline.times)
 
 
-def fit_chosen(federation: Federation, candidates: Sequence[MethodChoice] | None = None, **keywords: Any) -> Chosen:
-    """Choose by a backtest, and fit what is chosen on all rows; keywords as in `dffl.backtest`."""
-    return made_of(backtested(federation, candidates, **keywords), federation, candidates, **keywords)
+def fit_chosen(
+    federation: Federation, candidates: Sequence[MethodChoice] | None = None, *, jobs: int | None = None, **keywords: Any
+) -> Chosen:
+    """Choose by a backtest, and fit the chosen rules on all rows; keywords as in `dffl.backtest`."""
+    return made_of(backtested(federation, candidates, jobs=jobs, **keywords), federation, candidates, **keywords)
 
 
 def made_of(
-    found: Backtest,
+    outcome: Backtest,
     federation: Federation,
     candidates: Sequence[MethodChoice] | None = None,
     *,
@@ -98,35 +101,36 @@ def made_of(
     progress: bool | None = None,
     **settings: Any,
 ) -> Chosen:
-    """The model that a backtest of this federation speaks for."""
-    clients, timeline = federation.clients, found.timeline
+    """The model that a backtest of this federation selects."""
+    clients, timeline = federation.clients, outcome.timeline
     past = past or Past()
     if past.season is None:
-        past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)  # as the backtest has it
-    rules, why = final_rules(found, window, choice)
-    used = {part for rule in rules for part in parts_of(rule, found.trained, found.base, found.own)} | {found.base}
+        past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)  # as in the backtest
+    rules, why = final_rules(outcome, window, choice)
+    settings = relaxed_where_slow(clients, settings)
+    used = {part for rule in rules for part in parts_of(rule, outcome.trained, outcome.base, outcome.own)} | {outcome.base}
     average, weight = None, USUAL_WEIGHT
     if STEADY in used:
         average = SteadyAverage(clients, timeline.days, past.known_after)
         weight = average.weight([client.n for client in clients])
-    bases = _base(found.base, clients, average, weight, past)
-    views, counts = Views(clients, timeline.days, bases, past, found.base == FORECAST), [client.n for client in clients]
+    bases = _base(outcome.base, clients, average, weight, past)
+    views, counts = Views(clients, timeline.days, bases, past, outcome.base == FORECAST), [client.n for client in clients]
     wanted = candidates_of(CANDIDATES if candidates is None else candidates, federation, settings)
-    fits = {one.label: views.of(one.features).trained(one, counts, settings) for one in wanted if one.label in used}
-    held = max(KEPT, 2 * past.longest)
+    fits = {entry.label: views.of(entry.features).trained(entry, counts, settings) for entry in wanted if entry.label in used}
+    rows_kept = max(KEPT, 2 * past.longest)
     return Chosen(
         rules=dict(zip(federation.names, rules, strict=True)),
-        base=found.base,
+        base=outcome.base,
         weight=weight,
         past=past,
         dates=timeline.dates,
         share=share,
-        trained=found.trained,
-        own=found.own,
+        trained=outcome.trained,
+        own=outcome.own,
         parts=fits,
-        kept={one.name: last_rows(one, when, held) for one, when in zip(clients, timeline.times, strict=True)},
-        ranges={one.name: learned_range(found, place) for place, one in enumerate(clients)},
-        evidence=evidence_of(found, rules, why),
+        kept={entry.name: last_rows(entry, when, rows_kept) for entry, when in zip(clients, timeline.times, strict=True)},
+        ranges={entry.name: learned_range(outcome, place) for place, entry in enumerate(clients)},
+        evidence=evidence_of(outcome, rules, why),
     )
 
 
@@ -140,58 +144,58 @@ def _base(base: str, clients: Sequence[Client], average: SteadyAverage | None, w
 
 
 def last_rows(client: Client, times: np.ndarray, count: int) -> Client:
-    """A client's last rows, with times in the clock of the timeline and without keys."""
+    """A client's last rows, with times in the units of the timeline and without keys."""
     some = slice(max(client.n - count, 0), client.n)
     return client.with_rows(client.x[some], client.c[some], times[some])
 
 
-def learned_range(found: Backtest, place: int) -> AdaptiveRange:
+def learned_range(outcome: Backtest, place: int) -> AdaptiveRange:
     """The state of a client's range after all rows."""
-    state, spans = AdaptiveRange(found.share), found.spans[place]
+    state, spans = AdaptiveRange(outcome.share), outcome.spans[place]
     for row, cost in enumerate(spans.cost):
         state.observe(float(cost), float(spans.level[row]), float(spans.spread[row]), (spans.ends[row, 0], spans.ends[row, 1]))
     return state
 
 
-def final_rules(found: Backtest, window: int, choice: str) -> tuple[list[str], str]:
-    """Each client's rule after the last row, and why."""
-    alone = () if found.base == FORECAST else found.own  # nobody is told to leave a forecast by what is known afterwards
-    simple = [rule for rule in found.lost if rule in (*NAIVE, FORECAST, *alone)]
-    means = found.means
+def final_rules(outcome: Backtest, window: int, choice: str) -> tuple[list[str], str]:
+    """Each client's rule after the last row, and the reason."""
+    alone = () if outcome.base == FORECAST else outcome.own  # knowing the result, nobody is advised to leave a forecast
+    simple = [rule for rule in outcome.lost if rule in (*NAIVE, FORECAST, *alone)]
+    means = outcome.means
     best = min(simple, key=lambda rule: means[rule])
     if means[best] <= means[CHOSEN]:
-        return [best] * len(found.clients), "simple"
-    names, (record, _) = list(found.lost), record_of(found.clients, found.lost, found.timeline)
-    brought = found.base == FORECAST
-    return choose_rules(names, record, found.trained, found.base, window, choice, brought, found.own), "recent"
+        return [best] * len(outcome.clients), "simple"
+    names, (record, _) = list(outcome.lost), record_of(outcome.clients, outcome.lost, outcome.timeline)
+    brought = outcome.base == FORECAST
+    return choose_rules(names, record, outcome.trained, outcome.base, window, choice, brought, outcome.own), "recent"
 
 
-def evidence_of(found: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]:
-    """What the choice rests on, as plain values."""
-    base = FORECAST if FORECAST in found.lost else found.base
+def evidence_of(outcome: Backtest, rules: Sequence[str], why: str) -> dict[str, Any]:
+    """The evidence for the choice, as plain values."""
+    base = FORECAST if FORECAST in outcome.lost else outcome.base
     return dict(
         jsonable(
             {
-                "from": found.timeline.shown(found.timeline.start),
-                "rows": int(len(found.timeline.moments) - found.timeline.start),
+                "from": outcome.timeline.shown(outcome.timeline.start),
+                "rows": int(len(outcome.timeline.moments) - outcome.timeline.start),
                 "why": why,
                 "rule": rules[0] if len(set(rules)) == 1 else None,
-                "base": found.base,
+                "base": outcome.base,
                 "reference": base,
-                "means": [[rule, value] for rule, value in found.means.items()],
-                "gain": list(gain(found, base)),
-                "independent": found.independent,
-                "inside": found.ranges,
-                "share": found.share,
-                "rules": {rule: found.relative(rule) for rule in (*found.lost, CHOSEN)},
+                "means": [[rule, value] for rule, value in outcome.means.items()],
+                "gain": list(gain(outcome, base)),
+                "independent": outcome.independent,
+                "inside": outcome.ranges,
+                "share": outcome.share,
+                "rules": {rule: outcome.relative(rule) for rule in (*outcome.lost, CHOSEN)},
             }
         )
     )
 
 
-def reported(found: Backtest, rule: str) -> list[np.ndarray]:
+def reported(outcome: Backtest, rule: str) -> list[np.ndarray]:
     """The regret of each reported row of each client under a rule, or under ``chosen``."""
-    return [found.regrets(rule, place)[found.reported(place)] for place in range(len(found.clients))]
+    return [outcome.regrets(rule, place)[outcome.reported(place)] for place in range(len(outcome.clients))]
 
 
 def require_same_frequency(clients: Sequence[Client]) -> None:

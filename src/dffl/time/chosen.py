@@ -1,7 +1,6 @@
-"""`Chosen`: what `chosen` makes of rows with an order. It holds rules, what they need, and each client's last rows.
+"""`Chosen`: the model of `chosen` for rows with an order. It contains rules, their parts, and each client's last rows.
 
-It decides a row by what is known before it: the rows that it holds, and newer ones that it is given. Nothing that it is given
-changes it.
+It decides a row by what is known before it: the rows in the model, and newer ones that it is given. It never changes.
 """
 
 from __future__ import annotations
@@ -32,14 +31,15 @@ from dffl.time.timeline import DAY, SURELY_NANOSECONDS
 from dffl.time.units import recent
 
 KEPT = 400
-"""Last rows of each client that a model holds, and twice as many as its lags and means look back on, if that is more."""
+"""A model has this number of last rows of each client, or twice the longest look-back of its lags and means, if that is more.
+"""
 
 OF_ALL = ("means", "gain", "rule")
-"""What `Chosen.evidence` says of all clients together."""
+"""The keys of `Chosen.evidence` for all clients together."""
 
 
 def parts_of(rule: str, trained: Sequence[str], base: str, own: Sequence[str] = ()) -> tuple[str, ...]:
-    """What a rule is the mean of: naive rules, the forecast that clients bring, and methods that were trained."""
+    """The parts of which a rule is the mean: naive rules, the clients' forecast, and trained methods."""
     if rule in (*NAIVE, FORECAST):
         return (rule,)
     if parts := mixtures(trained, base, own).get(rule):
@@ -48,37 +48,37 @@ def parts_of(rule: str, trained: Sequence[str], base: str, own: Sequence[str] = 
 
 
 def part_of(fit: Fit, client: str) -> Fit:
-    """What one client needs of a fit, and nothing of the others."""
+    """The parts of a fit that one client needs."""
     history = fit.history[fit.history["client"] == client].reset_index(drop=True)
     return replace(fit, members={client: fit.members[client]}, shared=None, history=history)
 
 
 class Ahead(NamedTuple):
-    """What a client decides at each row, and the range of what that will cost, or earn."""
+    """A client's decisions, and the range of what each will cost, or earn."""
 
     decisions: np.ndarray
     ranges: np.ndarray
-    """(n, 3): low end, median and high end; infinite ends where too little is known for a range."""
+    """(n, 3): low end, median and high end; the ends are infinite if too little is known for a range."""
     predicted: np.ndarray
-    """The costs that the rule expects, (n, d)."""
+    """The predicted costs of the rule, (n, d)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """A fit of the method `chosen` over time. `decide`, `predict` and `observe` take rows that follow those that it holds."""
+    """A fit of the method `chosen` over time. `decide`, `predict` and `observe` take rows that follow those in the model."""
 
     rules: Mapping[str, str]
     """The rule by which each client decides."""
     base: str
     weight: float
-    """That of a new row in the steady average."""
+    """The weight of a new row in the steady average."""
     past: Past
     dates: bool
     share: float
     trained: tuple[str, ...]
-    """The methods that rules may use, which correct the base."""
+    """The methods that rules may use and that correct the base."""
     parts: Mapping[str, Fit]
-    """Those that the chosen rules do use, each fitted on all rows."""
+    """The methods that the chosen rules do use, each fitted on all rows."""
     kept: Mapping[str, Client]
     """The last rows of each client."""
     ranges: Mapping[str, AdaptiveRange]
@@ -86,7 +86,7 @@ class Chosen:
     """What was compared, and on which rows: plain values."""
     about: dict[str, Any] = field(default_factory=dict)
     reads: Callable[[pd.DataFrame, str], TimedRows] | None = None
-    """How rows are read from a user's own data frame, where a federation's file says it."""
+    """Reads rows from a user's data frame, if a federation's file says how."""
     own: tuple[str, ...] = ()
     """The models of a client's own features that rules may use."""
 
@@ -107,12 +107,12 @@ class Chosen:
 
     @property
     def features(self) -> int:
-        """The number of features, a forecast's columns among them."""
+        """The number of features, including the columns of a forecast."""
         return int(next(iter(self.kept.values())).x.shape[1])
 
     @property
     def history(self) -> pd.DataFrame:
-        """What each client saw in the trainings of the parts."""
+        """The histories of the trainings of all parts."""
         frames = [fit.history.assign(part=name) for name, fit in self.parts.items()]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -127,7 +127,7 @@ class Chosen:
         self, client: str, x: Any, *, times: Any = None, forecast: Any = None, seen: Observed | None = None,
         items: Any = None, known: Any = None,
     ) -> np.ndarray:  # fmt: skip
-        """The costs that the client's rule expects of new rows; see `decide`."""
+        """The costs of new rows that the client's rule predicts; see `decide`."""
         return self.ahead(client, self.rows(client, x, times, forecast, seen, items, known), seen).predicted
 
     def decide(
@@ -146,13 +146,13 @@ class Chosen:
         return self.ahead(client, self.rows(client, x, times, forecast, seen, items, known), seen).decisions
 
     def observe(self, client: str, rows: Any, seen: Observed | None = None) -> Observed:
-        """What really happened: rows with their costs, as a `Client` or a data frame. ``seen`` is what was observed before."""
-        given = self._rows_of(rows) if isinstance(rows, Client) else self.rows(client, rows, seen=seen)
-        since = self.since(client, given, seen)
+        """Report rows with their realised costs, as a `Client` or a data frame. ``seen`` is the result of an earlier call."""
+        timed = self._rows_of(rows) if isinstance(rows, Client) else self.rows(client, rows, seen=seen)
+        since = self.since(client, timed, seen)
         return self.observed(client, since, self.replayed(client, since) if len(since) else None)
 
     def since(self, client: str, rows: TimedRows, seen: Observed | None = None) -> TimedRows:
-        """All rows with costs after those that the model holds: what was observed before, and what the given rows add."""
+        """All rows with costs after those of the model: those observed before, and the given ones."""
         known, clock = self._known(client, seen), self._clock(client)
         if not rows.filled.all():
             when = clock.shown(rows.times[int(np.argmin(rows.filled))])
@@ -161,28 +161,28 @@ class Chosen:
         return TimedRows.joined([*([] if seen is None else [seen.rows]), added])
 
     def observed(self, client: str, since: TimedRows, played: Played | None) -> Observed:
-        """The state after these rows, as they were played."""
-        regret = held = float("nan")
+        """The state after these rows and their decisions."""
+        regret = coverage = float("nan")
         if played is not None:
             regret = judged(regrets_at(played.client, played.expected), played.client)["relative_regret"]
-            held = inside(played.cost, played.ends)
-        return Observed(client, since, regret, held, self.digest(client))
+            coverage = inside(played.cost, played.ends)
+        return Observed(client, since, regret, coverage, self.digest(client))
 
     def evaluate(self, test: Sequence[Client]) -> pd.DataFrame:
-        """One row per client: what its decisions lose on rows that follow, each decided with what was known before it."""
-        found = []
+        """One row per client: the losses of its decisions on later rows, each decided with what was known before it."""
+        table_rows = []
         for client in test:
             added = newer(client.name, self._known(client.name, None), self._rows_of(client), self._clock(client.name), 0)
             played = self.replayed(client.name, added)
             lost = judged(regrets_at(played.client, played.expected), played.client)
-            found.append(
+            table_rows.append(
                 {"client": client.name, "method": CHOSEN, "rule": self.rules[client.name], "n_test": len(added), **lost}
             )
-        return pd.DataFrame(found)
+        return pd.DataFrame(table_rows)
 
     def ahead(self, client: str, rows: TimedRows, seen: Observed | None = None) -> Ahead:
-        """Decisions and ranges for those of the rows whose costs are not known yet."""
-        keep_compiled_programs()  # so that the first decision of a new process is quick
+        """Decisions and ranges for the rows whose costs are not known yet."""
+        keep_compiled_programs()  # so that the first decision of a new process is fast
         before, wait = self._known(client, seen), self.past.known_after
         rows = newer(client, before, rows, self._clock(client), wait)
         since = TimedRows.joined([*([] if seen is None else [seen.rows]), rows])
@@ -194,7 +194,7 @@ class Chosen:
         self, client: str, x: Any, times: Any = None, forecast: Any = None, seen: Observed | None = None,
         items: Any = None, known: Any = None,
     ) -> TimedRows:  # fmt: skip
-        """New rows as the model takes them."""
+        """New rows in the form of the model."""
         if self.reads is not None and hasattr(x, "columns") and times is None:
             return self.reads(x, client)
         member, apart = self.member(client), items is not None or known is not None
@@ -218,24 +218,24 @@ class Chosen:
         return TimedRows(self._times(client, times, len(table), seen), table, np.full((len(table), member.c.shape[1]), np.nan))
 
     def only(self, client: str) -> Chosen:
-        """What one client needs, and nothing of the others."""
+        """The parts that one client needs."""
         parts = {name: part_of(fit, client) for name, fit in self.parts.items()}
         known = {name: value for name, value in self.evidence.items() if name not in OF_ALL}
         if known:
             known["inside"] = {client: known["inside"][client]}
             known["rules"] = {rule: {client: by[client]} for rule, by in known["rules"].items()}
-        one: dict[str, Any] = {name: {client: getattr(self, name)[client]} for name in ("rules", "kept", "ranges")}
+        selected: dict[str, Any] = {name: {client: getattr(self, name)[client]} for name in ("rules", "kept", "ranges")}
         needed = self._parts(client)
-        return replace(self, parts={name: fit for name, fit in parts.items() if name in needed}, evidence=known, **one)
+        return replace(self, parts={name: fit for name, fit in parts.items() if name in needed}, evidence=known, **selected)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to one file, complete or not at all. `dffl.load` reads it."""
+        """Write the model to one file, completely or not at all. `dffl.load` reads it."""
         from dffl.chosen_files import save
 
         save(self, path)
 
     def digest(self, client: str) -> str:
-        """What a client decides by, as a digest: an exported model has that of the whole one."""
+        """A digest of everything that a client's decisions depend on: an exported model has the same as the full one."""
         member, parts = self.member(client), self._parts(client)
         fits = [(name, self.parts[name].members[client].predictor) for name in parts if name in self.parts]
         state = asdict(self.ranges[client])
@@ -243,7 +243,7 @@ class Chosen:
         return digest_of(about, member.times, member.x, member.c, member.set.__class__.__name__, state, fits)
 
     def _parts(self, client: str) -> tuple[str, ...]:
-        """What the client's rule is the mean of."""
+        """The parts of which the client's rule is the mean."""
         return parts_of(self.rules[client], self.trained, self.base, self.own)
 
     def _times(self, client: str, times: Any, count: int, seen: Observed | None) -> np.ndarray:
@@ -257,25 +257,25 @@ class Chosen:
 
     def _rows_of(self, client: Client) -> TimedRows:
         if client.times is None:
-            raise ValueError(f"client {client.name!r}: rows that follow others need times; hand in dffl.Client(..., times=...)")
+            raise ValueError(f"client {client.name!r}: rows that follow others need times; pass dffl.Client(..., times=...)")
         return TimedRows(self._in_seconds(client.times), client.x, client.c)
 
     def _in_seconds(self, times: np.ndarray) -> np.ndarray:
-        """Times as the model has them: those of a `Client` may be nanoseconds."""
+        """Times in the units of the model; those of a `Client` may be nanoseconds."""
         nanoseconds = self.dates and np.abs(times).min(initial=np.inf) > SURELY_NANOSECONDS
         return np.asarray(times / 1e9 if nanoseconds else times, np.float64)
 
     def _known(self, client: str, seen: Observed | None) -> TimedRows:
-        kept = TimedRows.of(self.member(client))
+        timed = TimedRows.of(self.member(client))
         if seen is not None:
             seen.require_of(client, self.digest(client))
-        return kept if seen is None else TimedRows.joined([kept, seen.rows])
+        return timed if seen is None else TimedRows.joined([timed, seen.rows])
 
     def _clock(self, client: str) -> Clock:
         return Clock.of(TimedRows.of(self.member(client)).times, self.dates)
 
     def replayed(self, client: str, since: TimedRows) -> Played:
-        """The rows after those that are kept: each is decided, and its range stated, with what is known before it."""
+        """The rows after those of the model: each is decided, with its range, from what is known before it."""
         member, wait = self.member(client), self.past.known_after
         everything, unknown = self._with(client, since)
         some = slice(member.n, everything.n)
@@ -295,53 +295,53 @@ class Chosen:
         return Played(new, rule, shown, cost, _ranges(self.ranges[client], cost, level, spread, wait))
 
     def expected(self, client: str, since: TimedRows) -> dict[str, np.ndarray]:
-        """What every rule that the model can follow at this client expects of rows after those that are kept."""
+        """The predictions of every rule that the model can use at this client, for rows after those of the model."""
         member = self.member(client)
         everything, _ = self._with(client, since)
         brought = [] if member.forecast is None else [FORECAST]
         single = [*NAIVE, *brought, *(name for name, fit in self.parts.items() if client in fit.members)]
-        found = self._expected(everything, slice(member.n, everything.n), {*single, self.base})
+        expected_costs = self._expected(everything, slice(member.n, everything.n), {*single, self.base})
         for rule, parts in mixtures(self.trained, self.base, self.own).items():
-            if found.keys() >= set(parts):
-                found[rule] = np.mean([found[name] for name in parts], axis=0)
-        return found
+            if expected_costs.keys() >= set(parts):
+                expected_costs[rule] = np.mean([expected_costs[name] for name in parts], axis=0)
+        return expected_costs
 
     def _with(self, client: str, since: TimedRows) -> tuple[Client, np.ndarray]:
-        """A client with the rows that are kept and those after them, and which of these have no costs yet."""
+        """A client with the rows of the model and those after them, and which of these have no costs yet."""
         member = self.member(client)
-        whole = TimedRows.joined([TimedRows.of(member), since])
-        unknown = ~whole.filled
-        costs = np.where(unknown[:, None], 0.0, whole.c)  # nobody looks at them: features of a row are of rows before it
-        return member.with_rows(whole.x, costs, whole.times), unknown
+        joined = TimedRows.joined([TimedRows.of(member), since])
+        unknown = ~joined.filled
+        costs = np.where(unknown[:, None], 0.0, joined.c)  # nobody uses them: features of a row depend only on earlier rows
+        return member.with_rows(joined.x, costs, joined.times), unknown
 
     def _expected(self, client: Client, some: slice, needed: set[str]) -> dict[str, np.ndarray]:
-        """What naive rules, the forecast and trained methods expect of some rows."""
+        """The predictions of naive rules, the forecast and trained methods for some rows."""
         assert client.times is not None, "it was made with times"
         days = client.times / DAY if self.dates else None
-        wait, whole = self.past.known_after, {}
+        wait, tables = self.past.known_after, {}
         for name in needed:
             if name in MEANS:
-                whole[name] = plain_mean(name, client.c, wait)
+                tables[name] = plain_mean(name, client.c, wait)
             elif name == STEADY:
-                whole[name] = steady(client.c, self.weight, days, wait)
+                tables[name] = steady(client.c, self.weight, days, wait)
             elif name == FORECAST:
-                whole[name] = np.asarray(client.forecast)
-        found = {name: table[some] for name, table in whole.items()}
-        if needed - found.keys():
-            views = Views([client], [days], [whole[self.base]], self.past, self.base == FORECAST)
-            for name in sorted(needed - found.keys()):
-                [found[name]] = views.predictions(self.parts[name], [some])
-        return found
+                tables[name] = np.asarray(client.forecast)
+        by_rule = {name: table[some] for name, table in tables.items()}
+        if needed - by_rule.keys():
+            views = Views([client], [days], [tables[self.base]], self.past, self.base == FORECAST)
+            for name in sorted(needed - by_rule.keys()):
+                [by_rule[name]] = views.predictions(self.parts[name], [some])
+        return by_rule
 
 
 class Played(NamedTuple):
-    """Rows after those that a model holds, each decided with what was known before it."""
+    """Rows after those of a model, each decided with what was known before it."""
 
     client: Client
     expected: np.ndarray
     decisions: np.ndarray
     cost: np.ndarray
-    """What each decision has cost; NaN where that is not known yet."""
+    """What each decision has cost; NaN if that is not known yet."""
     ranges: np.ndarray
 
     @property
@@ -352,12 +352,12 @@ class Played(NamedTuple):
 
 def _ranges(state: AdaptiveRange, cost: np.ndarray, level: np.ndarray, spread: np.ndarray, known_after: int) -> np.ndarray:
     """Low end, median and high end of each row, from the costs of the rows before ``t - known_after``."""
-    now, found, told = AdaptiveRange(**asdict(state)), np.empty((len(cost), 3)), 0
+    now, ends, told = AdaptiveRange(**asdict(state)), np.empty((len(cost), 3)), 0
     for row in range(len(cost)):
         while told < row - known_after and not np.isnan(cost[told]):
-            now.observe(cost[told], level[told], spread[told], (found[told, 0], found[told, 2]))
+            now.observe(cost[told], level[told], spread[told], (ends[told, 0], ends[told, 2]))
             told += 1
         low, high = now.ends(level[row], spread[row])
         middle = level[row] + spread[row] * float(np.median(now.errors)) if now.errors else level[row]
-        found[row] = low, min(max(middle, low), high), high
-    return found
+        ends[row] = low, min(max(middle, low), high), high
+    return ends

@@ -33,26 +33,26 @@ from dffl.time.timeline import DAY, FEWEST
 from dffl.training.keywords import MethodChoice
 
 FEWEST_SITES = 3
-"""Clients whose numbers a choice needs: of two, one could choose alone."""
+"""The fewest clients of a choice: with two, one alone could decide it."""
 
 
 @dataclass(frozen=True)
 class FleetRecipe:
-    """What all clients of a fleet agree on beforehand. No part of it follows from anybody's rows."""
+    """The common settings of a fleet. No part of them depends on rows of a client."""
 
     start: float
-    """The moment from which on rows are judged: the first origin of the backtest. Seconds since 1970, or a number."""
+    """The moment from which rows are judged: the first origin of the backtest. Seconds since 1970, or a number."""
     later: tuple[float, ...] = ()
     """Further origins, at which networks are trained again."""
     dates: bool = True
     base: str = STEADY
     brings: bool = False
-    """Whether clients bring a forecast."""
+    """Whether clients have a forecast."""
     past: Past = field(default_factory=lambda: Past(season=False))
     window: int = WINDOW
     share: float = SHARE
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Those of all trainings."""
+    """The settings of all trainings."""
     wanted: tuple[MethodChoice, ...] = NETWORKS
 
     @property
@@ -63,16 +63,16 @@ class FleetRecipe:
     @property
     def candidates(self) -> list[Candidate]:
         """The methods to train."""
-        return [Candidate.of(one) for one in self.wanted]
+        return [Candidate.of(choice) for choice in self.wanted]
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The names of the candidates."""
-        return tuple(one.label for one in self.candidates)
+        return tuple(candidate.label for candidate in self.candidates)
 
     @property
     def brought(self) -> bool:
-        """Whether predictions start at the forecast that clients bring."""
+        """Whether predictions start at the clients' forecast."""
         return self.base == FORECAST
 
     @property
@@ -88,27 +88,31 @@ class FleetRecipe:
 
     @property
     def usual(self) -> str:
-        """The rule that is chosen unless another one is better."""
+        """The rule that is used unless another one is better."""
         return usual_rule(self.labels, self.base, self.brought)
 
     def chosen(self, middle: np.ndarray) -> str:
-        """The rule that the medians of the clients' numbers speak for."""
+        """The rule that the medians of the clients' numbers select."""
         names, usual = self.names, self.names.index(self.usual)
         middle = np.where(np.arange(len(names)) == usual, 0.0, middle)
         best = int(middle.argmin())
         return names[best] if middle[best] < 0 else names[usual]
 
     def needs(self, rule: str) -> list[Candidate]:
-        """The candidates that a rule is made of."""
+        """The candidates that a rule needs."""
         parts = parts_of(rule, self.labels, self.base)
-        return [one for one in self.candidates if one.label in parts]
+        return [candidate for candidate in self.candidates if candidate.label in parts]
 
     def form(self, features: int, dim: int, item_features: int = 0) -> Prepared:
-        """Made-up rows of a client as models see them: for the shapes of networks, where nobody has rows."""
+        """Placeholder rows of a client in the form of models: for the shapes of networks, on a machine without rows."""
         count = self.past.longest + self.past.known_after + FEWEST
         x = np.random.default_rng(0).normal(size=(count, features))
-        own = features - dim * (item_features + self.brings)
-        items = x[:, own : own + dim * item_features].reshape(count, dim, item_features) if item_features else None
+        row_features = features - dim * (item_features + self.brings)
+        items = (
+            x[:, row_features : row_features + dim * item_features].reshape(count, dim, item_features)
+            if item_features
+            else None
+        )
         forecast = x[:, features - dim :] if self.brings else None
         box = Box(np.zeros(dim), np.ones(dim))
         times = np.arange(count) * DAY
@@ -118,12 +122,12 @@ class FleetRecipe:
 
 
 def middle_of(numbers: Sequence[np.ndarray]) -> np.ndarray:
-    """The median over clients of each rule's number; every client counts alike."""
+    """The median over clients of each rule's number; all clients have equal weight."""
     return np.asarray(np.median(np.stack(numbers), axis=0))
 
 
 Trained = Callable[[Prepared, Candidate, Sequence[int], int], Fit]
-"""How a candidate is trained: on all clients as models see them, the first rows of each, at an origin."""
+"""Trains a candidate on all clients, with the first rows of each, at an origin."""
 
 
 def fit_apart(
@@ -131,7 +135,7 @@ def fit_apart(
 ) -> dict[str, Chosen]:
     """Choose and fit as a deployed fleet does: for each client the model that its site would have.
 
-    ``trained`` and ``heard`` repeat a recorded run: how candidates were trained, and the clients whose numbers were compared.
+    ``trained`` and ``heard`` repeat a recorded run: how candidates were trained, and the clients whose numbers were used.
     """
     if len(federation) < FEWEST_SITES:
         raise ValueError(f"the choice of a fleet needs {FEWEST_SITES} or more clients, found {len(federation)}")
@@ -141,17 +145,19 @@ def fit_apart(
     for number in range(len(recipe.origins)):
         prepared = _prepared(owns, recipe, number)
         for candidate in recipe.candidates:
-            known = [own.known(number) for own in owns]
+            known = [past.known(number) for past in owns]
             models[number, candidate.label] = trained(prepared, candidate, known, number)
-    judged = [own.judged(models) for own in owns]
+    judged = [past.judged(models) for past in owns]
     told = [pair for pair in zip(owns, judged, strict=True) if heard is None or pair[0].client.name in heard]
-    rule, end = recipe.chosen(middle_of([own.margins(one) for own, one in told])), len(recipe.origins)
-    last, known = _prepared(owns, recipe, end), [own.known(end) for own in owns]
-    fits = {one.label: trained(last, one, known, end) for one in recipe.needs(rule)}
-    return {own.client.name: own.model(own.outcome(one, rule), rule, fits) for own, one in zip(owns, judged, strict=True)}
+    rule, end = recipe.chosen(middle_of([past.margins(entry) for past, entry in told])), len(recipe.origins)
+    last, known = _prepared(owns, recipe, end), [past.known(end) for past in owns]
+    fits = {entry.label: trained(last, entry, known, end) for entry in recipe.needs(rule)}
+    return {
+        past.client.name: past.model(past.outcome(entry, rule), rule, fits) for past, entry in zip(owns, judged, strict=True)
+    }
 
 
 def _prepared(owns: Sequence[OwnPast], recipe: FleetRecipe, number: int) -> Prepared:
-    """All clients as models see them at an origin, each with its own base."""
-    bases = [own.tables(number)[recipe.base] for own in owns]
-    return Prepared([own.client for own in owns], [own.days for own in owns], bases, recipe.past, recipe.brought)
+    """All clients in the form of models at an origin, each with its own base."""
+    bases = [past.tables(number)[recipe.base] for past in owns]
+    return Prepared([past.client for past in owns], [past.days for past in owns], bases, recipe.past, recipe.brought)

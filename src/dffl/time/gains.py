@@ -1,7 +1,7 @@
-"""What the choice saves against a rule, and between which ends that lies.
+"""The saving of the choice compared with a rule, with an interval.
 
-Days that follow each other are alike, so single days are no independent evidence (see `dffl.serial`). Clients share their
-days: each moment counts once, with the sum over clients.
+Neighbouring days are similar, so single days are not independent evidence (see `dffl.serial`). Clients share their days:
+each moment counts once, with the sum over clients.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ CONFIDENCE = 0.9
 
 
 class Gain(NamedTuple):
-    """The share of a rule's regret that the choice saves, with the ends of its interval; NaN where too little is known."""
+    """The share of a rule's regret that the choice saves, with the ends of its interval; NaN if too little is known."""
 
     value: float
     low: float
     high: float
 
 
-def gain(found: Backtest, against: str, confidence: float = CONFIDENCE, rule: str = CHOSEN, place: int | None = None) -> Gain:
-    """What the choice, or another rule, saves against a rule on the reported rows.
+def gain(outcome: Backtest, against: str, confidence: float = CONFIDENCE, rule: str = CHOSEN, place: int | None = None) -> Gain:
+    """The saving of the choice, or of another rule, compared with a rule on the reported rows.
 
-    It is the mean over clients of relative regrets that is compared, or the regret of the client at ``place``.
+    It compares the means over clients of relative regrets, or the regrets of the client at ``place``.
     """
-    places = range(len(found.clients)) if place is None else [place]
-    mine, theirs = found.by_moment(rule, places), found.by_moment(against, places)
-    return saved(mine, theirs, found.best_by_moment(places), confidence)
+    places = range(len(outcome.clients)) if place is None else [place]
+    mine, theirs = outcome.by_moment(rule, places), outcome.by_moment(against, places)
+    return saved(mine, theirs, outcome.best_by_moment(places), confidence)
 
 
 def saved(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray, confidence: float = CONFIDENCE) -> Gain:
-    """What one rule saves against another: regrets, and sizes of the best objectives, of clients and moments (m, n)."""
+    """Saving of one rule compared with another: regrets, and sizes of the best objectives, of clients and moments (m, n)."""
     series, value, level = _linear(mine, theirs, best)
     if not np.isfinite(value):
         return Gain(value, float("nan"), float("nan"))
@@ -47,9 +47,9 @@ def saved(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray, confidence: fl
 
 
 def _linear(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """What each moment adds to the error of the share that is saved, this share, and the mean of what the other rule loses.
+    """The contribution of each moment to the error of the saved share, this share, and the mean loss of the other rule.
 
-    The share is 1 - A / B; to first order it errs by the mean of (1 - share) * theirs - mine, over B.
+    The share is 1 - A / B; its error to first order is the mean of (1 - share) * theirs - mine, divided by B.
     """
     size = best.sum(axis=1)
     some = size > 0

@@ -1,4 +1,4 @@
-"""What a backtest has trained so far, in one file: a backtest that was stopped resumes there, to the same bits."""
+"""The trainings of a backtest so far, in one file: an interrupted backtest resumes to the same bits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMAT = "dffl-backtest-1"
 
 
 class Kept:
-    """The predictions of every method at every origin that was trained."""
+    """The predictions of every method at every finished origin."""
 
     def __init__(self, path: Path, belongs_to: str):
         self._path, self._belongs_to = path, belongs_to
@@ -32,7 +32,7 @@ class Kept:
 
     @classmethod
     def of(cls, path: str | PathLike[str], federation: Federation, recipe: Any) -> Kept:
-        """The file of a backtest of this federation by this recipe: values with a ``repr`` that says what they are."""
+        """The file of a backtest of this federation with this recipe: values with a complete ``repr``."""
         data = run_fingerprint(federation, None, Settings())
         return cls(Path(path), hashlib.blake2b(f"{data} {recipe!r}".encode(), digest_size=16).hexdigest())
 
@@ -40,29 +40,29 @@ class Kept:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._tables:  # a backtest that ends early keeps what it has
+        if self._tables:  # a backtest that ends early stores what it has
             self.close()
 
-    def found(self, origin: int, label: str, clients: int) -> list[np.ndarray] | None:
-        """What a method expects at an origin, for each client; None if it was not trained there yet."""
+    def stored(self, origin: int, label: str, clients: int) -> list[np.ndarray] | None:
+        """The predictions of a method at an origin, for each client; None if it was not trained there yet."""
         names = [_name(origin, label, place) for place in range(clients)]
         return [self._tables[name] for name in names] if all(name in self._tables for name in names) else None
 
     def keep(self, origin: int, label: str, tables: Sequence[np.ndarray]) -> None:
-        """Keep this; it is written every few seconds."""
+        """Store predictions; the file is written every few seconds."""
         self._tables |= {_name(origin, label, place): np.asarray(table) for place, table in enumerate(tables)}
         if time.monotonic() - self._written > EVERY:
             self.close()
 
     def close(self) -> None:
-        """Write what there is."""
+        """Write the file."""
         members = {"about.json": json.dumps({"format": FORMAT, "backtest": self._belongs_to}).encode()}
         members |= {name: packed(table) for name, table in self._tables.items()}
-        write_whole(self._path, lambda where: write(where, members), mode=0o600)  # it follows from what clients hold
+        write_whole(self._path, lambda where: write(where, members), mode=0o600)  # it may reveal data of clients
         self._written = time.monotonic()
 
     def remove(self) -> None:
-        """The backtest is complete."""
+        """The backtest is complete: delete the file."""
         self._path.unlink(missing_ok=True)
 
     def _read(self) -> dict[str, np.ndarray]:
@@ -71,14 +71,14 @@ class Kept:
             about = json.loads(members.pop("about.json"))
             if not sealed or about["format"] != FORMAT:
                 raise ValueError("it is not a complete checkpoint of a backtest")
-            found = {name: unpacked(content) for name, content in members.items()}
+            arrays = {name: unpacked(content) for name, content in members.items()}
             belongs_to = about["backtest"]
-        except Exception as error:  # a file that was edited can break anything that is built from it
+        except Exception as error:  # an edited file can cause any error
             fix = "name another file, or delete it to start again"
             raise ValueError(f"checkpoint: {self._path} cannot be read ({in_one_line(error)}); {fix}") from None
         if belongs_to != self._belongs_to:
             raise ValueError(f"checkpoint: {self._path} belongs to another backtest; delete it, or name another file")
-        return found
+        return arrays
 
 
 def _name(origin: int, label: str, place: int) -> str:

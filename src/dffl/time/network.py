@@ -45,7 +45,7 @@ class VectorNetwork(eqx.Module):
 
 @dataclass(frozen=True)
 class VectorFactory:
-    """Builds a network of the whole row; ``used`` is how many features of each item it sees."""
+    """Builds a network of the whole row; ``used`` is the number of features of each item that it sees."""
 
     width: int
     used: int
@@ -56,10 +56,7 @@ class VectorFactory:
 
 
 ITEM, VECTOR = "item", "vector"
-NETWORKS: dict[str, Callable[[int, int], Any]] = {
-    ITEM: lambda width, used: ItemFactory(width),
-    VECTOR: VectorFactory,
-}
-"""What builds the factory of each network, from how many features an item has, and how many of these are of its own past."""
+NETWORKS: dict[str, Callable[[int, int], Any]] = {ITEM: lambda width, used: ItemFactory(width), VECTOR: VectorFactory}
+"""For each network, a function that builds its factory from the number of features of an item, and of those of its own past."""
 FACTORIES = {factory.__name__: factory for factory in (ItemFactory, VectorFactory)}
-"""What a saved model of a time series may name as the factory of its networks."""
+"""The network factories that a saved model of a time series may name."""

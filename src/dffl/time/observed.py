@@ -1,4 +1,4 @@
-"""`Observed`: what has happened at one client since a model was made, as a value and as a file of its own."""
+"""`Observed`: the realised rows of one client since a model was made, as a value and as a separate file."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ TABLES = ("times", "x", "c")
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What has happened at one client since a model was made, as `Chosen.observe` returns it: a state beside the model."""
+    """The realised rows of one client since a model was made, as returned by `Chosen.observe`: a state next to the model."""
 
     client: str
     rows: TimedRows
-    """The rows after those that the model holds."""
+    """The rows after those of the model."""
     regret: float
     """Their relative regret, each decided with what was known before it."""
     inside: float
     """The share of their costs inside the ranges stated before."""
     model: str
-    """The digest of what the client decides by: another model refuses this state."""
+    """A digest of everything that the client's decisions depend on: another model refuses this state."""
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the state to one file, complete or not at all."""
+        """Write the state to one file, completely or not at all."""
         about: dict[str, Any] = {"format": FORMAT, "client": self.client, "model": self.model}
         about |= {
             name: None if np.isnan(value) else value for name, value in (("regret", self.regret), ("inside", self.inside))
         }
         members = {"observed.json": json.dumps(about).encode()}
         members |= {f"{name}.npy": packed(getattr(self.rows, name)) for name in TABLES}
-        write_whole(Path(path), lambda where: write(where, members), mode=0o600)  # it holds rows
+        write_whole(Path(path), lambda where: write(where, members), mode=0o600)  # it contains rows
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Observed:
-        """Read what `save` wrote."""
+        """The inverse of `save`."""
         source = Path(path)
         try:
             members, sealed = read(source, "observed.json", "a state of dffl score", Limits())
@@ -57,7 +57,7 @@ class Observed:
             rows = TimedRows(*(unpacked(members[f"{name}.npy"]) for name in TABLES))
             _require_sound(rows)
             known = {name: float("nan") if about[name] is None else float(about[name]) for name in ("regret", "inside")}
-        except Exception as error:  # a file that was edited can break anything that is built from it
+        except Exception as error:  # an edited file can cause any error
             fix = "name the file that dffl score wrote, or a new one"
             raise ValueError(f"{source}: cannot be read as a state ({in_one_line(error)}); {fix}") from None
         return cls(about["client"], rows, **known, model=about["model"])
@@ -81,12 +81,12 @@ def is_state(path: Path) -> bool:
 
 def digest_of(*values: Any) -> str:
     """A digest of plain values and of the arrays of pytrees, such as predictors."""
-    found = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for leaf in jax.tree.leaves(values):
         is_array = hasattr(leaf, "dtype")
-        found.update(f"{leaf.shape} {leaf.dtype}".encode() if is_array else repr(leaf).encode())
-        found.update(np.ascontiguousarray(leaf).tobytes() if is_array else b";")
-    return found.hexdigest()
+        digest.update(f"{leaf.shape} {leaf.dtype}".encode() if is_array else repr(leaf).encode())
+        digest.update(np.ascontiguousarray(leaf).tobytes() if is_array else b";")
+    return digest.hexdigest()
 
 
 def _require_sound(rows: TimedRows) -> None:

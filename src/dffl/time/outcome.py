@@ -1,4 +1,4 @@
-"""What a backtest found: the regret of each rule by row, the chosen rules, the ranges, and a verdict in words."""
+"""The result of a backtest: the regret of each rule by row, the chosen rules, the ranges, and a verdict in words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SAME = 0.005
 
 
 class Choice(NamedTuple):
-    """The rules that clients use from one origin to the next, and the rows of each client in between."""
+    """The rules of clients from one origin to the next, and the rows of each client in between."""
 
     origin: int
     rules: tuple[str, ...]
@@ -45,11 +45,11 @@ class Backtest:
 
     timeline: Timeline
     base: str
-    """The rule at which predictions start."""
+    """The rule from which predictions start."""
     clients: tuple[Client, ...]
     """The clients with their rows from the first origin on."""
     lost: Mapping[str, list[np.ndarray]]
-    """Regret of each row under each rule, for each client."""
+    """The regret of each row under each rule, for each client."""
     choices: list[Choice]
     spans: list[Spans]
     share: float
@@ -86,7 +86,7 @@ class Backtest:
         return pd.concat(parts, ignore_index=True)
 
     def used(self, place: int) -> np.ndarray:
-        """The rule that a client was to use in each of its rows."""
+        """The rule that a client used in each of its rows."""
         names = np.full(self.clients[place].n, self.base, dtype=object)
         for choice in self.choices:
             names[choice.rows[place]] = choice.rules[place]
@@ -94,37 +94,32 @@ class Backtest:
 
     def relative(self, rule: str) -> dict[str, float]:
         """Each client's relative regret from the start on, a ratio of sums, under a rule or under ``chosen``."""
-        found = {}
+        columns = {}
         for place, client in enumerate(self.clients):
             rows = self.reported(place)
             lost = self.regrets(rule, place)[rows]
-            found[client.name] = float(ratio(lost.sum(), client.z_star_size[rows].sum())) if len(lost) else float("nan")
-        return found
+            columns[client.name] = float(ratio(lost.sum(), client.z_star_size[rows].sum())) if len(lost) else float("nan")
+        return columns
 
     def regrets(self, rule: str, place: int) -> np.ndarray:
         """The regret of each row of a client under a rule or under ``chosen``."""
         if rule != CHOSEN:
             return self.lost[rule][place]
         used = self.used(place)
-        return np.select([used == one for one in self.lost], [lost[place] for lost in self.lost.values()])
-
-    def mean_regret(self, rule: str) -> float:
-        """The mean over clients of the mean regret of a row, in the unit of the costs."""
-        rows = [self.regrets(rule, place)[self.reported(place)] for place in range(len(self.clients))]
-        return float(np.mean([lost.mean() for lost in rows if len(lost)]))
+        return np.select([used == name for name in self.lost], [lost[place] for lost in self.lost.values()])
 
     @property
     def ranges(self) -> dict[str, float]:
-        """The share of each client's costs that were inside the range stated for them."""
-        found = {}
+        """The share of each client's costs that were inside their stated range."""
+        columns = {}
         for place, client in enumerate(self.clients):
             rows, spans = self.reported(place), self.spans[place]
-            found[client.name] = inside(spans.cost[rows], spans.ends[rows])
-        return found
+            columns[client.name] = inside(spans.cost[rows], spans.ends[rows])
+        return columns
 
     @property
     def winner(self) -> str:
-        """The rule that loses least, by the mean over clients of the relative regret; ``chosen`` is one of them."""
+        """The rule with the smallest loss, by the mean over clients of the relative regret; ``chosen`` is one of them."""
         means = self.means
         return min(means, key=lambda rule: means[rule])
 
@@ -141,33 +136,33 @@ class Backtest:
         return np.all([np.isfinite(list(self.relative(rule).values())) for rule in (*self.lost, CHOSEN)], axis=0)
 
     def difference(self, rule: str, other: str) -> tuple[float, float, float]:
-        """How much more a rule loses than another, in the unit of `means`, and the ends of its 95 % interval over time.
+        """The extra loss of a rule compared with another, in the unit of `means`, and the ends of its 95 % interval over time.
 
-        Clients share their days, so each moment counts once: with the mean over clients. No rule can lose less than nothing,
-        so the lower end is at most the whole loss of the other rule.
+        Clients share their days, so each moment counts once, with the mean over clients. A loss is never below 0, so the
+        lower end is limited by the whole loss of the other rule.
         """
         series = self._more(rule, other)
-        mean, low, high = interval(np.tile(series, (ENOUGH_STARTS, 1)), ordered=True)  # without the chance of one training
+        mean, low, high = interval(np.tile(series, (ENOUGH_STARTS, 1)), ordered=True)  # without the variance between trainings
         return mean, low if np.isinf(low) else max(low, -self.means[other]), high
 
     @property
     def independent(self) -> float:
-        """How many independent moments the reported ones count as, where the choice is compared with the base."""
+        """The number of independent moments among the reported ones, in the comparison of the choice with the base."""
         return sureness(self._more(CHOSEN, self.base)).independent
 
     def _more(self, rule: str, other: str) -> np.ndarray:
-        """How much more a rule loses than another at each moment, in the unit of `means`: the mean over clients."""
+        """The extra loss of a rule compared with another at each moment, in the unit of `means`: the mean over clients."""
         places = np.flatnonzero(self._finite).tolist()
-        size = self.best_by_moment(places).sum(axis=1, keepdims=True)  # 0 where nothing can be lost either
+        size = self.best_by_moment(places).sum(axis=1, keepdims=True)  # 0 if nothing can be lost
         more = (self.by_moment(rule, places) - self.by_moment(other, places)) / np.where(size > 0, size, 1.0)
         return np.asarray(more.sum(axis=0) * more.shape[1] / max(len(places), 1))
 
     def by_moment(self, rule: str, places: Sequence[int]) -> np.ndarray:
-        """The regret of some clients at each moment from the start on, (clients, moments); 0 where one has no row."""
+        """The regret of some clients at each moment from the start on, (clients, moments); 0 if there is no row."""
         return self._laid_out([self.regrets(rule, place) for place in places], places)
 
     def best_by_moment(self, places: Sequence[int]) -> np.ndarray:
-        """The size of the best objective, as `by_moment`."""
+        """The size of the best objective, in the form of `by_moment`."""
         return self._laid_out([self.clients[place].z_star_size for place in places], places)
 
     def _laid_out(self, values: Sequence[np.ndarray], places: Sequence[int]) -> np.ndarray:
@@ -178,7 +173,7 @@ class Backtest:
         return table[:, self.timeline.start :]
 
     def verdict(self) -> str:
-        """What to do, in words: the first sentence names the winner."""
+        """What to do, in words: the first sentence names the best rule."""
         left_out = [client.name for client, finite in zip(self.clients, self._finite, strict=True) if not finite]
         some = 0 < len(left_out) < len(self.clients)
         return f"{self._verdict()} {left_out_words(left_out)}" if some else self._verdict()
@@ -188,27 +183,29 @@ class Backtest:
         best, mine = self.winner, means[self.base]
         if not np.isfinite(mine):
             return "The best possible objective of all clients is zero: no relative regret can be given."
-        hindsight = "" if best in (CHOSEN, self.base) else ", in hindsight"  # nobody knew at the start that it would
-        said = f"{_name(best)} loses least ({100 * means[best]:.2f} %){hindsight}."
+        hindsight = "" if best in (CHOSEN, self.base) else ", in hindsight"  # at the start, nobody could know that
+        text = f"{_name(best)} loses least ({100 * means[best]:.2f} %){hindsight}."
         versus, keep = "the steady average", "Keep to the steady average."
         if self.base == FORECAST:
             versus, keep = "your own forecast", "Keep using your forecast."
             if known := [
-                repr(one.name) for one in self.clients if one.forecast is not None and gives_away(one.forecast, one.c)
+                repr(client.name)
+                for client in self.clients
+                if client.forecast is not None and gives_away(client.forecast, client.c)
             ]:
                 keep = f"But at {', '.join(known)} it equals the costs themselves: is it known before the decision?"
         change = means[CHOSEN] / mine - 1 if mine > 0 else 0.0
         if best == self.base or change > -SAME:
-            return f"{said} The choice made at each refit loses {100 * means[CHOSEN]:.2f} %, {_more(change, versus)}. {keep}"
+            return f"{text} The choice made at each refit loses {100 * means[CHOSEN]:.2f} %, {_more(change, versus)}. {keep}"
         what = f"loses {100 * means[CHOSEN]:.2f} %, " if best != CHOSEN else "is "
-        said += f" The choice made at each refit {what}better than {versus} ({100 * mine:.2f} %) by {-change:.1%}"
+        text += f" The choice made at each refit {what}better than {versus} ({100 * mine:.2f} %) by {-change:.1%}"
         _, low, high = self.difference(CHOSEN, self.base)
         if not np.isfinite(high):
-            return f"{said}. Whether that is more than noise, one cannot tell: {too_alike(self.independent)}. {keep}"
+            return f"{text}. Whether that is more than noise, one cannot tell: {too_alike(self.independent)}. {keep}"
         if high < 0:
-            return f"{said} (95 % interval {-high / mine:.1%} to {-low / mine:.1%})."
+            return f"{text} (95 % interval {-high / mine:.1%} to {-low / mine:.1%})."
         between = f"(95 % interval {-high / mine:.1%} to {-low / mine:.1%})"
-        return f"{said}, which these rows do not distinguish from noise {between}. {keep}"
+        return f"{text}, which these rows do not distinguish from noise {between}. {keep}"
 
     def show(self, console: Console) -> None:
         """Print the verdict, the regret of each rule, and the ranges."""
@@ -230,17 +227,17 @@ class Backtest:
         console.print(out)
         shares = [value for value in self.ranges.values() if np.isfinite(value)]
         if shares:
-            held = f"held {min(shares):.0%} to {max(shares):.0%} at each client, {np.mean(shares):.0%} on average"
-            console.print(f"Ranges of {self.share:.0%} {held}.", soft_wrap=True)
+            coverage = f"held {min(shares):.0%} to {max(shares):.0%} at each client, {np.mean(shares):.0%} on average"
+            console.print(f"Ranges of {self.share:.0%} {coverage}.", soft_wrap=True)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: see docs/time.md."""
+        """As JSON values: see docs/time.md."""
         refits = [choice for choice in self.choices if choice.origin >= self.timeline.start]
         rules = {
             client.name: [[self.timeline.shown(choice.origin), choice.rules[place]] for choice in refits]
             for place, client in enumerate(self.clients)
         }
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "from": self.timeline.shown(self.timeline.start),
             "refits": len(refits),
             "rules": {rule: self.relative(rule) for rule in self.lost},
@@ -248,7 +245,7 @@ class Backtest:
             "ranges": self.ranges,
             "winner": self.winner,
         }
-        return dict(jsonable(found))
+        return dict(jsonable(content))
 
     def reported(self, place: int) -> slice:
         """The rows of a client from the start on."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,19 +23,19 @@ from dffl.training.methods.crossfit import LOCAL_EPOCHS
 from dffl.training.trainers.tuning import checked_epochs
 
 WIDEST = 48
-"""Costs of a row beyond which their lags are left out: a regression would have more slopes than there are rows."""
+"""With more costs in a row, their lags are left out: a regression would have more slopes than there are rows."""
 MARK = "features"
-"""Where the `about` of a fit says what it sees."""
+"""The key of a fit's `about` for its kind of features."""
 
 
 class Refits(Protocol):
-    """The clients of a backtest as some candidates see them."""
+    """The clients of a backtest in the form of some candidates."""
 
     def trained(self, candidate: Candidate, known: Sequence[int], settings: Mapping[str, Any]) -> Fit:
         """The candidate, fitted on the first ``known`` rows of each client."""
 
     def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:
-        """What a model expects of some rows of each client, as raw costs."""
+        """The predictions of a model for some rows of each client, as raw costs."""
 
 
 class OwnFeatures:
@@ -46,33 +47,33 @@ class OwnFeatures:
     def trained(self, candidate: Candidate, known: Sequence[int], settings: Mapping[str, Any]) -> Fit:
         members = [client.rows(slice(self._first, count)) for client, count in zip(self._clients, known, strict=True)]
         usual: dict[str, Any] = {"split": "time"} if members[0].times is not None else {}
-        given = usual | dict(settings) | dict(candidate.keywords)
+        options = usual | dict(settings) | dict(candidate.keywords)
         if candidate.method == "local-tuned":
-            given["epochs"] = at_most_as_long(given)
-        found = fit(Federation(members), candidate.method, progress=False, **given)
-        return replace(found, about=found.about | {MARK: candidate.features})
+            options["epochs"] = at_most_as_long(options)
+        fitted = fit(Federation(members), candidate.method, progress=False, **options)
+        return replace(fitted, about=fitted.about | {MARK: candidate.features})
 
     def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:
         return [model.predict(client.name, client.x[some]) for client, some in zip(self._clients, rows, strict=True)]
 
 
 class OwnAndPast:
-    """The clients' own features beside those of the past, and what is to be added to the base, in recent units."""
+    """The clients' own features with those of the past, and the correction to the base, in recent units."""
 
     def __init__(
         self, clients: Sequence[Client], days: Sequence[np.ndarray | None], bases: Sequence[np.ndarray], past: Past,
         brought: bool = False,
     ):  # fmt: skip
-        made: list[Client] = []
+        clients_with_past: list[Client] = []
         self._starts: list[np.ndarray] = []
         self._units: list[Units] = []
         for client, when, base in zip(clients, days, bases, strict=True):
             costs, start, units = for_training(client.c, base, recent(client.c, past.known_after), client.set)
             x = np.column_stack([client.x, *described(client.c, None if brought else base, past, when)])
-            made.append(Client(client.name, x, costs - start, client.set, client.maximize, times=client.times))
+            clients_with_past.append(Client(client.name, x, costs - start, client.set, client.maximize, times=client.times))
             self._starts.append(start)
             self._units.append(units)
-        self._inner = OwnFeatures(made, past.longest)
+        self._inner = OwnFeatures(clients_with_past, past.longest)
 
     def trained(self, candidate: Candidate, known: Sequence[int], settings: Mapping[str, Any]) -> Fit:
         return self._inner.trained(candidate, known, settings)
@@ -86,7 +87,7 @@ class OwnAndPast:
 
 
 class Views:
-    """The clients of a backtest as all candidates see them, each view made when it is first asked for."""
+    """The clients of a backtest in the form of all candidates; each form is computed on first use."""
 
     def __init__(
         self, clients: Sequence[Client], days: Sequence[np.ndarray | None], bases: Sequence[np.ndarray], past: Past,
@@ -94,12 +95,14 @@ class Views:
     ):  # fmt: skip
         self._given = clients, days, bases, past, brought
         self._made: dict[str, Refits] = {}
+        self._lock = Lock()
 
     def of(self, features: str) -> Refits:
-        """What candidates with these ``features`` see."""
-        if features not in self._made:
-            self._made[features] = self._view(features)
-        return self._made[features]
+        """The inputs of candidates with these ``features``."""
+        with self._lock:
+            if features not in self._made:
+                self._made[features] = self._view(features)
+            return self._made[features]
 
     def _view(self, features: str) -> Refits:
         if features == OWN:
@@ -107,12 +110,12 @@ class Views:
         return OwnAndPast(*self._given) if features == BOTH else Prepared(*self._given)
 
     def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:
-        """What a model expects of some rows of each client; the model says what it sees."""
+        """The predictions of a model for some rows of each client; the model says which inputs it needs."""
         return self.of(seen_by(model)).predictions(model, rows)
 
 
 def seen_by(model: Fit) -> str:
-    """Which features a fit sees; those of the past, unless it says something else."""
+    """The kind of features of a fit; those of the past by default."""
     features = model.about.get(MARK, PAST)
     if features not in SEEN:
         raise ValueError(f"features of a part must be one of {', '.join(SEEN)}, found {features!r:.40}")
@@ -120,7 +123,7 @@ def seen_by(model: Fit) -> str:
 
 
 def features_of_past(model: Fit, past: Past, dim: int) -> int:
-    """How many features of the past are made for a fit before it is asked, at least."""
+    """The fewest features of the past that are made for a fit."""
     seen = seen_by(model)
     if seen == PAST:
         return dim * past.own_width
@@ -139,7 +142,7 @@ def described(costs: np.ndarray, base: np.ndarray | None, past: Past, days: np.n
 
 
 def at_most_as_long(settings: Mapping[str, Any]) -> tuple[int, ...]:
-    """The epochs that `local-tuned` chooses from: no more than a training with these settings has, as in `dffl fit`."""
+    """The candidate epochs of `local-tuned`: at most those of a training with these settings, as in `dffl fit`."""
     keywords = {name: settings[name] for name in ("rounds", "local_epochs") if name in settings}
     usual = Settings.of(**keywords)
     asked = checked_epochs(settings.get("epochs", LOCAL_EPOCHS))

@@ -1,6 +1,6 @@
 """One client's side of the choice of a fleet (`dffl.time.fleet`): its own bases, features, backtest and model.
 
-All of it follows from the client's own rows and from what the fleet has agreed on.
+All of it follows from the client's own rows and from the common settings of the fleet.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class JudgedRows(NamedTuple):
 
     client: Client
     expected: dict[str, np.ndarray]
-    """What each rule expected of them."""
+    """The predictions of each rule for them."""
     lost: dict[str, np.ndarray]
-    """What each row lost by each rule."""
+    """The loss of each row with each rule."""
 
 
 def origins_in(client: Client, recipe: FleetRecipe) -> tuple[Client, list[int]]:
-    """The client with times in the clock of the recipe, and the number of its rows before each origin, and in all.
+    """The client with times in the units of the recipe, and the number of its rows before each origin, and in total.
 
     A client with too few rows is refused.
     """
     who = f"client {client.name!r}"
     if client.times is None:
-        fix = "name the column as `order` in the plan, or hand in dffl.Client(..., times=...)"
+        fix = "name the column as `order` in the plan, or pass dffl.Client(..., times=...)"
         raise ValueError(f"{who}: the choice over time needs an order of the rows, found none; {fix}")
     surely = float(np.abs(client.times).min()) > SURELY_NANOSECONDS
     clock = (NANOSECONDS if surely else SECONDS) if recipe.dates else NUMBERS
@@ -66,7 +66,7 @@ def origins_in(client: Client, recipe: FleetRecipe) -> tuple[Client, list[int]]:
 
 
 class OwnPast:
-    """One client and what it computes alone. Origins are counted from 0; behind the last one, all rows are known."""
+    """One client and its own computations. Origins are counted from 0; after the last one, all rows are known."""
 
     def __init__(self, client: Client, recipe: FleetRecipe):
         self.recipe = recipe
@@ -82,24 +82,24 @@ class OwnPast:
         return SteadyAverage([self.client], [self.days], self.recipe.past.known_after)
 
     def known(self, number: int) -> int:
-        """How many rows are known at an origin."""
+        """The number of rows that are known at an origin."""
         if number == len(self.recipe.origins):
             return self.client.n
         return max(self._ends[number] - self.recipe.past.known_after, 0)
 
     def weight(self, number: int) -> float:
-        """The weight of the steady average that has lost least on this client's known rows."""
+        """The weight of the steady average with the smallest loss on this client's known rows."""
         return self._average.weight([self.known(number)])
 
     def tables(self, number: int) -> dict[str, np.ndarray]:
-        """What the rules that need no training expect of all rows, at an origin."""
+        """The predictions of the rules without training for all rows, at an origin."""
         wait = self.recipe.past.known_after
-        found = {rule: plain_mean(rule, self.client.c, wait) for rule in MEANS}
-        found[STEADY] = self._average.forecasts(self.weight(number))[0]
-        return found | ({FORECAST: np.asarray(self.client.forecast)} if self.recipe.brings else {})
+        tables = {rule: plain_mean(rule, self.client.c, wait) for rule in MEANS}
+        tables[STEADY] = self._average.forecasts(self.weight(number))[0]
+        return tables | ({FORECAST: np.asarray(self.client.forecast)} if self.recipe.brings else {})
 
     def prepared(self, number: int) -> Prepared:
-        """This client alone as models see it, at an origin."""
+        """This client alone in the form of models, at an origin."""
         if number not in self._prepared:
             base = self.tables(number)[self.recipe.base]
             self._prepared[number] = Prepared([self.client], [self.days], [base], self.recipe.past, self.recipe.brought)
@@ -118,11 +118,11 @@ class OwnPast:
             for rule, expected in blocks.items():
                 expected.append(block[rule][0])
         judged = client.rows(slice(self._ends[0], client.n))
-        found = {rule: np.concatenate(parts) for rule, parts in blocks.items()}
-        return JudgedRows(judged, found, {rule: regrets_at_each([judged], [table])[0] for rule, table in found.items()})
+        by_rule = {rule: np.concatenate(parts) for rule, parts in blocks.items()}
+        return JudgedRows(judged, by_rule, {rule: regrets_at_each([judged], [table])[0] for rule, table in by_rule.items()})
 
     def margins(self, judged: JudgedRows) -> np.ndarray:
-        """The client's number for each rule that may be chosen; all that leaves it for the choice."""
+        """The client's number for each rule that may be chosen; nothing else leaves it for the choice."""
         recipe, names = self.recipe, self.recipe.names
         scaled = np.stack([day_scaled(judged.lost[name], judged.client.c) for name in names])
         return margins(names, scaled, recipe.usual, recipe.base, recipe.window, recipe.brought)
@@ -136,11 +136,11 @@ class OwnPast:
         spans = ranges_of([self.client], [judged.client], expected, recipe.base, choices, recipe.share, wait)
         return Backtest(self.timeline, recipe.base, (judged.client,), lost, choices, spans, recipe.share, recipe.labels)
 
-    def model(self, found: Backtest, rule: str, fits: Mapping[str, Fit]) -> Chosen:
-        """What the client decides by from now on; ``fits`` are those on all rows of the candidates that the rule needs."""
+    def model(self, outcome: Backtest, rule: str, fits: Mapping[str, Fit]) -> Chosen:
+        """The client's model from now on; ``fits`` are those on all rows of the candidates that the rule needs."""
         recipe, name = self.recipe, self.client.name
         assert self.client.times is not None, "it was checked"
-        held = max(KEPT, 2 * recipe.past.longest)
+        rows_kept = max(KEPT, 2 * recipe.past.longest)
         return Chosen(
             rules={name: rule},
             base=recipe.base,
@@ -150,7 +150,7 @@ class OwnPast:
             share=recipe.share,
             trained=recipe.labels,
             parts={label: part_of(fit, name) for label, fit in fits.items()},
-            kept={name: last_rows(self.client, self.client.times, held)},
-            ranges={name: learned_range(found, 0)},
-            evidence=evidence_of(found, [rule], FLEET),
+            kept={name: last_rows(self.client, self.client.times, rows_kept)},
+            ranges={name: learned_range(outcome, 0)},
+            evidence=evidence_of(outcome, [rule], FLEET),
         )

@@ -21,7 +21,7 @@ WIDEST_SHAPE = 3.0
 WIDEST_BASE = 6.0
 """The same for a base forecast, in spreads of the recent past."""
 ITEM_ROWS = 28
-"""Rows whose mean and spread the features of items are measured in."""
+"""The number of rows whose mean and spread are the units of the features of items."""
 DAYS_OF_YEAR = 365.25
 WEEK = 7
 
@@ -60,12 +60,12 @@ class Past:
 
     @property
     def own_width(self) -> int:
-        """How many features of each cost say what it was and what the base expects of it; they come first."""
+        """The number of features of each cost about its past and about the prediction of the base; they come first."""
         return len(self.known_lags) + len(self.means) + len(self.weights) + 1
 
     @property
     def longest(self) -> int:
-        """How many rows the longest lag or mean looks back."""
+        """The number of rows that the longest lag or mean looks back."""
         return self.known_after + max([0, *self.known_lags, *self.means])
 
 
@@ -79,7 +79,7 @@ class Features(NamedTuple):
 
 
 def lagged(values: np.ndarray, lag: int, known_after: int = 0) -> np.ndarray:
-    """Row t - lag of a table, for each row t; zero where there is no such row, or where it is not known yet."""
+    """Row t - lag of a table, for each row t; zero if there is no such row, or if it is not known yet."""
     shift = max(lag, known_after + 1)
     out = np.zeros_like(values, dtype=np.float64)
     if shift < len(values):
@@ -88,7 +88,7 @@ def lagged(values: np.ndarray, lag: int, known_after: int = 0) -> np.ndarray:
 
 
 def mean_before(values: np.ndarray, count: int, known_after: int = 0) -> np.ndarray:
-    """Mean of the last ``count`` known rows before each row, or of as many as there are; zero where there are none."""
+    """Mean of the last ``count`` known rows before each row, or of fewer if there are fewer; zero without any."""
     sums = np.concatenate([np.zeros_like(values[:1], dtype=np.float64), np.cumsum(values, axis=0)])
     ends = np.maximum(np.arange(len(values)) - known_after, 0)
     starts = np.maximum(ends - count, 0)
@@ -96,7 +96,7 @@ def mean_before(values: np.ndarray, count: int, known_after: int = 0) -> np.ndar
 
 
 def average_before(values: np.ndarray, weight: float, known_after: int = 0) -> np.ndarray:
-    """Exponential average of the known rows before each row, with this weight for the newest; zero where there are none.
+    """Exponential average of the known rows before each row, with this weight for the newest; zero without any.
 
     It starts at the first row.
     """
@@ -107,24 +107,24 @@ def average_before(values: np.ndarray, weight: float, known_after: int = 0) -> n
 
 
 def fading_sums(values: np.ndarray, weight: float, known_after: int = 0) -> np.ndarray:
-    """Sum of the known rows before each row, of which a row loses the share ``weight`` with each newer row."""
+    """Sum of the known rows before each row; a row loses the share ``weight`` with each newer row."""
     from scipy.signal import lfilter  # slow to import, and most runs have no order
 
     return lagged(lfilter([1.0], [1, weight - 1], values, axis=0), 1, known_after)
 
 
 def calendar(days: np.ndarray | None, count: int, season: bool = True) -> np.ndarray:
-    """Weekday (seven columns of 0 and 1) and season (two columns, if asked for) of each row; none where days are unknown.
+    """Weekday (seven columns of 0 and 1) and season (two columns, if asked for) of each row; no columns if days are unknown.
 
     ``days`` are days since 1970-01-01, with fractions for times of day. The weekday is that of the client's own clock.
     """
     if days is None:
         return np.zeros((count, 0))
-    whole = np.floor(days)
-    weekday = np.eye(WEEK)[(whole.astype(int) + 3) % WEEK]  # 1970-01-01 was a Thursday
+    whole_days = np.floor(days)
+    weekday = np.eye(WEEK)[(whole_days.astype(int) + 3) % WEEK]  # 1970-01-01 was a Thursday
     if not season:
         return weekday
-    angle = 2 * np.pi * whole / DAYS_OF_YEAR
+    angle = 2 * np.pi * whole_days / DAYS_OF_YEAR
     return np.column_stack([weekday, np.sin(angle), np.cos(angle)])
 
 
@@ -180,23 +180,23 @@ def features(
     return described
 
 
-def _anomalies(own: np.ndarray) -> np.ndarray:
-    """How far each feature is from its mean of the last seven rows, in its usual distance from it; cut at 4."""
-    change = own - mean_before(own, WEEK)
+def _anomalies(values: np.ndarray) -> np.ndarray:
+    """The deviation of each feature from its mean of the last seven rows, relative to its usual deviation; cut at 4."""
+    change = values - mean_before(values, WEEK)
     change[0] = 0.0
-    ends = np.arange(1, len(own) + 1)[:, None]
+    ends = np.arange(1, len(values) + 1)[:, None]
     usual = np.sqrt(np.cumsum(change**2, axis=0) / ends)
     return np.clip(change / np.where(usual > 0, usual, 1.0), -4.0, 4.0)
 
 
 def _among_items(brought: np.ndarray) -> np.ndarray:
-    """Features of items in spreads from their mean, both over all items of this row and of the last ones; cut at 4."""
-    apart = brought - brought[:1].mean(axis=1, keepdims=True)  # so that squares lose no digits
-    mean = mean_before(apart.mean(axis=1), ITEM_ROWS, -1)  # -1: what is known with this row
+    """Features of items in spreads from their mean, over all items of this row and of the last ones; cut at 4."""
+    apart = brought - brought[:1].mean(axis=1, keepdims=True)  # so that squares keep their digits
+    mean = mean_before(apart.mean(axis=1), ITEM_ROWS, -1)  # -1: known with this row
     variance = mean_before((apart**2).mean(axis=1), ITEM_ROWS, -1) - mean**2
     largest = np.maximum.accumulate(np.abs(brought).max(axis=1), axis=0)
     spread = np.sqrt(np.maximum(variance, 0.0))
-    spread = np.where(spread > 1e-7 * largest, spread, 1.0)  # else rounding
+    spread = np.where(spread > 1e-7 * largest, spread, 1.0)  # the rest is rounding
     return np.clip((apart - mean[:, None]) / spread[:, None], -4.0, 4.0)
 
 

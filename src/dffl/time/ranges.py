@@ -14,21 +14,21 @@ import numpy as np
 from dffl.checks import require_number
 
 SHARE = 0.8
-"""The share of later costs that a range is to hold."""
+"""The share of later costs that a range should contain."""
 WINDOW = 60
-"""Errors that a range looks back on."""
+"""The number of past errors that a range uses."""
 RATE = 0.05
-"""How fast an end moves: a lower rate holds the stated share on average too, but less exactly within half a year."""
+"""The speed of the ends: a lower rate also has the stated share on average, but less exactly within half a year."""
 FEWEST = 8
-"""Errors below which there is no range."""
+"""With fewer errors there is no range."""
 ROUNDING = 1e-9
 BEYOND = 0.25
-"""An end beyond all errors is this share of their width further out."""
+"""An end beyond all errors is moved out by this share of their width."""
 
 
 @dataclass
 class AdaptiveRange:
-    """The range of one client. `ends` gives it for a row; `observe` tells it what the row has cost."""
+    """The range of one client. `ends` gives it for a row; `observe` takes the realised cost of the row."""
 
     share: float = SHARE
     window: int = WINDOW
@@ -46,7 +46,7 @@ class AdaptiveRange:
         self.high_rate = self.miss if np.isnan(self.high_rate) else self.high_rate
 
     def ends(self, expected: float, scale: float) -> tuple[float, float]:
-        """The range of a cost that is expected, with its recent spread; infinite while there are too few errors."""
+        """The range of an expected cost, with its recent spread; infinite while there are too few errors."""
         if len(self.errors) < FEWEST:
             return -np.inf, np.inf
         past = np.sort(self.errors)
@@ -58,7 +58,7 @@ class AdaptiveRange:
         return float(expected + scale * min(low, high)), float(expected + scale * max(low, high))
 
     def observe(self, cost: float, expected: float, scale: float, ends: tuple[float, float]) -> None:
-        """Learn from what a row has cost, given what was expected and the range that was stated."""
+        """Learn from the realised cost of a row, given its expected cost and its stated range."""
         if np.isfinite(ends[0]):
             below, above = misses(np.array([cost]), np.array([ends]))
             self.low_rate += self.rate * (self.miss - bool(below[0]))
@@ -91,7 +91,7 @@ def misses(cost: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inside(cost: np.ndarray, ends: np.ndarray) -> float:
-    """The share of costs inside their ranges; rows without a range do not count. NaN where no row has one."""
+    """The share of costs inside their ranges; rows without a range do not count. NaN if no row has one."""
     ranged = np.isfinite(ends).all(axis=1)
     below, above = misses(cost, ends)
     return float((~(below | above))[ranged].mean()) if ranged.any() else float("nan")

@@ -22,26 +22,35 @@ from dffl.training.keywords import MethodChoice
 SETTINGS: dict[str, Any] = {
     "rounds": 20, "local_epochs": 2, "batch_size": 32, "learning_rate": 3e-3, "schedule": "cosine", "scale_features": False,
 }  # fmt: skip
-"""Settings of a refit: short, as it starts at a base. A candidate's own settings replace them."""
+"""Settings of a refit: short, because it starts at a base. A candidate's own settings replace them."""
 OF_NETWORK: dict[str, dict[str, Any]] = {VECTOR: {"rounds": 10}}
-"""Other settings of a network that has more numbers to learn, and learns them sooner than is good for it."""
+"""Other settings for a network with more numbers, which overfits earlier."""
 
 OF_FORECAST: dict[str, Any] = {"rounds": 5, "learning_rate": 1e-3}
-"""Other settings where predictions start at a forecast that clients bring: what is left to learn is small and noisy."""
+"""Other settings if predictions start at the clients' forecast: the rest to learn is small and noisy."""
 PAST, OWN, BOTH = SEEN = ("past", "own", "both")
-"""What a candidate sees: features of the past, with which it corrects the base; a client's own features; or both."""
+"""The inputs of a candidate: features of the past, with which it corrects the base; a client's own features; or both."""
+
+
+def relaxed_where_slow(clients: Sequence[Client], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of refits: without integer conditions where each training would ask a solver for every row and epoch.
+
+    Decisions and regrets keep the conditions. It takes about a tenth of the time, and changes regret by hundredths of a point.
+    """
+    slow = any(client.oracle.on_host and client.set.relaxed is not client.set for client in clients)
+    return {"relax": True, **settings} if slow else dict(settings)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method that a backtest trains at each refit, with its options and settings, under a label."""
+    """A method that a backtest trains at each refit, with its options and settings, and a label."""
 
     label: str
     method: str
     keywords: Mapping[str, Any]
     features: str = PAST
     once: bool = False
-    """Trained before the first row that is judged and before the first that is reported, and at no other refit."""
+    """Whether it is trained only twice: before the first row that is judged, and before the first that is reported."""
 
     @classmethod
     def of(cls, choice: MethodChoice) -> Candidate:
@@ -53,8 +62,8 @@ class Candidate:
         """
         if isinstance(choice, str):
             return cls(choice, choice, {})
-        name, given = choice
-        keywords = dict(given)
+        name, options = choice
+        keywords = dict(options)
         features, once = keywords.pop("features", PAST), bool(keywords.pop("once", False))
         network = keywords.get("network", ITEM)
         if isinstance(network, str) and network not in NETWORKS:
@@ -70,9 +79,9 @@ class Candidate:
 
 
 class Prepared:
-    """The clients of a backtest as models see them, for one base: features of the past, in units of the recent past.
+    """The clients of a backtest as inputs of models, for one base: features of the past, in units of the recent past.
 
-    ``brought``: the base is the forecast that the clients bring.
+    ``brought``: the base is the clients' forecast.
     """
 
     def __init__(
@@ -86,10 +95,10 @@ class Prepared:
         self._costs: list[np.ndarray] = []
         for client, when, base in zip(clients, days, bases, strict=True):
             units = recent(client.c, past.known_after)
-            made = features(client.c, base, units, past, when, client.row_features, client.items)
-            self.width = made.items.shape[-1]
+            table = features(client.c, base, units, past, when, client.row_features, client.items)
+            self.width = table.items.shape[-1]
             costs, start, predicted = for_training(client.c, base, units, client.set)
-            self._x.append(np.column_stack([made.items.reshape(len(base), -1), made.rows]))
+            self._x.append(np.column_stack([table.items.reshape(len(base), -1), table.rows]))
             self._costs.append(costs)
             self._bases.append(start)
             self._units.append(predicted)
@@ -123,20 +132,20 @@ class Prepared:
         return fit(self.federation(known), candidate.method, progress=False, **self.keywords(candidate, settings))
 
     def keywords(self, candidate: Candidate, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Options and settings of a candidate's training: the usual ones, then the given ``settings``, then its own."""
-        own = dict(candidate.keywords)
-        network = own.pop("network", ITEM)
+        """The options and settings of a candidate: the usual ones, then the given ``settings``, then its own."""
+        options = dict(candidate.keywords)
+        network = options.pop("network", ITEM)
         usual = SETTINGS | OF_NETWORK.get(network, {}) if isinstance(network, str) else SETTINGS
         usual = usual | (OF_FORECAST if self._brought else {})
         if self._clients[0].times is not None:
             usual = usual | {"split": "time"}
-        made = NETWORKS[network](self.width, self._past.own_width) if isinstance(network, str) else network
-        return usual | {"network": made} | dict(settings) | own
+        factory = NETWORKS[network](self.width, self._past.own_width) if isinstance(network, str) else network
+        return usual | {"network": factory} | dict(settings) | options
 
     def predictions(self, model: Fit, rows: Sequence[slice]) -> list[np.ndarray]:
-        """What a model expects of some rows of each client, as raw costs."""
-        found = []
+        """The predictions of a model for some rows of each client, as raw costs."""
+        predicted = []
         for client, x, base, units, some in zip(self._clients, self._x, self._bases, self._units, rows, strict=True):
-            whole = np.column_stack([x[some], base[some]])
-            found.append(units.take(some).raw(model.predict(client.name, whole)))
-        return found
+            inputs = np.column_stack([x[some], base[some]])
+            predicted.append(units.take(some).raw(model.predict(client.name, inputs)))
+        return predicted

@@ -1,7 +1,7 @@
-"""How a rule has done on the rows that came after its model was made, and whether it should be refitted.
+"""The score of a rule on the rows that came after its model was made, and whether it should be refitted.
 
-It should be in each of three cases, which a score names: another rule that the model can follow has lost less, its ranges hold
-less than they state, or columns have drifted. All three ask for more than noise, as they are asked every day.
+A refit is due in each of three cases, which the score names: another rule of the model has lost less, its ranges contain
+less than they state, or columns have drifted. Each requires more than noise, because the question is asked every day.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from dffl.time.gains import Gain, saved
 from dffl.time.ranges import inside
 
 SURE = 0.99
-"""The confidence at which another rule counts as better: the question is asked again with every row."""
+"""The confidence at which another rule counts as better: the test is repeated with every row."""
 LATEST = 28
-"""Rows that are compared with those of the model, to see whether a column has drifted."""
+"""The number of latest rows that are compared with those of the model, to detect drift."""
 USUAL = 0.98
 """The share of a column's values in the rows of the model that counts as usual."""
 MOST_UNUSUAL = 0.25
-"""A column has drifted where more than this share of the latest rows is beyond the usual values."""
+"""A column has drifted if more than this share of the latest rows is beyond the usual values."""
 FEWEST_RANGES = 30
-"""Rows below which nothing is said of whether ranges hold."""
+"""With fewer rows, ranges are not judged."""
 DEVIATIONS = 2.5
-"""Standard errors by which ranges must hold less than they state to be called wrong."""
+"""Ranges are called wrong if they contain less than stated by this many standard errors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Rows that came after a model, as it decided them."""
+    """Rows that came after a model, and its decisions for them."""
 
     client: Client
-    """The rows with their real costs."""
+    """The rows with their realised costs."""
     rule: str
     expected: Mapping[str, np.ndarray]
-    """The costs that each rule expected, the rule in use among them."""
+    """The costs that each rule predicted, including the rule in use."""
     cost: np.ndarray
-    """What the decisions have cost."""
+    """The costs of the decisions."""
     ends: np.ndarray
-    """Low and high end of the range that was stated for each row."""
+    """The low and high end of the range that was stated for each row."""
     share: float
     """The share of costs that ranges state."""
     known: TimedRows | None
@@ -54,28 +54,28 @@ class Replay:
 
 @dataclass(frozen=True)
 class Score:
-    """How a rule has done."""
+    """The score of a rule."""
 
     rule: str
     rows: int
     regret: float
-    """The mean of a row, in the unit of the costs."""
+    """The mean regret of a row, in the unit of the costs."""
     relative: Mapping[str, float]
-    """The relative regret of every rule that the model can follow."""
+    """The relative regret of every rule of the model."""
     reference: str | None
-    """What the user has without dffl: the forecast, or the moving average that lost least on these rows."""
+    """The alternative without dffl: the forecast, or the moving average that lost least on these rows."""
     gain: Gain
-    """What the rule saves against the reference."""
+    """The saving of the rule compared with the reference."""
     best: str
     """The rule that lost least."""
     better: Gain
-    """What it saves against the rule in use; the interval is the strict one by which it replaces it."""
+    """Its saving compared with the rule in use; the interval is the strict one that decides whether it replaces it."""
     inside: float
     ranged: int
-    """Rows for which a range was stated."""
+    """The number of rows with a range."""
     share: float
     drifted: Sequence[str] | None
-    """Columns that have drifted; None where the model holds no rows, or too few came after it."""
+    """Columns that have drifted; None if the model has no rows, or too few came after it."""
 
     @property
     def beaten(self) -> bool:
@@ -95,7 +95,7 @@ class Score:
 
 
 def score(replay: Replay, columns: Sequence[str], skip: Sequence[bool]) -> Score:
-    """Judge a replay. ``columns`` are the names of its features and costs, and ``skip`` those that drift by nature."""
+    """Judge a replay. ``columns`` are the names of its features and costs; those in ``skip`` always drift."""
     client, rule = replay.client, replay.rule
     lost = {name: regrets_at(client, costs) for name, costs in replay.expected.items()}
     best_cost = client.z_star_size[None]
@@ -133,16 +133,16 @@ def drifted(replay: Replay, columns: Sequence[str], skip: Sequence[bool]) -> lis
     return [name for name, share, left in zip(columns, unusual, skip, strict=True) if share > MOST_UNUSUAL and not left]
 
 
-def plain(found: Score) -> dict[str, Any]:
+def plain(score: Score) -> dict[str, Any]:
     """A score as plain values."""
     return {
-        "rule": found.rule, "rows": found.rows, "regret": found.regret, "regret_in_all": found.regret * found.rows,
-        "relative_regret": found.relative[found.rule], "rules": dict(found.relative), "reference": found.reference,
-        "gain": list(found.gain), "best": found.best, "better": list(found.better), "inside": found.inside,
-        "share": found.share, "ranged": found.ranged, "drifted": None if found.drifted is None else list(found.drifted),
-        "refit": found.refit, "reasons": [
-            *(["another rule is better"] if found.beaten else []),
-            *(["ranges do not hold"] if found.ranges_wrong else []),
-            *(["columns have drifted"] if found.drifted else []),
+        "rule": score.rule, "rows": score.rows, "regret": score.regret, "regret_in_all": score.regret * score.rows,
+        "relative_regret": score.relative[score.rule], "rules": dict(score.relative), "reference": score.reference,
+        "gain": list(score.gain), "best": score.best, "better": list(score.better), "inside": score.inside,
+        "share": score.share, "ranged": score.ranged, "drifted": None if score.drifted is None else list(score.drifted),
+        "refit": score.refit, "reasons": [
+            *(["another rule is better"] if score.beaten else []),
+            *(["ranges do not hold"] if score.ranges_wrong else []),
+            *(["columns have drifted"] if score.drifted else []),
         ],
     }  # fmt: skip

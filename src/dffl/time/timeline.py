@@ -14,9 +14,9 @@ from dffl.federation import Client
 from dffl.time.past import Past
 
 FEWEST = 28
-"""Rows with a full past that a first training needs."""
+"""The rows with a full past that a first training needs."""
 SECONDS, NANOSECONDS, NUMBERS = CLOCKS = ("seconds", "nanoseconds", "numbers")
-"""What the times of clients are: dates as seconds or nanoseconds since 1970, or numbers without a calendar."""
+"""The form of clients' times: dates as seconds or nanoseconds since 1970, or numbers without a calendar."""
 SURELY_NANOSECONDS = 1e16
 DAY = 86400.0
 
@@ -29,18 +29,22 @@ class Timeline:
     """Each client's times, ascending, in seconds or as numbers."""
     moments: np.ndarray
     origins: tuple[int, ...]
-    """Numbers of moments; the first ones are before ``start``, so that there is a past to choose by."""
+    """Numbers of moments. The first ones are before ``start``, so that there is a past to choose by."""
     start: int
-    """The number of the moment from which on everything is reported; one of the origins."""
+    """The number of the first moment that is reported; one of the origins."""
     refit: int
     known_after: int
     dates: bool
 
     @classmethod
     def of(
-        cls, clients: Sequence[Client], refit: int, window: int, start: Any, past: Past, clock: str | None = None
-    ) -> Timeline:
-        """The timeline of a backtest from ``start`` on, with a refit every ``refit`` moments and choices by ``window`` rows."""
+        cls, clients: Sequence[Client], refit: int, window: int, start: Any, past: Past, clock: str | None = None,
+        record: int = 0,
+    ) -> Timeline:  # fmt: skip
+        """The timeline of a backtest from ``start`` on, with a refit every ``refit`` moments and choices by ``window`` rows.
+
+        ``record``: from how many moments before ``start`` on rules are to be judged, if that is more than the window.
+        """
         require_whole("refit", refit, least=1, most=10**6)
         require_whole("window", window, least=1, most=10**6)
         clock = _clock(clients, clock)
@@ -58,26 +62,26 @@ class Timeline:
             least = shown_moment(float(moments[earliest]), dates) if earliest < len(moments) else "a later row"
             why = f"{needed} rows of each client come before a first training ({past.longest} for lags and means)"
             raise ValueError(f"start must be {least} or later, found {shown_moment(float(moments[first]), dates)}: {why}")
-        before = min(-(-window // refit), (first - earliest) // refit)
+        before = min(-(-max(window, record) // refit), (first - earliest) // refit)
         origins = tuple(range(first - before * refit, len(moments), refit))
         return cls(times, moments, origins, first, refit, past.known_after, dates)
 
     @property
     def days(self) -> list[np.ndarray | None]:
-        """Days since 1970 of each client's rows; None where the order is of numbers."""
+        """Days since 1970 of each client's rows; None if the order consists of numbers."""
         return [when / DAY if self.dates else None for when in self.times]
 
     @property
     def past_days(self) -> float:
-        """Days from the first row to the first origin; 0 where the order is of numbers."""
+        """Days from the first row to the first origin; 0 if the order consists of numbers."""
         return float(self.moments[self.origins[0]] - self.moments[0]) / DAY if self.dates else 0.0
 
     def known(self, origin: int) -> list[int]:
-        """How many rows of each client are known at an origin."""
+        """The number of rows of each client that are known at an origin."""
         return [max(int(np.searchsorted(when, self.moments[origin])) - self.known_after, 0) for when in self.times]
 
     def trained_once(self, origin: int) -> int:
-        """The origin at which what is trained once was trained last: the first one, or that of the first reported row."""
+        """The origin of the latest training of a candidate with ``once``: the first one, or that of the first reported row."""
         return self.start if origin >= self.start else self.origins[0]
 
     def block(self, origin: int) -> list[slice]:
@@ -94,7 +98,7 @@ class Timeline:
 def _clock(clients: Sequence[Client], clock: str | None) -> str:
     for client in clients:
         if client.times is None:
-            fix = "hand in dffl.Client(..., times=...), or name the column as `order` in the federation's file"
+            fix = "pass dffl.Client(..., times=...), or name the column as `order` in the federation's file"
             raise ValueError(f"client {client.name!r}: a backtest needs an order of the rows, found none; {fix}")
     if clock is not None and clock not in CLOCKS:
         raise ValueError(f"clock must be one of {', '.join(CLOCKS)}, found {clock!r:.40}")
@@ -105,7 +109,7 @@ def _clock(clients: Sequence[Client], clock: str | None) -> str:
 
 
 def times_in(client: Client, clock: str) -> np.ndarray:
-    """A client's times in seconds, or as numbers; two rows of one moment are refused."""
+    """A client's times in seconds, or as numbers. Two rows of one moment are refused."""
     assert client.times is not None, "it was checked"
     times = client.times / 1e9 if clock == NANOSECONDS else client.times
     same = np.flatnonzero(np.diff(client.times) <= 0)
@@ -118,7 +122,7 @@ def times_in(client: Client, clock: str) -> np.ndarray:
 
 
 def _start(start: Any, moments: np.ndarray, dates: bool) -> int:
-    """The number of the first moment that is reported: the given one or the next after it; by default the later half."""
+    """The number of the first moment that is reported: the given one or the next after it; by default, the later half is."""
     if start is None:
         return len(moments) // 2
     value = start.item() if isinstance(start, np.generic) and not isinstance(start, np.datetime64) else start
@@ -134,7 +138,7 @@ def _start(start: Any, moments: np.ndarray, dates: bool) -> int:
 
 
 def _moment_of_row(client: Client, when: np.ndarray, moments: np.ndarray, row: int) -> int:
-    """The number of the first moment before which a client has this many rows."""
+    """The number of the first moment before which a client has this number of rows."""
     if row >= len(when):
         raise ValueError(f"client {client.name!r}: a backtest needs more than {row} rows, found {len(when)}")
     return int(np.searchsorted(moments, when[row]))

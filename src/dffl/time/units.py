@@ -1,7 +1,7 @@
-"""Units of the recent past: costs are measured from a recent level, in a recent spread.
+"""Units of the recent past: costs are measured from a recent level, in units of a recent spread.
 
-Costs of one client may double within months. A model of costs in these units does not notice. They help where level or spread
-drift; where both are constant they change little.
+Costs of a client may double within months. A model of costs in these units is not affected. They help if level or spread
+drift; if both are constant they change little.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ LEVEL_WEIGHT, SPREAD_WEIGHT = 0.2, 0.1
 CUT = 4.0
 """Costs further than this many recent spreads from the base are cut to that distance, in training only."""
 SMALLEST = 0.01
-"""The least spread of a row, in mean sizes of the costs so far."""
+"""The smallest spread of a row, relative to the mean size of the costs so far."""
 
 
 class Units(NamedTuple):
-    """Level and spread of the recent past, one number for each row, (n, 1); each follows from earlier rows alone."""
+    """The level and the spread of the recent past, one number for each row, (n, 1). Each depends only on earlier rows."""
 
     level: np.ndarray
     spread: np.ndarray
@@ -32,7 +32,7 @@ class Units(NamedTuple):
         return np.asarray((costs - self.level) / self.spread)
 
     def raw(self, values: np.ndarray) -> np.ndarray:
-        """Values in these units as costs again."""
+        """The inverse: values in these units as costs."""
         return np.asarray(self.level + self.spread * values)
 
     def take(self, index: slice | np.ndarray) -> Units:
@@ -46,9 +46,9 @@ def middles(costs: np.ndarray) -> np.ndarray:
 
 
 def deviations(costs: np.ndarray) -> np.ndarray:
-    """The spread of each row's own costs, (n, 1), never zero: it is known when the costs are.
+    """The spread of each row's own costs, (n, 1), never zero. It is known only with the costs.
 
-    With fewer than three costs a row has no spread to speak of: its mean size takes the place.
+    With fewer than three costs, a row has no meaningful spread: its mean size is used instead.
     """
     size = np.abs(costs).mean(axis=1, keepdims=True)
     least = SMALLEST * np.cumsum(size, axis=0) / np.arange(1, len(costs) + 1)[:, None] + 1e-9
@@ -61,9 +61,9 @@ def day_scaled(regrets: np.ndarray, costs: np.ndarray) -> np.ndarray:
 
 
 def recent(costs: np.ndarray, known_after: int = 0) -> Units:
-    """Exponential averages of the level and of the logarithm of the spread, of the rows before each row.
+    """Exponential averages of the level and of the logarithm of the spread, over the rows before each row.
 
-    Row t depends on the rows before ``t - known_after`` alone. Where none is known, the level is 0 and the spread 1.
+    Row t depends only on the rows before ``t - known_after``. Without such rows, the level is 0 and the spread 1.
     """
     level = _before(middles(costs), LEVEL_WEIGHT, known_after)
     return Units(level, np.exp(_before(np.log(deviations(costs)), SPREAD_WEIGHT, known_after)))
@@ -86,7 +86,7 @@ def cut(costs: np.ndarray, base: np.ndarray, units: Units, multiple: float = CUT
 
 
 def constant_sum(feasible: FeasibleSet) -> bool:
-    """Whether all decisions have the same sum, as with top-k: then a number added to all costs changes no decision."""
+    """Whether all decisions have the same sum, as with top-k: then adding a number to all costs changes no decision."""
     ones = np.ones((1, feasible.dim))
     [low], [high] = solve_each([feasible], [ones])[0], solve_each([feasible], [-ones])[0]
     return bool(abs(low.sum() - high.sum()) <= 1e-9 * max(1.0, abs(low.sum())))
@@ -95,11 +95,11 @@ def constant_sum(feasible: FeasibleSet) -> bool:
 def for_training(
     costs: np.ndarray, base: np.ndarray, units: Units, feasible: FeasibleSet
 ) -> tuple[np.ndarray, np.ndarray, Units]:
-    """Costs and base as a model is trained on them, and the units in which it predicts.
+    """Costs and base for the training of a model, and the units of its predictions.
 
-    They are divided by the recent spread, and costs are cut around the base. Where all decisions have the same sum, each row is
-    measured from its own median, as no decision depends on it: a model need not learn the level. Where a part of the objective
-    is known, nothing is divided: the known part would weigh more on some rows than on others.
+    They are divided by the recent spread, and costs are cut around the base. If all decisions have the same sum, each row is
+    measured from its own median, because no decision depends on it, and a model need not learn the level. If a part of the
+    objective is known, nothing is divided: the known part would get different weights in different rows.
     """
     nothing = np.zeros_like(units.level)
     if feasible.lifted.dim != feasible.dim:

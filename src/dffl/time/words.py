@@ -1,4 +1,4 @@
-"""A choice in words: what to use, why, and what to expect. The first sentence names the winner."""
+"""A choice in words: what to use, why, and what to expect. The first sentence names the best rule."""
 
 from __future__ import annotations
 
@@ -10,47 +10,51 @@ import numpy as np
 from dffl.serial import too_alike
 from dffl.time.bases import FORECAST, MEANS, STEADY
 from dffl.time.gains import CONFIDENCE
+from dffl.time.mixtures import HALF, LIGHT
 from dffl.time.outcome import CHOSEN, SAME
 
 TINY = 1e-9
 """A difference of relative regrets below this is rounding."""
 FLEET = "fleet"
-"""Why a rule was chosen: sites that are apart have compared what each lost by it (`dffl.time.fleet`)."""
+"""The reason for a choice: sites whose data stay apart have compared the losses of each rule (`dffl.time.fleet`)."""
+CORRECTED = {LIGHT: "a quarter", HALF: "a half"}
 SHOWN = 3
-"""Different rules of clients that a sentence names."""
+"""The most different rules of clients in a sentence."""
 
 
 def rule_in_words(rule: str) -> str:
     """A rule at the end of a sentence."""
     if rule in MEANS:
         return f"the moving average of {MEANS[rule]} rows ({rule})"
+    if rule in CORRECTED:
+        return f"your forecast with {CORRECTED[rule]} of the correction that the models have learned ({rule})"
     return {FORECAST: "your forecast", STEADY: "the steady moving average (steady)"}.get(rule, rule)
 
 
 def keep_or_use(rule: str) -> str:
-    """What to do, at the beginning of a sentence."""
+    """What to do, as the beginning of a sentence."""
     if rule == FORECAST:
         return "Keep your forecast"
-    return f"Keep to {rule_in_words(rule)}" if rule in MEANS or rule == STEADY else f"Use {rule}"
+    return f"{'Keep to' if rule in MEANS or rule == STEADY else 'Use'} {rule_in_words(rule)}"
 
 
 def said(
     evidence: Mapping[str, Any], rules: Mapping[str, str], others: Mapping[str, float] | None = None, expected: bool = True
 ) -> str:
-    """What was chosen, why, and what it is ``expected`` to lose.
+    """What was chosen, why, and its ``expected`` loss.
 
-    ``others`` are the mean regrets of methods on the test rows that were fitted once and not chosen among.
+    ``others``: the mean regrets on the test rows of methods that were fitted once and were not candidates.
     """
     means = {rule: np.nan if value is None else float(value) for rule, value in evidence["means"]}
     parts = [_winner(evidence, rules, means)]
     if expected and evidence["why"] != "simple":
         parts.append(_expected(evidence, means))
-    kept = next(iter(rules.values())) if evidence["why"] == "simple" else CHOSEN
-    return " ".join([*_better(others or {}, means[kept]), *parts, _ranges(evidence)]).strip()
+    main_rule = next(iter(rules.values())) if evidence["why"] == "simple" else CHOSEN
+    return " ".join([*_better(others or {}, means[main_rule]), *parts, _ranges(evidence)]).strip()
 
 
 def _better(others: Mapping[str, float], chosen: float) -> list[str]:
-    """Name the winner if it is a method that was not a candidate."""
+    """Name the best method if it was not a candidate."""
     best = min(others, key=lambda name: others[name], default=None)
     if best is None or not others[best] < chosen - TINY:
         return []
@@ -69,12 +73,12 @@ def _winner(evidence: Mapping[str, Any], rules: Mapping[str, str], means: Mappin
         return f"{keep_or_use(rule)}: {others}."
     if len(names) == 1:
         return f"{keep_or_use(names[0])}: it lost least in the last rows, judged by rows that its models had not seen."
-    some = ", ".join(f"{rule} at {sum(one == rule for one in rules.values())} clients" for rule in names[:SHOWN])
+    some = ", ".join(f"{rule} at {sum(chosen == rule for chosen in rules.values())} clients" for rule in names[:SHOWN])
     return f"Use the rule of each client ({some}{', ...' if len(names) > SHOWN else ''}): each lost least in the last rows."
 
 
 def _expected(evidence: Mapping[str, Any], means: Mapping[str, float]) -> str:
-    """What deciding like this has lost, against what the user would do without it."""
+    """The loss of these decisions, compared with what the user has without them."""
     reference = evidence["reference"]
     against = f"{rule_in_words(reference)} ({_percent(means[reference])})"
     rows = f"on the {evidence['rows']} test rows from {evidence['from']} on, each decided with what was known before it"
@@ -96,8 +100,8 @@ def _expected(evidence: Mapping[str, Any], means: Mapping[str, float]) -> str:
 
 
 def _ranges(evidence: Mapping[str, Any]) -> str:
-    held = [value for value in evidence["inside"].values() if value is not None]
-    return f"Ranges of {evidence['share']:.0%} held {np.mean(held):.0%} of the costs." if held else ""
+    shares = [value for value in evidence["inside"].values() if value is not None]
+    return f"Ranges of {evidence['share']:.0%} held {np.mean(shares):.0%} of the costs." if shares else ""
 
 
 def _percent(value: float) -> str:

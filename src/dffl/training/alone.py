@@ -1,7 +1,7 @@
-"""What a client makes of its own samples alone, without an engine: the plain models, which nobody has to train in steps.
+"""Models that a client makes of its own samples alone, without an engine: they are not trained in steps.
 
-Such a model chooses its one number (neighbours, a penalty, the size of a leaf) by what it guesses of samples that it has not
-seen. `best_of` compares the guesses; `Run.alone` makes the models of all clients.
+Such a model chooses one number (neighbours, a penalty, the size of a leaf) by its predictions for samples that it was not
+fitted to. `best_of` compares the predictions; `Run.alone` makes the models of all clients.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Own(NamedTuple):
 
 
 def require_judge(judge: str) -> None:
-    """Refuse what is not the name of a judge."""
+    """Refuse anything but the name of a judge."""
     if judge not in JUDGES:
         raise ValueError(f"judge must be one of {', '.join(JUDGES)}, found {judge!r:.80}")
 
 
 def best_of(client: Client, guesses: Sequence[np.ndarray], judge: str) -> int:
-    """Which table of guessed costs (n, d) serves a client best: by the regret of its decisions, or by the squared error.
+    """The best table of predicted costs (n, d) for a client: by the regret of its decisions, or by the squared error.
 
-    Each row was guessed without its own sample. A row of NaN could not be guessed and does not count. Among equally good
+    Each row was predicted without its own sample. A row of NaN could not be predicted and does not count. Among equally good
     tables the first is chosen.
     """
     known = np.isfinite(guesses).all(axis=(0, 2))

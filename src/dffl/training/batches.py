@@ -1,9 +1,10 @@
 """How a client splits its samples into minibatches.
 
-There are as many batches as it takes to keep each within ``batch_size``, and their sizes differ by one at most: no step is
-spent on a few left-over samples. Above eight the number of batches is rounded up to one of 10, 12, 14, 16, 20, 24, ...
-(batches at most a fifth smaller), so that clients of all sizes fall into few groups that train together. The shape of a batch
-is rounded up in the same way. Both depend on the client's own size only, so all engines and deployed clients compute the same.
+The number of batches is the smallest for which none exceeds ``batch_size``, and their sizes differ by at most one: no step
+is spent on a few remaining samples. Above eight, the number of batches is rounded up to one of 10, 12, 14, 16, 20, 24, ...
+(batches become at most a fifth smaller), so that clients of all sizes form few groups that train together. The shape of a
+batch is rounded up in the same way. Both depend only on the client's own size, so all engines and deployed clients compute
+the same.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Batches:
         self._place, self._batch = np.divmod(np.arange(n), self.steps)
 
     def write(self, epoch: int, purpose: Purpose, out: np.ndarray) -> None:
-        """Write the minibatches of this epoch into ``out`` (steps, rows), which is full of -1."""
+        """Write the minibatches of this epoch into ``out`` (steps, rows), which is filled with -1."""
         shuffle = _kept_order if self.n <= KEPT else _order
         order = shuffle(self.seed, purpose, self.name, epoch, self.n)
         # Sample i of the shuffled order goes to batch i mod steps: sizes differ by one at most.
@@ -41,12 +42,12 @@ class Batches:
 
 
 KEPT = 1024
-"""The largest client whose orders are kept: bounds the memory."""
+"""The largest client whose orders are cached: bounds the memory."""
 
 
 def _order(seed: int, purpose: Purpose, name: str, epoch: int, n: int) -> np.ndarray:
     return permutation(seed, purpose, name, epoch, n).astype(np.int32)
 
 
-# Methods that share an epoch, and jobs of a study that share a seed, split in the same way: a tenth of a study's time.
+# Methods that share an epoch, and jobs of a study that share a seed, split in the same way: caching saves a tenth of the time.
 _kept_order = lru_cache(maxsize=1 << 17)(_order)

@@ -24,21 +24,22 @@ from dffl.training.optimisers import Optimiser
 from dffl.training.settings import Settings
 
 LEAST = 4
-"""Answers in a round. With three, the two others of an honest client may be a liar and one more."""
+"""The fewest answers in a round. With three, the two others of an honest client could be one liar and one honest client."""
 MOST_STEPS = 10.0
-"""How far more steps raise a client's limit. Changes grow more slowly than steps: with 160 times the steps they were 33 times
-as long (`python -m benchmarks.lying changes`)."""
+"""The largest factor by which more steps raise a client's limit. Changes grow more slowly than steps: with 160 times the steps
+they were 33 times as long (`python -m benchmarks.lying changes`).
+"""
 REACH = 2.0
-"""Above what the optimiser reaches: no honest change with Adam was longer than 1.0 times its reach."""
+"""Above the reach of the optimiser: no honest change with Adam was longer than 1.0 times its reach."""
 
 
 class Change(NamedTuple):
-    """How far one client changed what it was sent."""
+    """How far one client changed the model that it was sent."""
 
     client: str
     samples: int
     length: float
-    """Of the change of its vector."""
+    """The length of the change of its vector."""
     size: int
     """The number of numbers in its vector."""
 
@@ -52,7 +53,7 @@ class ChangeLimits(NamedTuple):
 
 
 def is_on(settings: Settings) -> bool:
-    """Whether these settings have the rule."""
+    """Whether the rule applies with these settings."""
     return bool(settings.change_limit) and settings.hides is None
 
 
@@ -66,35 +67,37 @@ def left_out(settings: Settings, rate: float, changes: Sequence[Change], missing
         return {}
     outside: dict[str, str] = {}
     judged = (values[: len(changes)] for values in limits(settings, rate, compared))
-    for one, length, median, most in zip(changes, *judged, strict=True):
-        if length > most:  # never where a length is not a number: that is reported as divergence
+    for change, length, median, most in zip(changes, *judged, strict=True):
+        if length > most:  # not for a length that is not a number: that is reported as divergence
             others = f"the median of the others is {median:.3g}, at most {most:.3g} is allowed"
-            outside[one.client] = f"its vector changed by {length:.3g}, {others}"
+            outside[change.client] = f"its vector changed by {length:.3g}, {others}"
     return outside
 
 
 def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> ChangeLimits:
     """The changes, with their limits."""
-    steps = np.array([settings.local_epochs * steps_per_epoch(one.samples, settings.batch_size) for one in changes], float)
+    steps = np.array(
+        [settings.local_epochs * steps_per_epoch(change.samples, settings.batch_size) for change in changes], float
+    )
     usual = _medians_of_others(steps)
     steps = np.minimum(steps, MOST_STEPS * usual)
-    lengths = np.array([one.length for one in changes])
+    lengths = np.array([change.length for change in changes])
     medians = _medians_of_others(lengths)
-    reaches = {size: _reach(settings, rate, size) for size in {one.size for one in changes}}
-    reach = steps * [reaches[one.size] for one in changes]
+    reaches = {size: _reach(settings, rate, size) for size in {change.size for change in changes}}
+    reach = steps * [reaches[change.size] for change in changes]
     return ChangeLimits(lengths, medians, np.maximum(settings.change_limit * medians * np.maximum(steps / usual, 1.0), reach))
 
 
 def _reach(settings: Settings, rate: float, size: int) -> float:
-    """How far one step of the optimiser may go."""
+    """The longest step of the optimiser."""
     optimiser = Optimiser.of(settings.optimiser)
     return REACH * settings.learning_rate * rate * optimiser.longest_step(size, settings.gradient_clip)
 
 
 def _medians_of_others(values: np.ndarray) -> np.ndarray:
-    """For each value the median of all the others."""
+    """For each value, the median of all others."""
     ordered, count = np.sort(values), len(values)
-    places = np.searchsorted(ordered, values)  # its own place: among equal values any of them is the same
+    places = np.searchsorted(ordered, values)  # its own position: among equal values any of them is the same
     low, high = (count - 2) // 2, (count - 1) // 2
     taken = [ordered[np.where(places <= middle, middle + 1, middle)] for middle in (low, high)]
     return np.asarray((taken[0] + taken[1]) / 2)

@@ -1,7 +1,8 @@
-"""An interrupted run continues where it was, to the same bits.
+"""An interrupted run resumes where it was, to the same bits.
 
-One file holds, for every training of the run, its result or the server's state after the last round that was written, with what
-the clients keep and what was seen. It is a sealed zip of plain arrays, written whole or not at all; nothing is pickled.
+One file contains, for every training of the run, its result, or the state of the server after the last written round with
+the state of the clients and the history. It is a sealed zip of plain arrays, written completely or not at all; nothing is
+pickled.
 """
 
 from __future__ import annotations
@@ -25,22 +26,24 @@ from dffl.federation import Client, Federation
 from dffl.files import require_target, write_whole
 from dffl.limits import Limits
 from dffl.networks import draws, quiet
+from dffl.parquet_federation import ParquetFederation
 from dffl.training.history import DivergenceError
 from dffl.training.settings import Settings
 
 Arrays = dict[str, np.ndarray]
 FORMAT, UNSEALED = "dffl-checkpoint-2", "dffl-checkpoint-1"
 COMPUTES = "0.2.0"
-"""The version of dffl that last changed what a training computes: checkpoints of versions since then are continued to the same
-bits. Raise it together with such a change."""
+"""The version of dffl that last changed what a training computes. Checkpoints of later versions resume to the same bits. Raise
+it with every such change.
+"""
 AS_LARGE_AS_IT_IS = Limits(bytes=math.inf, parts=math.inf)
-"""A checkpoint grows with the run that it belongs to; its description is small."""
+"""A checkpoint grows with its run; its description is small."""
 EVERY = 5.0
-"""Seconds between two writings of an unfinished training: the most that a kill loses."""
+"""Seconds between two writes of an unfinished training: the most that is lost when the process is killed."""
 
 
 class Saved(NamedTuple):
-    """One training: its state or result, the server's memory, what clients keep, and what was seen."""
+    """One training: its state or result, the memory of the server, the state of clients, and the history."""
 
     done: bool
     state: Arrays
@@ -61,17 +64,17 @@ class Checkpoint:
         self._continued = False
 
     def saved(self, job: str, done: bool) -> Saved | None:
-        """A training that was done, or one that was under way."""
-        found = self._jobs.get(job)
-        if found is None or found.done != done:
+        """A training that is finished, or one that was interrupted."""
+        job_state = self._jobs.get(job)
+        if job_state is None or job_state.done != done:
             return None
         self._continued = True
-        return found
+        return job_state
 
     def explain(self, error: BaseException | None) -> None:
-        """Name the file where a run that was continued from it fails: a file that was edited can break anything.
+        """Name the file if a run that resumed from it fails: an edited file can cause any error.
 
-        A training that diverges is told as it is: it does so without the file, too.
+        A training that diverges is reported without the file: it would diverge without it, too.
         """
         if self._continued and isinstance(error, Exception) and not isinstance(error, OSError | MemoryError | DivergenceError):
             fix = "if the file was edited, delete it to start again"
@@ -81,36 +84,38 @@ class Checkpoint:
 
     @property
     def due(self) -> bool:
-        """It is time to write."""
+        """Whether it is time to write."""
         return time.monotonic() - self._written > EVERY
 
-    def reached(self, job: str, state: Mapping[str, Any], kept: dict[str, Arrays], history: Callable[[], Arrays]) -> None:
-        """A training has reached a state; it is written every few seconds, and when the run ends early."""
+    def reached(
+        self, job: str, state: Mapping[str, Any], client_state: dict[str, Arrays], history: Callable[[], Arrays]
+    ) -> None:
+        """Store the state of a training. It is written every few seconds, and when the run ends early."""
 
         def keep() -> None:
             plain = {name: np.asarray(state[name]) for name in ("round", "shared")}
-            self._jobs[job] = Saved(False, plain, dict(state["memory"]), kept, history())
+            self._jobs[job] = Saved(False, plain, dict(state["memory"]), client_state, history())
             self._write()
 
         self._pending = keep
         if self.due:
             self.close()
 
-    def finish(self, job: str, result: Any, kept: dict[str, Arrays], history: Arrays) -> None:
-        """A training is done."""
+    def finish(self, job: str, result: Any, client_state: dict[str, Arrays], history: Arrays) -> None:
+        """Store the result of a training."""
         leaves = {str(number): np.asarray(leaf) for number, leaf in enumerate(jax.tree.leaves(result))}
         self._pending = None
-        self._jobs[job] = Saved(True, leaves, {}, kept, history)
+        self._jobs[job] = Saved(True, leaves, {}, client_state, history)
         self._write()
 
     def close(self) -> None:
-        """Write what was reached since the last writing."""
+        """Write what has changed since the last write."""
         if self._pending is not None:
             pending, self._pending = self._pending, None
             pending()
 
     def remove(self) -> None:
-        """The run is complete: nothing is left to continue."""
+        """The run is complete: delete the file."""
         self._pending = None
         self._path.unlink(missing_ok=True)
 
@@ -127,7 +132,7 @@ class Checkpoint:
         members = {"about.json": json.dumps(about).encode()}
         for number, saved in enumerate(self._jobs.values()):
             members |= {f"{number}/{json.dumps(name)}": packed(array) for name, array in _flat(saved).items()}
-        write_whole(self._path, lambda where: write(where, members), mode=0o600)  # it holds what clients have trained
+        write_whole(self._path, lambda where: write(where, members), mode=0o600)  # it may reveal training data
 
     def _read(self) -> dict[str, Saved]:
         try:
@@ -141,7 +146,7 @@ class Checkpoint:
                 arrays.setdefault(int(number), {})[tuple(json.loads(name))] = unpacked(content)
             jobs = {job: _deep(done, arrays.get(place, {})) for place, (job, done) in enumerate(about["done"].items())}
             run = about["run"]
-        except Exception as error:  # a file that was edited can break anything that is built from it
+        except Exception as error:  # an edited file can cause any error
             fix = "name another file, or delete it to start again"
             raise ValueError(f"checkpoint: {self._path} cannot be read as a checkpoint ({in_one_line(error)}); {fix}") from None
         if run != self._fingerprint:
@@ -153,7 +158,7 @@ class Checkpoint:
 def _flat(saved: Saved) -> dict[tuple[str, ...], np.ndarray]:
     parts = ("state", "memory", "history")
     flat = {(part, name): value for part in parts for name, value in getattr(saved, part).items()}
-    return flat | {("kept", client, name): value for client, own in saved.kept.items() for name, value in own.items()}
+    return flat | {("kept", client, name): value for client, arrays in saved.kept.items() for name, value in arrays.items()}
 
 
 def _deep(done: bool, flat: dict[tuple[str, ...], np.ndarray]) -> Saved:
@@ -167,24 +172,27 @@ def _deep(done: bool, flat: dict[tuple[str, ...], np.ndarray]) -> Saved:
 
 
 def computation(settings: Settings, features: int, dim: int) -> str:
-    """What a custom network computes, as JAX writes it down: two that a function made share its name."""
+    """The computation of a custom network, as JAX prints it: two networks of one function have the same name."""
     if settings.network is None:
         return ""
     network, x = settings.factory(jax.random.key(0), features, dim), np.zeros(features)
     arrays, rest = eqx.partition(quiet(network), eqx.is_array)
     traced = str(jax.make_jaxpr(lambda own, x: eqx.combine(own, rest)(x))(arrays, x))
-    if draws(network, x):  # what training computes is something else then
+    if draws(network, x):  # then training computes something else
         arrays, rest = eqx.partition(network, eqx.is_array)
         called: Any = lambda own, x, key: eqx.combine(own, rest)(x, key=key)  # noqa: E731
         traced += str(jax.make_jaxpr(called)(arrays, x, jax.random.key(0)))
     return re.sub(r"0x[0-9a-f]+", "", traced)
 
 
-def run_fingerprint(federation: Federation, validation: Federation | None, settings: Settings) -> str:
-    """What a run is made of: its data, sets, settings and what they compute. Engines are left out: they change no number."""
+def run_fingerprint(federation: Federation | ParquetFederation, validation: Federation | None, settings: Settings) -> str:
+    """The content of a run: its data, sets, settings and what they compute. Engines are left out, as they change no numbers."""
     computes = computation(settings, federation.features, federation.dim)
     words = settings.telling() | {"dffl": COMPUTES, "computes": computes}
     content = hashlib.blake2b(repr(words).encode(), digest_size=16)
+    if isinstance(federation, ParquetFederation):
+        content.update(federation.fingerprint().encode())
+        return content.hexdigest()
     for client in [*federation, *(validation or [])]:
         _take_in(client, content)
     return content.hexdigest()
@@ -200,10 +208,10 @@ def data_fingerprint(client: Client) -> str:
 def _take_in(client: Client, content: hashlib.blake2b) -> None:
     content.update(f"{client.name} {client.maximize} {client.x.shape} {client.c.shape} {type(client.set)}".encode())
     for name, value in [("x", client.x), ("c", client.c), *client.set.spec().items()]:
-        array = np.ascontiguousarray(value)  # of an object, such as None, it holds the address, which differs by process
+        array = np.ascontiguousarray(value)  # for an object such as None it is the address, which differs by process
         content.update(repr(value).encode() if array.dtype == object else array.tobytes())
-        if client.set.on_host:  # it leaves out arguments that were not given: rows with <= and with = have the same bytes
+        if client.set.on_host:  # it leaves out missing arguments: rows with <= and with = would have the same bytes
             content.update(f"{name} {array.shape}".encode())
-    for rule, given in (("keys", client.keys), ("times", client.times)):
-        if given is not None:
-            content.update(rule.encode() + given.tobytes())
+    for rule, values in (("keys", client.keys), ("times", client.times)):
+        if values is not None:
+            content.update(rule.encode() + values.tobytes())

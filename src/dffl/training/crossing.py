@@ -35,17 +35,17 @@ from dffl.splitting import COST, DRAW, TIME, Splitting
 from dffl.training.telling import FEWEST_MATCHED, different_costs, has_moments, telling_costs, telling_features, telling_fees
 
 LIMIT = 0.05
-"""The share of a client's rows that may cross; above it, what is measured at the client is not trusted."""
+"""The share of a client's rows that may cross. Above it, results for the client are not trusted."""
 SAME_COSTS = 0.01
-"""The share of a client's rows whose costs others have too, above which costs tell rows apart; fewer may be chance."""
+"""Costs identify rows if more than this share of a client's rows has costs that others have too; fewer may be chance."""
 RELATED = 0.9
-"""The correlation from which on costs of rows with equal features are related."""
+"""The correlation from which costs of rows with equal features count as related."""
 PERMUTED = 0.99
-"""The same for rows whose costs were sorted, which are alike wherever costs grow with the same features."""
+"""The correlation for rows with sorted costs, which are similar whenever costs grow with the same features."""
 MOST_MATCHED = 2000
-"""Rows of which the correlation is computed, at most: evenly spaced ones of all that match."""
+"""The most rows for which the correlation is computed: evenly spaced ones of all that match."""
 HALF = 0.5
-"""The share of a client's rows that must be equal to another one's up to a fee."""
+"""The share of a client's rows that must equal those of another client up to a fee."""
 FOLDS = 5
 
 WAYS = {
@@ -57,7 +57,7 @@ WAYS = {
 
 
 class Crossing(NamedTuple):
-    """A client, how many of its rows other clients have on another side, which clients, and in which way most are equal."""
+    """A client, the number of its rows that other clients have in another part, these clients, and the most frequent way."""
 
     client: str
     rows: int
@@ -67,12 +67,12 @@ class Crossing(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """Whether they are too many to trust what is measured."""
+        """Whether there are too many to trust results for this client."""
         return self.rows > LIMIT * self.of
 
 
 class SidedSamples:
-    """Samples of a client and the side that each of them is on."""
+    """Samples of a client and the part of each of them."""
 
     def __init__(self, client: Client, side: np.ndarray, varying: np.ndarray, costs: np.ndarray | None = None):
         self.client, self.side, self.costs, self._varying = client, side, costs, varying
@@ -105,15 +105,16 @@ DIGESTS: dict[str, Callable[[SidedSamples], np.ndarray | None]] = {
 def crossing(
     clients: Sequence[Client], sides: Sequence[np.ndarray], counted: Sequence[bool] | None = None, same: bool = False
 ) -> list[Crossing]:
-    """The clients some of whose rows other clients have on another side; ``sides`` are numbers, one for each row.
+    """The clients with rows that other clients have in another part; ``sides`` are numbers, one for each row.
 
-    A client may be there twice, with rows of several parts. ``counted`` says of which entries the rows are counted, by default
-    of all. With ``same``, rows that are on another side at the client itself count too.
+    A client may occur twice, with rows of several parts. ``counted`` says for which entries rows are counted, by default for
+    all. With ``same``, rows in another part at the client itself count too.
     """
     varying = varying_features(clients)
     costs = telling_costs(clients, varying)
     parts = [
-        SidedSamples(client, np.asarray(side), varying, own) for client, side, own in zip(clients, sides, costs, strict=True)
+        SidedSamples(client, np.asarray(side), varying, own_costs)
+        for client, side, own_costs in zip(clients, sides, costs, strict=True)
     ]
     wanted = [place for place in range(len(parts)) if counted is None or counted[place]]
     masks: dict[str, list[np.ndarray]] = {
@@ -126,21 +127,21 @@ def crossing(
     pairs: dict[str, set[tuple[str, str]]] = {}
     for way, related in (("features", _related), ("fees", _half)):
         masks[way], pairs[way] = _crossed_by_pairs(parts, DIGESTS[way], related)
-    found = []
+    crossings = []
     for place in wanted:
-        whole = np.any([masks[way][place] for way in WAYS], axis=0)
-        if whole.any():
+        any_way = np.any([masks[way][place] for way in WAYS], axis=0)
+        if any_way.any():
             way = max(WAYS, key=lambda way: int(masks[way][place].sum()))
             itself = same or (way == "costs" and parts[place].has_moments)
             others = _holders(parts, place, way, masks[way][place], itself)
             if way in pairs:
                 others = tuple(name for name in others if (parts[place].name, name) in pairs[way])
-            found.append(Crossing(parts[place].name, int(whole.sum()), len(whole), others, way))
-    return found
+            crossings.append(Crossing(parts[place].name, int(any_way.sum()), len(any_way), others, way))
+    return crossings
 
 
 def varying_features(clients: Sequence[Client]) -> np.ndarray:
-    """Which features are not constant at every client; a brought forecast is left out."""
+    """Which features are not constant at every client, without a client's forecast."""
     varying = np.zeros(clients[0].x.shape[1], bool)
     for client in clients:
         if client.n:
@@ -151,16 +152,18 @@ def varying_features(clients: Sequence[Client]) -> np.ndarray:
 
 
 def _crossed(parts: Sequence[SidedSamples], keys: Sequence[np.ndarray | None], same: bool) -> list[np.ndarray]:
-    """For each part, which rows have their key on another side, at another client."""
-    made = [np.zeros(len(part.side), bool) for part in parts]
-    used = [place for place, own in enumerate(keys) if own is not None and len(own)]
+    """For each part, which rows have their key in another part, at another client."""
+    masks = [np.zeros(len(part.side), bool) for part in parts]
+    used = [place for place, row_keys in enumerate(keys) if row_keys is not None and len(row_keys)]
     if not used:
-        return made
+        return masks
     owners = np.unique([part.name for part in parts], return_inverse=True)[1]
-    key = np.unique(np.concatenate([own for own in keys if own is not None and len(own)]), return_inverse=True)[1]
+    key = np.unique(
+        np.concatenate([row_keys for row_keys in keys if row_keys is not None and len(row_keys)]), return_inverse=True
+    )[1]
     owner = np.concatenate([np.full(len(parts[place].side), owners[place]) for place in used])
     side = np.unique(np.concatenate([parts[place].side for place in used]), return_inverse=True)[1]
-    # Of the different (client, side) of a key: all, less those of this client, less those of this side, plus this one itself.
+    # Of the different (client, side) of a key: all, minus those of this client, minus those of this side, plus this one itself.
     each = np.unique(np.stack([key, owner, side]), axis=1)
     own_pairs, place_of_owner = np.unique(each[:2], axis=1, return_counts=True)
     side_pairs, place_of_side = np.unique(each[::2], axis=1, return_counts=True)
@@ -169,12 +172,12 @@ def _crossed(parts: Sequence[SidedSamples], keys: Sequence[np.ndarray | None], s
     if not same:
         elsewhere = elsewhere - place_of_owner[_place(own_pairs, key, owner)] + 1
     for place, mask in zip(used, np.split(elsewhere > 0, np.cumsum([len(parts[p].side) for p in used])[:-1]), strict=True):
-        made[place] = mask
-    return made
+        masks[place] = mask
+    return masks
 
 
 def _place(pairs: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Where pairs stand among sorted ones that hold them."""
+    """The positions of pairs in a sorted array that contains them."""
     size = int(pairs[1].max()) + 1
     return np.searchsorted(pairs[0].astype(np.int64) * size + pairs[1], first.astype(np.int64) * size + second)
 
@@ -184,60 +187,60 @@ def _crossed_by_pairs(
     digest: Callable[[SidedSamples], np.ndarray | None],
     related: Callable[[SidedSamples, SidedSamples, np.ndarray, np.ndarray], bool],
 ) -> tuple[list[np.ndarray], set[tuple[str, str]]]:
-    """As `_crossed`, among pairs of clients that are related; and the names of these pairs."""
-    made, pairs = [np.zeros(len(part.side), bool) for part in parts], set()
+    """Like `_crossed`, for pairs of clients that are related; and the names of these pairs."""
+    masks, pairs = [np.zeros(len(part.side), bool) for part in parts], set()
     for i, j in _candidates(parts, [digest(part) for part in parts]):
-        one, other = digest(parts[i]), digest(parts[j])
-        assert one is not None
-        assert other is not None
-        _, first, second = np.intersect1d(one, other, return_indices=True)
+        left, right = digest(parts[i]), digest(parts[j])
+        assert left is not None
+        assert right is not None
+        _, first, second = np.intersect1d(left, right, return_indices=True)
         if not len(first) or not related(parts[i], parts[j], first, second):
             continue
-        for place, mine, there, theirs in ((i, one, j, other), (j, other, i, one)):
-            made[place] |= _elsewhere(mine, parts[place].side, theirs, parts[there].side)
+        for place, mine, there, theirs in ((i, left, j, right), (j, right, i, left)):
+            masks[place] |= _elsewhere(mine, parts[place].side, theirs, parts[there].side)
             pairs.add((parts[place].name, parts[there].name))
-    return made, pairs
+    return masks, pairs
 
 
 def _candidates(parts: Sequence[SidedSamples], keys: Sequence[np.ndarray | None]) -> Iterator[tuple[int, int]]:
-    """The pairs of different clients that have keys which several parts have."""
-    used = {place: own for place, own in enumerate(keys) if own is not None}
+    """The pairs of different clients with keys that several parts have."""
+    used = {place: row_keys for place, row_keys in enumerate(keys) if row_keys is not None}
     if len(used) < 2:
         return
-    known, count = np.unique(np.concatenate([np.unique(own) for own in used.values()]), return_counts=True)
+    known, count = np.unique(np.concatenate([np.unique(row_keys) for row_keys in used.values()]), return_counts=True)
     several = known[count > 1]
-    sharing = [place for place, own in used.items() if len(several) and np.isin(own, several).any()]
+    sharing = [place for place, row_keys in used.items() if len(several) and np.isin(row_keys, several).any()]
     yield from ((i, j) for i, j in combinations(sharing, 2) if parts[i].name != parts[j].name)
 
 
 def _elsewhere(mine: np.ndarray, side: np.ndarray, theirs: np.ndarray, their_side: np.ndarray) -> np.ndarray:
-    """Which of my keys they have on another side than I do."""
+    """Which of my keys the other client has in another part."""
     order = np.lexsort((their_side, theirs))
     sorted_keys, sorted_sides = theirs[order], their_side[order]
     first, last = np.searchsorted(sorted_keys, mine, "left"), np.searchsorted(sorted_keys, mine, "right")
-    held = last > first
+    is_shared = last > first
     low, high = sorted_sides[np.minimum(first, len(order) - 1)], sorted_sides[np.maximum(last - 1, 0)]
-    return held & ((low != side) | (high != side))
+    return is_shared & ((low != side) | (high != side))
 
 
-def _related(one: SidedSamples, other: SidedSamples, first: np.ndarray, second: np.ndarray) -> bool:
+def _related(part: SidedSamples, other: SidedSamples, first: np.ndarray, second: np.ndarray) -> bool:
     """Whether the costs of rows with equal features are related."""
     if len(first) < FEWEST_MATCHED:
         return False
     some = np.linspace(0, len(first) - 1, min(len(first), MOST_MATCHED)).astype(int)
-    a, b = one.client.c[first[some]], other.client.c[second[some]]
+    a, b = part.client.c[first[some]], other.client.c[second[some]]
     views: Sequence[Callable[[np.ndarray], np.ndarray]] = (
         lambda c: c,
         lambda c: c - c.mean(axis=1, keepdims=True),
         lambda c: np.sort(c, axis=1) - c.mean(axis=1, keepdims=True),
     )
-    # Sorted rows of any costs that grow with the same features are alike: there, only nearly equal ones are related.
+    # Sorted costs that grow with the same features are always similar: only nearly equal ones count as related.
     limits = (RELATED, RELATED, PERMUTED)
     return any(abs(_correlation(view(a), view(b))) >= limit for view, limit in zip(views, limits, strict=True))
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Of two tables, with each column standardised; columns that are constant in one of them are left out."""
+    """Two tables with standardised columns, without columns that are constant in one of them."""
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
     sizes = [np.sqrt((table**2).mean(axis=0)) for table in (a, b)]
     tiny = [1e-9 * (np.abs(table).max() + 1e-300) for table in (a, b)]
@@ -245,13 +248,13 @@ def _correlation(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.mean((a * b).mean(axis=0)[moving] / (sizes[0] * sizes[1])[moving])) if moving.any() else 0.0
 
 
-def _half(one: SidedSamples, other: SidedSamples, first: np.ndarray, second: np.ndarray) -> bool:
+def _half(part: SidedSamples, other: SidedSamples, first: np.ndarray, second: np.ndarray) -> bool:
     """Whether half of the rows of one of two clients match."""
-    return len(first) >= max(HALF * min(different_costs(one.client), different_costs(other.client)), FEWEST_MATCHED)
+    return len(first) >= max(HALF * min(different_costs(part.client), different_costs(other.client)), FEWEST_MATCHED)
 
 
 def _holders(parts: Sequence[SidedSamples], place: int, way: str, mask: np.ndarray, same: bool) -> tuple[str, ...]:
-    """The other clients that have these rows on another side."""
+    """The other clients that have these rows in another part."""
     mine = DIGESTS[way](parts[place])
     assert mine is not None
     names: dict[str, None] = {}
@@ -266,17 +269,17 @@ def _holders(parts: Sequence[SidedSamples], place: int, way: str, mask: np.ndarr
 
 def sides_of(clients: Sequence[Client], how: Splitting, count: int = FOLDS) -> list[np.ndarray]:
     """The fold of each row of each client."""
-    made = []
+    sides = []
     for client in clients:
         side = np.zeros(client.n, int)
         for number, rows in enumerate(how.folds(client, count)):
             side[rows] = number
-        made.append(side)
-    return made
+        sides.append(side)
+    return sides
 
 
 def divisible(client: Client, how: Splitting, count: int) -> bool:
-    """Whether a client can be divided; one that cannot is refused by name where its folds are needed."""
+    """Whether a client can be divided. If not, an error names it where its folds are needed."""
     try:
         how.folds(client, count)
     except ValueError:
@@ -288,7 +291,7 @@ _COUNTED: WeakKeyDictionary[Federation, dict[tuple[Splitting, int], list[Crossin
 
 
 def crossing_of(federation: Federation, how: Splitting, count: int = FOLDS) -> list[Crossing]:
-    """What crosses between the folds of a federation, counted once."""
+    """The rows that cross between the folds of a federation, counted once."""
     if len(federation) < 2:
         return []
     known = _COUNTED.setdefault(federation, {})
@@ -299,30 +302,30 @@ def crossing_of(federation: Federation, how: Splitting, count: int = FOLDS) -> l
 
 
 SHOWN = 3
-"""Names in a message."""
+"""The most names in a message."""
 TOO_GOOD = "so models are judged on rows that trained them elsewhere, and federating seems better than it is"
 KEY = "give rows of one moment the same key, such as the date (`key` in a file, `keys` of clients in Python)"
 
 
-def worst(found: Sequence[Crossing]) -> Crossing:
+def worst(crossings: Sequence[Crossing]) -> Crossing:
     """The client with the largest share of rows that cross."""
-    return max(found, key=lambda crossed: (crossed.rows / crossed.of, crossed.rows))
+    return max(crossings, key=lambda crossed: (crossed.rows / crossed.of, crossed.rows))
 
 
-def told(found: Sequence[Crossing]) -> str:
-    """The client with the largest share, in a clause."""
-    most = worst(found)
+def told(crossings: Sequence[Crossing]) -> str:
+    """The client with the largest share, as part of a sentence."""
+    most = worst(crossings)
     what = f"{most.rows} of the {most.of} rows of {most.client!r} are held out while {WAYS[most.way]} train"
-    return f"{what} {listed(map(repr, most.others), SHOWN)}{and_others(found)}"
+    return f"{what} {listed(map(repr, most.others), SHOWN)}{and_others(crossings)}"
 
 
-def and_others(found: Sequence[Crossing]) -> str:
-    """How many more clients there are of which the same holds."""
-    return f" (and likewise {len(found) - 1} more of the clients)" if len(found) > 1 else ""
+def and_others(crossings: Sequence[Crossing]) -> str:
+    """The number of further clients, in words."""
+    return f" (and likewise {len(crossings) - 1} more of the clients)" if len(crossings) > 1 else ""
 
 
 def fix(way: str, rule: str) -> str:
-    """What to do about rows that are equal in a ``way``, and that cross under a rule."""
+    """What to do about rows that are equal in a ``way`` and cross under a rule."""
     if rule == TIME:
         return "give rows of one moment the same time at all clients, or leave the copies out"
     if way == "rows" and rule == DRAW:
@@ -332,9 +335,9 @@ def fix(way: str, rule: str) -> str:
     return f"{KEY}, or leave the copies out"
 
 
-def warning(found: Sequence[Crossing], rule: str) -> str:
+def warning(crossings: Sequence[Crossing], rule: str) -> str:
     """What crosses, what it means and what to do, in one sentence."""
-    return f"{told(found)}, {TOO_GOOD}; {fix(worst(found).way, rule)}"
+    return f"{told(crossings)}, {TOO_GOOD}; {fix(worst(crossings).way, rule)}"
 
 
 def reason(crossed: Crossing, rule: str) -> str:

@@ -1,4 +1,4 @@
-"""What was seen in training, by round and client, and the check for divergence."""
+"""The history of training by round and client, and the check for divergence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HISTORY_COLUMNS = ("job", "round", "client", "loss", "clipped", "norm")
 
 
 class DivergenceError(RuntimeError):
-    """A loss or a model is not finite any more."""
+    """A loss or a model is not finite."""
 
 
 class _Entry(NamedTuple):
@@ -33,7 +33,7 @@ class _Entry(NamedTuple):
 class History:
     """Rows of (job, round, client, loss, clipped, norm).
 
-    Results are checked some rounds after they were asked for, so that the device never waits for the host.
+    Results are checked some rounds later, so that the device never waits for the host.
     """
 
     LAG = 8
@@ -44,19 +44,19 @@ class History:
         self._checked = 0
 
     def add(self, job: str, note: Note) -> None:
-        """Add what some clients saw in one call of the client update."""
+        """Add the results of some clients in one call of the client update."""
         self._entries.append(_Entry(job, note.label, note.number, note.members, note.seen))
         while self._checked < len(self._entries) - self.LAG:
             self._check()
 
     def latest(self, job: str) -> dict[str, float]:
-        """What the first client saw in the last call of a job that has no label of its own, such as a client's own model."""
+        """The results of the first client in the last call of a job without a label."""
         self.flush()
-        own = (entry for entry in reversed(self._entries) if entry.job == job and not entry.label)
-        return next(({name: float(value[0]) for name, value in entry.seen._asdict().items()} for entry in own), {})
+        job_entries = (entry for entry in reversed(self._entries) if entry.job == job and not entry.label)
+        return next(({name: float(value[0]) for name, value in entry.seen._asdict().items()} for entry in job_entries), {})
 
     def flush(self) -> None:
-        """Check everything that has not been checked."""
+        """Check all results that have not been checked."""
         while self._checked < len(self._entries):
             self._check()
 
@@ -74,7 +74,7 @@ class History:
         self._checked += 1
 
     def frame(self, only: Collection[str] | None = None) -> pd.DataFrame:
-        """The rows of these jobs, or all rows, as a table: sorted by job, round and client, for every engine."""
+        """The rows of these jobs, or all rows, as a table sorted by job, round and client, for every engine."""
         self.flush()
         entries = [entry for entry in self._entries if only is None or entry.job in only]
         if not entries:
@@ -90,7 +90,7 @@ class History:
     # Saved and restored with an unfinished training.
 
     def forget(self, job: str, since: int) -> None:
-        """Drop what was seen in a job from this round on: it is held again."""
+        """Delete the history of a job from this round on; the round will be repeated."""
         self.flush()
         self._entries = [entry for entry in self._entries if entry.job != job or entry.round < since]
         self._checked = len(self._entries)
@@ -98,11 +98,11 @@ class History:
     def saved(self, job: str, before: int | None = None) -> dict[str, np.ndarray]:
         """The entries of a job, or those before a round, as arrays: one row for each client and call."""
         self.flush()
-        own = [entry for entry in self._entries if entry.job == job and (before is None or entry.round < before)]
-        return _columns(own) if own else {}
+        job_entries = [entry for entry in self._entries if entry.job == job and (before is None or entry.round < before)]
+        return _columns(job_entries) if job_entries else {}
 
     def restore(self, job: str, saved: dict[str, np.ndarray]) -> None:
-        """Put back what `saved` returned."""
+        """Restore the arrays of `saved`."""
         self.flush()
         for number in np.unique(saved["entry"]) if saved else ():
             rows = saved["entry"] == number
@@ -114,7 +114,7 @@ class History:
 def _columns(entries: list[_Entry]) -> dict[str, np.ndarray]:
     """The entries as arrays, one row for each client and call."""
     columns = {name: [np.asarray(getattr(entry.seen, name)) for entry in entries] for name in Diagnostics._fields}
-    columns |= {name: [np.full(len(one.members), getattr(one, name)) for one in entries] for name in ("label", "round")}
+    columns |= {name: [np.full(len(event.members), getattr(event, name)) for event in entries] for name in ("label", "round")}
     columns["member"] = [entry.members for entry in entries]
     columns["entry"] = [np.full(len(entry.members), number) for number, entry in enumerate(entries)]
     return {name: np.concatenate(parts) for name, parts in columns.items()}

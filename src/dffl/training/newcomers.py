@@ -1,9 +1,9 @@
-"""A newcomer tunes the shared models of a federation that it took no part in, on its own samples alone.
+"""A newcomer tunes the shared models of a federation, in which it did not take part, on its own samples alone.
 
-It is cross-fitting with a given start. Every shared network is trained further on the newcomer's samples without one fold, with
-a stop at every candidate number of epochs. The stop with the least loss over all samples is chosen, each judged by the models
-that have not seen it, and the mean of all models decides. The first stop is the shared model as it is, so the samples can also
-say that nothing is to be tuned.
+It is cross-fitting with a given start. Every shared network is trained further on the newcomer's samples without one fold,
+with a stop at every candidate number of epochs. The stop with the smallest loss over all samples is chosen, each sample
+judged by the models that were trained without it, and the mean of all models decides. The first stop is the shared model
+itself, so the result may be that nothing is tuned.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class JoiningFold(FoldSamples):
 
 @dataclass(frozen=True)
 class Given(Trainer):
-    """Networks that are already trained: the start of a newcomer. There is nothing to do at a client."""
+    """Networks that are already trained: the start of a newcomer. Clients have nothing to do."""
 
     name: ClassVar[str] = "given"
     vectors: tuple[bytes, ...]
@@ -97,7 +97,7 @@ def joining(shared: Predictor, prior: UnitPrior, settings: Settings, **options: 
         require_whole("folds", folds, least=2, most=MOST_FOLDS)
         run.require_loss(judge)
         count = min(folds, run.federation[0].n)
-        if count == 1:  # nothing can be held out; the shared model has not seen the sample
+        if count == 1:  # nothing can be held out; the shared model was trained without the sample
             return Outcome([shared], choices={"epochs": [0]}, unseen=[(FoldSamples(0, 1), [shared])])
         # Every network is used equally often, so that without tuning their mean is the shared model.
         total = len(networks) * -(-count // len(networks))

@@ -1,4 +1,4 @@
-"""How a client's gradients become steps, and how a learning rate changes over the rounds of a federated training."""
+"""Optimisers of clients, and schedules of the learning rate over the rounds of a federated training."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Falling(Schedule):
 
     @abstractmethod
     def _left(self, done: float) -> float:
-        """What is left of the fall, from 1 to 0, when this share of the rounds is done."""
+        """The remaining part of the decrease, from 1 to 0, after this share of the rounds."""
 
 
 class Cosine(_Falling):
@@ -62,7 +62,7 @@ class Linear(_Falling):
 
 
 class Optimiser(Named):
-    """A rule from gradients to steps, as Optax has them."""
+    """An optimiser: a rule from gradients to steps, as in Optax."""
 
     what = "optimiser"
 
@@ -71,12 +71,12 @@ class Optimiser(Named):
         """The rule at this learning rate."""
 
     def longest_step(self, size: int, clip: float) -> float:
-        """About how far a step may go on ``size`` numbers with gradients no longer than ``clip``, at a learning rate of 1."""
+        """About the longest step on ``size`` numbers with gradients no longer than ``clip``, at a learning rate of 1."""
         return math.sqrt(size)
 
 
 class Adam(Optimiser):
-    """Adam with its usual constants. On one flat vector XLA fuses it into a few passes."""
+    """Adam with its usual constants. XLA fuses it on one flat vector into a few passes."""
 
     name = "adam"
 

@@ -1,8 +1,8 @@
-"""A loss must not see the rows that only fill up a batch.
+"""A loss must not depend on the rows that only fill up a batch.
 
-Batches have few shapes, so that few programs are compiled: 57 samples come with 7 rows that repeat the first of them, and
-`Rows.present` says which rows are samples. A loss that computes every row by itself need not look. One that compares rows, or
-divides by a mean over the batch, has to leave out the others.
+Batches have few shapes, so that few programs are compiled: 57 samples get 7 more rows that repeat the first of them, and
+`Rows.present` marks the samples. A loss that computes every row separately need not use it. A loss that compares rows, or
+divides by a mean over the batch, has to leave out the other rows.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ TOLERANCE = 1e-5
 
 
 def refuse_seen_padding(loss: Loss, client: Client) -> None:
-    """Refuse a loss whose values change with rows that are no samples; it is tried on a few samples of a client.
+    """Refuse a loss whose values change with rows that are not samples. It is tested on a few samples of a client.
 
-    A random loss is not tried: its draws change with the number of rows.
+    A random loss is not tested: its draws change with the number of rows.
     """
     if loss.random:
         return
@@ -29,7 +29,7 @@ def refuse_seen_padding(loss: Loss, client: Client) -> None:
         try:
             alone, filled = (np.asarray(_values(loss, client, rows)) for rows in (0, FILLED))
             same = np.allclose(alone, filled[: len(alone)], rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True)
-        except Exception:  # a loss that fails, or answers in another form, is refused where it trains, with its own message
+        except Exception:  # a loss that fails, or returns another form, is refused in training, with its own message
             return
     if not same:
         fix = "compute each row by itself, or leave out the rows where rows.present is 0"
@@ -37,7 +37,7 @@ def refuse_seen_padding(loss: Loss, client: Client) -> None:
 
 
 def refuse_other_samples(loss: Loss, client: Client) -> None:
-    """Refuse a loss whose values change with the other samples of a batch, where each sample's gradient is computed alone."""
+    """Refuse a loss whose values depend on other samples of a batch, if the gradient of each sample is computed separately."""
     if loss.random:
         return
     with jax.enable_x64(True):
@@ -52,7 +52,7 @@ def refuse_other_samples(loss: Loss, client: Client) -> None:
 
 
 def _values(loss: Loss, client: Client, filled: int, samples: int = SAMPLES) -> jax.Array:
-    """The loss of a client's first samples, with ``filled`` rows behind them that repeat the first."""
+    """The loss of a client's first samples, followed by ``filled`` rows that repeat the first."""
     n = min(samples, client.n)
     index = np.r_[np.arange(n), np.zeros(filled, int)]
     scale = float(np.abs(client.c).mean()) or 1.0

@@ -1,4 +1,4 @@
-"""Which samples train and which judge. Every client divides its own, so a deployed site does the same."""
+"""Which samples are for training and which for judging. Every client divides its own, and a deployed site does the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dffl.training.units import client_units
 
 
 class Divided(NamedTuple):
-    """The samples that train, and those that judge candidates, if there are any."""
+    """The samples for training, and those for judging candidates, if there are any."""
 
     train: Federation
     judge: Federation | None
@@ -28,17 +28,17 @@ class Part(ABC):
         """Each client's samples, divided. ``validation`` is the user's own validation federation."""
 
     def seeded(self, settings: Settings) -> Settings:
-        """The settings that the part trains with: a part may have a start and an order of samples of its own."""
+        """The settings for training on this part, which may have its own start and order of samples."""
         return settings
 
     def units(self, train: Federation, settings: Settings) -> list[Normaliser]:
-        """The units that each client trains in, from the samples that train."""
+        """The units of each client, from its training samples."""
         return client_units(train, settings)
 
 
 @dataclass(frozen=True)
 class AllSamples(Part):
-    """All samples train. Candidates can be judged if the user gave a validation federation."""
+    """All samples are training samples. Candidates can be judged if the user gave a validation federation."""
 
     def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
         return Divided(federation, validation)
@@ -49,7 +49,7 @@ class AllSamples(Part):
 
 @dataclass(frozen=True)
 class SplitSamples(Part):
-    """Each client holds out a share of its samples, `Settings.validation_fraction`, to judge candidates on."""
+    """Each client holds out a share of its samples, `Settings.validation_fraction`, for judging candidates."""
 
     def divide(self, federation: Federation, settings: Settings, validation: Federation | None) -> Divided:
         return Divided(*federation.split(settings.validation_fraction, how=settings.splitting))
@@ -60,9 +60,9 @@ class SplitSamples(Part):
 
 @dataclass(frozen=True)
 class FoldSamples(Part):
-    """Each client holds out one of ``count`` folds of its samples; over all folds every sample is held out once.
+    """Each client holds out one of ``count`` folds of its samples; over all folds, every sample is held out once.
 
-    Folds are random, follow from the rows or are stretches of time, as `Settings.split` and `Settings.validation_blocks` say.
+    Folds are random, follow from the rows or are stretches of time, by `Settings.split` and `Settings.validation_blocks`.
     """
 
     number: int

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 PENALTIES = 10.0 ** np.arange(-4, 5)
-"""What is chosen from: factors of the sum of squared coefficients, beside the sum of squared errors."""
+"""The candidates: factors of the sum of squared coefficients, which is added to the sum of squared errors."""
 LEAST = 1e-6
-"""The least that 1 - leverage is taken for: a sample that the fit passes through tells nothing about others."""
+"""The smallest value of 1 - leverage: a sample that the fit passes through exactly has no information about others."""
 
 
 class Penalised(NamedTuple):
-    """The ridge of one penalty."""
+    """The ridge regression with one penalty."""
 
     penalty: float
     coefficients: np.ndarray

@@ -1,4 +1,4 @@
-"""The settings of a run, checked when they are made."""
+"""The settings of a run, checked when they are created."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dffl.federation import Federation
 from dffl.items import ItemFactory
 from dffl.losses import Loss
 from dffl.named import nearest, plain, rebuilt
+from dffl.parquet_federation import ParquetFederation
 from dffl.predictor import Correction, Network, NetworkFactory, Normaliser
 from dffl.randomness import checked_seed
 from dffl.splitting import RULES, TIME, Splitting
@@ -26,13 +27,13 @@ from dffl.training.privacy.levels import Privacy
 LARGEST = {
     "rounds": 10**7, "local_epochs": 10**5, "batch_size": 10**7, "hidden": 10**6, "chunk_size": 10**6,
 }  # fmt: skip
-"""A larger number is a mistake, and would end in a full memory or a traceback."""
+"""A larger number is a mistake, and would fill the memory or end in a traceback."""
 NAMED_SETTINGS: dict[str, Any] = {
     "loss": Loss, "aggregate": Aggregator, "optimiser": Optimiser, "schedule": Schedule, "privacy": Privacy,
 }  # fmt: skip
-"""Settings that are named values."""
+"""Settings whose values have names."""
 TAU, TAU_COSTS = 20.0, 50
-"""Predictions are clipped at this norm, for up to this number of costs."""
+"""The norm at which predictions are clipped, up to this number of costs."""
 MOVED = {
     "lambda_step": ("lambda_step", "interp-spo"),
     "finetune_epochs": ("epochs", "finetune"),
@@ -56,48 +57,54 @@ DIGESTED = (
     "learning_rate", "schedule", "gradient_clip", "tau", "hidden", "network", "scale_features", "scale_costs", "pooled_units",
     "forecast", "validation_fraction", "validation_blocks", "relax", "dtype",
 )  # fmt: skip
-"""The settings of version 0.2.0 that change numbers: they are always part of a digest, in this order. A later setting is part
-of it only where it changes what 0.2.0 did, so that its checkpoints stay valid."""
+"""The settings of version 0.2.0 that change numbers. They are always part of a digest, in this order. A later setting is part
+of it only if it changes the results of 0.2.0, so that checkpoints of 0.2.0 stay valid.
+"""
 UNSAID: dict[str, tuple[Any, ...]] = {"split": (None, "draw"), "period": (None,)}
-"""Later settings, and the values with which 0.2.0 trained; of one that is not here, its default."""
+"""Later settings, and their values in trainings of 0.2.0. A setting that is not listed had its default."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """The settings that all methods share. Options of one method are documented with that method (see `dffl.method`).
 
-    The defaults are the paper's where it states a number, except for ``client_fraction``: 1 here, 0.2 in the paper's study.
+    The defaults are those of the paper if it gives a number, except for ``client_fraction``: 1 here, 0.2 in the paper's
+    study.
     """
 
     seed: int = 0
-    """Fixes everything that is random."""
+    """The seed of all random numbers."""
     rounds: int = 50
     """Federated rounds T."""
     local_epochs: int = 5
-    """Passes over its data that a client makes in a round, E. The method `local` makes rounds x local_epochs by default."""
+    """Passes over a client's data in each round, E. The method `local` makes rounds x local_epochs by default."""
     batch_size: int = 64
     """The largest minibatch. A client's samples are split into batches of nearly equal size (see `dffl.training.batches`)."""
     client_fraction: float = 1.0
-    """The share C of the clients that a round samples."""
+    """The share C of the clients that are sampled in a round."""
     loss: Loss | str = "spo+"
-    """What clients train on: a name (spo+, rspo+, fenchel-young, dpo, mse, spo+mse) or a `dffl.Loss`."""
+    """The loss of training: a name (spo+, rspo+, fenchel-young, dpo, mse, spo+mse) or a `dffl.Loss`."""
     aggregate: Aggregator | str = "mean"
-    """How a round's updates become the next shared model: a name (mean, median, trimmed-mean, geometric-median, norm-bound,
-    krum, momentum, server-adam) or a `dffl.Aggregator`."""
+    """How the updates of a round become the next shared model: a name (mean, median, trimmed-mean, geometric-median,
+    norm-bound, krum, momentum, server-adam) or a `dffl.Aggregator`.
+    """
     change_limit: float = 10.0
-    """An update that changes the model by more than about this many times the median change of the other clients is left out of
-    the round; 0: none is. It needs four updates in a round and an aggregator without a limit of its own (mean, momentum,
-    server-adam), and is off with privacy. See `docs/threat-model.md`."""
+    """An update is left out of a round if it changes the model by more than about this many times the median change of the
+    other clients; 0 leaves out none. It needs four updates in a round and an aggregator without its own limit (mean,
+    momentum, server-adam), and is off with privacy. See `docs/threat-model.md`.
+    """
     privacy: Privacy | str | Mapping[str, Any] | None = None
-    """What is hidden of what leaves the clients: client, sample, an object or a table such as {"level": "client", "clip": 1.0,
-    "noise": 2.0}; None: nothing. See `docs/privacy.md`."""
+    """What is protected in messages of clients: client, sample, an object or a table such as {"level": "client", "clip": 1.0,
+    "noise": 2.0}; None: nothing. See `docs/privacy.md`.
+    """
     optimiser: Optimiser | str = "adam"
-    """How a client's gradients become steps: adam, sgd or an object."""
+    """The optimiser of clients: adam, sgd or an object."""
     learning_rate: float = 1e-3
     """The optimiser's step size."""
     schedule: Schedule | str = "constant"
     """How the step size changes over the rounds of a federated training, and every local_epochs epochs of the method `local`:
-    constant, cosine, linear or an object. Other trainings of one client alone, such as tuning, keep the full step size."""
+    constant, cosine, linear or an object. Other trainings of a single client, such as tuning, keep the full step size.
+    """
     gradient_clip: float = 1.0
     """The largest norm of a client's gradient."""
     tau: float | None = None
@@ -105,39 +112,47 @@ class Settings:
     hidden: int = 64
     """The width of the network's hidden layer; 0 makes it linear."""
     network: NetworkFactory | str | None = None
-    """Builds another network from (key, p, d): any Equinox module from a vector of p to a vector of d. By name: ``items``, one
-    network that is shared over the items (the default where clients have items), or ``vector``, one of the whole row."""
+    """Builds another network from (key, p, d): any Equinox module from a vector of p to a vector of d. Or a name: ``items``,
+    one network that all items share (the default if clients have items), or ``vector``, one network of the whole row.
+    """
     scale_features: bool = True
     """Standardise each client's features."""
     scale_costs: bool = True
     """Divide each client's costs by their mean absolute value; False trains on raw costs."""
     pooled_units: bool = False
-    """One mean and scale of each feature and one scale of the costs for all clients, instead of each client's own. Every client
-    sends its own to the server. It helps where all clients measure the same things in the same units."""
+    """Use one mean and scale of each feature and one scale of the costs for all clients, instead of each client's own. Every
+    client sends its own to the server. This helps if all clients measure the same things in the same units.
+    """
     forecast: bool = False
-    """Whether the clients bring a forecast of their costs (`Client.forecast`), which the network learns to correct. A run takes
-    it from its clients; it is not given as a keyword."""
+    """Whether the clients have a forecast of their costs (`Client.forecast`), which the network learns to correct. A run takes
+    it from its clients; it is not a keyword.
+    """
     item_features: int = 0
-    """How many features each item of the clients has (`Client.items`); it too is taken from the clients."""
+    """The number of features of each item (`Client.items`); also taken from the clients."""
     validation_fraction: float = 0.2
-    """The share of the samples that methods which choose something hold out."""
+    """The share of the samples that is held out by methods that choose something."""
     validation_blocks: bool = False
-    """Hold out one stretch of consecutive samples, at one place for all clients, instead of samples at random."""
+    """Hold out one stretch of consecutive samples, at the same position for all clients, instead of random samples."""
     split: str | None = None
     """Which samples are held out together. ``draw``: each client draws its own. ``row``: equal rows of all clients, by their
-    keys or by a digest of features and costs. ``cost``: rows of equal costs. ``time``: the same stretches of time at all
-    clients, which need times. None: ``draw``, but if clients share rows then ``row`` or ``cost``, with a warning."""
+    keys or by a digest of features and costs. ``cost``: rows with equal costs. ``time``: the same stretches of time at all
+    clients; it needs times. None: ``draw``, or ``row`` or ``cost`` with a warning if clients share rows.
+    """
     period: tuple[float, float] | None = None
-    """With ``split="time"``: from when until when the stretches go; by default over the times of all clients."""
+    """With ``split="time"``: the period that is divided into stretches; by default all times of all clients."""
     relax: bool = False
-    """Train, and choose among candidates, on the sets without their integer conditions, which is faster; decisions and regrets
-    keep them."""
+    """Train, and choose among candidates, on the sets without their integer conditions, which is faster. Decisions and regrets
+    use the sets with them.
+    """
     dtype: str = "float32"
     """The precision of training, float32 or float64."""
     engine: str = "vector"
-    """`vector` trains clients together, `loop` one by one; the numbers are the same."""
+    """`vector` trains clients together, `loop` one by one, `ray` on the nodes of the Ray cluster that RAY_ADDRESS names (or of
+    this machine's); the numbers are the same."""
     chunk_size: int = 32
-    """How many clients the vectorised engine trains at once on a core, at least 4; bounds the memory, changes no number."""
+    """The number of clients that the vectorised engine trains at once on a core, at least 4. It bounds the memory and changes
+    no numbers.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checked_seed(self.seed))
@@ -157,11 +172,11 @@ class Settings:
         self._check_period()
         if self.engine == "processes":
             raise ValueError(NO_PROCESSES)
-        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop"))):
+        for name, allowed in (("dtype", ("float32", "float64")), ("engine", ("vector", "loop", "ray"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {getattr(self, name)!r}")
         for name in FLAGS:
-            if not isinstance(getattr(self, name), bool):  # a text such as "no" would count as True
+            if not isinstance(getattr(self, name), bool):  # otherwise a text such as "no" would count as True
                 raise ValueError(f"{name} must be True or False, found {getattr(self, name)!r:.80}")
         if isinstance(self.network, str) and self.network not in NETWORKS:
             raise ValueError(f"network must be one of {', '.join(NETWORKS)}, or a function, found {self.network!r:.40}")
@@ -176,7 +191,7 @@ class Settings:
 
     def _check_period(self) -> None:
         if self.split == TIME:
-            object.__setattr__(self, "validation_blocks", True)  # neighbours in time are alike
+            object.__setattr__(self, "validation_blocks", True)  # neighbours in time are similar
         if self.period is None:
             return
         if self.split != TIME:
@@ -193,7 +208,7 @@ class Settings:
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
-        """Settings from keywords; an unknown one is named, with the one that was probably meant."""
+        """Settings from keywords. For an unknown keyword, the error suggests the most similar name."""
         known = cls.names()
         for name in values:
             refuse_moved(name)
@@ -203,11 +218,11 @@ class Settings:
 
     @classmethod
     def names(cls) -> list[str]:
-        """The settings that can be given."""
+        """The names of the settings that can be given."""
         return [field.name for field in fields(cls) if field.name not in OF_CLIENTS]
 
     def described(self) -> dict[str, Any]:
-        """The settings as JSON has them, for saving; a user's own network by its name."""
+        """The settings as JSON values, to be saved; a custom network by its name."""
         network = self.network
         named = network if isinstance(network, str | None) else getattr(network, "__qualname__", type(network).__name__)
         return {field.name: plain(getattr(self, field.name)) for field in fields(self)} | {"network": named}
@@ -217,23 +232,23 @@ class Settings:
         return hashlib.blake2b(repr(self.telling()).encode(), digest_size=16).hexdigest()
 
     def telling(self) -> dict[str, Any]:
-        """The settings that change numbers, as JSON has them and a digest takes them."""
-        said, usual = self.described(), type(self)().described()
-        later = [name for name in said if name not in (*DIGESTED, "engine", "chunk_size")]
-        told = [name for name in later if said[name] not in UNSAID.get(name, (usual[name],))]
-        return {name: said[name] for name in (*DIGESTED, *told)}
+        """The settings that change numbers, as JSON values for a digest."""
+        described, usual = self.described(), type(self)().described()
+        later = [name for name in described if name not in (*DIGESTED, "engine", "chunk_size")]
+        told = [name for name in later if described[name] not in UNSAID.get(name, (usual[name],))]
+        return {name: described[name] for name in (*DIGESTED, *told)}
 
     @classmethod
     def read(cls, described: dict[str, Any], network: NetworkFactory | str | None) -> Settings:
-        """The settings that `described` gave."""
+        """The inverse of `described`."""
         values = {name: rebuilt(value) for name, value in described.items()} | {"network": network}
         of_clients = {name: values.pop(name) for name in OF_CLIENTS if name in values}
         if values.get("engine") == "processes":  # of version 0.2.0: the numbers of all engines are the same
             values["engine"] = "loop"
         return replace(cls.of(**values), **of_clients)
 
-    def for_clients(self, federation: Federation) -> Settings:
-        """These settings for a run of these clients, which say whether there is a forecast, and features of items."""
+    def for_clients(self, federation: Federation | ParquetFederation) -> Settings:
+        """These settings for a run of these clients, who determine whether there is a forecast, and features of items."""
         if self.forecast and not federation.has_forecast:
             raise ValueError(BY_NAME)
         if self.network == ITEMS and not federation.item_features:
@@ -242,22 +257,22 @@ class Settings:
         return self if told == {name: getattr(self, name) for name in OF_CLIENTS} else replace(self, **told)
 
     def at(self, dim: int) -> Settings:
-        """These settings for a federation of ``dim`` costs: with the clip that belongs to that number, unless one was given.
+        """These settings for a federation with ``dim`` costs: with the clip for this number, unless one was given.
 
-        Runs, saved fits and checkpoints have it as a number, so that it stays what it was in training.
+        Runs, saved fits and checkpoints store it as a number, so that it does not change after training.
         """
         return self if self.tau is not None else replace(self, tau=self.clip(dim))
 
     def clip(self, dim: int) -> float:
         """The norm at which predictions of ``dim`` costs are clipped.
 
-        Costs have a mean size of 1 in scaled units, hence a norm of about sqrt(d): the clip must grow as that does.
+        Costs have a mean size of 1 in scaled units, and thus a norm of about sqrt(d): the clip must grow in the same way.
         """
         return TAU * max(1.0, math.sqrt(dim / TAU_COSTS)) if self.tau is None else self.tau
 
     @property
     def factory(self) -> NetworkFactory:
-        """What builds the network: the user's own, or the default one of this width; with a forecast, what corrects it."""
+        """The network factory: the custom one, or the default with this width; with a forecast, one that corrects it."""
         widths = (self.hidden,) if self.hidden else ()
         if callable(self.network):
             inner = self.network
@@ -273,7 +288,7 @@ class Settings:
 
     @property
     def hides(self) -> Privacy | None:
-        """The privacy, as an object."""
+        """The privacy setting, as an object."""
         return self.privacy if isinstance(self.privacy, Privacy) else None
 
     def units(self, x: np.ndarray, c: np.ndarray) -> Normaliser:
@@ -296,8 +311,8 @@ def refuse_moved(name: str) -> None:
 
 
 def trainable(loss: Any) -> Loss:
-    """The loss, if it can be trained on."""
-    found = Loss.of(loss)
-    if not found.trains:
-        raise ValueError(f"loss {found.name!r} has no useful gradient: it can judge candidates, but not train")
-    return found
+    """The loss, if it can be used in training."""
+    loss_value = Loss.of(loss)
+    if not loss_value.trains:
+        raise ValueError(f"loss {loss_value.name!r} has no useful gradient: it can judge candidates, but not train")
+    return loss_value

@@ -66,14 +66,14 @@ def telling_costs(clients: Sequence[Client], varying: np.ndarray) -> list[np.nda
     ``varying`` are the features that are not constant at every client.
     """
     keys = [_keys_of_costs(client) for client in clients]
-    used = [place for place, own in enumerate(keys) if own is not None]
+    used = [place for place, client_keys in enumerate(keys) if client_keys is not None]
     told = {place for place in used if has_moments(clients[place])}
     if len(used) > 1:
-        several = _Several([clients[place] for place in used], [own for own in keys if own is not None])
+        several = _Several([clients[place] for place in used], [client_keys for client_keys in keys if client_keys is not None])
         pairs = several.told_by_costs()
         pairs |= several.told_by_features(~pairs, varying)
         told |= {used[place] for place in np.flatnonzero(pairs.any(axis=1))}
-    return [own if place in told else None for place, own in enumerate(keys)]
+    return [client_keys if place in told else None for place, client_keys in enumerate(keys)]
 
 
 class _Several:
@@ -93,7 +93,7 @@ class _Several:
         Chance explains as many as independent columns would have. Where these are not very few, columns may depend on each
         other; then chance also explains as many as the clients have in common with themselves, if that is no moments.
         """
-        common = _common([own[rows] for own, rows in zip(self.keys, self.costs, strict=True)])
+        common = _common([client_keys[rows] for client_keys, rows in zip(self.keys, self.costs, strict=True)])
         np.fill_diagonal(common, 0)
         number = np.array([len(rows) for rows in self.costs], float)
         possible, asked = np.outer(number, number), common >= FEWEST_EQUAL
@@ -112,15 +112,15 @@ class _Several:
     def _equal_at_a_client(self) -> np.ndarray:
         """The share of a pair's own rows that have equal costs, with one more than there are; no number where they are many."""
         equal, every = [], []
-        for own, rows in zip(self.keys, self.rows, strict=True):
-            pairs, often = _repeated(own[rows])
+        for client_keys, rows in zip(self.keys, self.rows, strict=True):
+            pairs, often = _repeated(client_keys[rows])
             equal.append(pairs if often < OFTEN else np.inf)
             every.append(len(rows) * (len(rows) - 1) / 2)
         return (np.add.outer(equal, equal) + 1) / np.maximum(np.add.outer(every, every), 1)
 
     def told_by_features(self, asked: np.ndarray, varying: np.ndarray) -> np.ndarray:
         """Pairs that mostly have the same costs with the same feature, more often than if one said nothing about the other."""
-        costs = [own[rows] for own, rows in zip(self.keys, self.rows, strict=True)]
+        costs = [client_keys[rows] for client_keys, rows in zip(self.keys, self.rows, strict=True)]
         asked = asked & (_common(costs) >= FEWEST_MATCHED) & ~np.eye(len(costs), dtype=bool)
         told = np.zeros_like(asked)
         if not asked.any():
@@ -129,7 +129,7 @@ class _Several:
         for column in np.flatnonzero(varying):
             feature = [_bits(client.x[rows, column]) for client, rows in zip(self.clients, self.rows, strict=True)]
             both = [chained(np.column_stack(pair)) for pair in zip(costs, feature, strict=True)]
-            number = [len(np.unique(own)) for own in both]
+            number = [len(np.unique(client_keys)) for client_keys in both]
             mostly = _common(both) >= np.maximum(MOSTLY * np.minimum.outer(number, number), FEWEST_MATCHED)
             told |= asked & mostly & (_equal(both) > TIMES * equal_costs * _equal(feature))
         return told
@@ -144,21 +144,21 @@ def _bits(values: np.ndarray) -> np.ndarray:
 
 def _common(keys: Sequence[np.ndarray]) -> np.ndarray:
     """How many different keys each pair of clients has in common."""
-    table = _counted([np.unique(own) for own in keys])
+    table = _counted([np.unique(client_keys) for client_keys in keys])
     return np.asarray((table @ table.T).todense())
 
 
 def _equal(values: Sequence[np.ndarray]) -> np.ndarray:
     """The share of equal ones among the pairs of a value of one client and one of another, for each pair of clients."""
     table = _counted(values)
-    number = np.array([max(len(own), 1) for own in values], float)
+    number = np.array([max(len(client_values), 1) for client_values in values], float)
     return np.asarray((table @ table.T).todense()) / np.outer(number, number)
 
 
 def _counted(values: Sequence[np.ndarray]) -> scipy.sparse.csr_array:
     """How often each client (a row) has each value (a column)."""
     known, place = np.unique(np.concatenate(values), return_inverse=True)
-    owner = np.repeat(np.arange(len(values)), [len(own) for own in values])
+    owner = np.repeat(np.arange(len(values)), [len(client_values) for client_values in values])
     return scipy.sparse.coo_array((np.ones(len(place)), (owner, place)), shape=(len(values), len(known))).tocsr()
 
 

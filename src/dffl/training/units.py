@@ -1,9 +1,9 @@
-"""A client's samples in the units in which it trains: standardised features, scaled costs, a minimiser's sign.
+"""A client's samples in the units of training: standardised features, scaled costs, the sign of a minimiser.
 
-For a newcomer, means and scales of three samples are noise; those of the federation may be wrong for it. How far to trust
-each follows from how much the members' units differ: credibility, as insurers use it (Bühlmann 1967). If they differ no more
-than their samples explain, the newcomer takes the mean of the members' units. The more they differ, the fewer of its own
-samples outweigh it. See `UnitPrior`.
+For a newcomer, means and scales of three samples are noise, and those of the federation may be wrong. The weight of each
+follows from how much the members' units differ (credibility, Bühlmann 1967). If they differ no more than their sample sizes
+explain, the newcomer uses the mean of the members' units. The more they differ, the fewer of its own samples have more
+weight. See `UnitPrior`.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ from dffl.training.settings import Settings
 
 LEAST_SMOOTHING = 1e-6
 UNIT_FIELDS = ("x_mean", "x_scale", "c_scale")
-"""What units consist of, where they are sent or saved."""
+"""The arrays of units, in messages and files."""
 
 
 def client_units(federation: Federation, settings: Settings) -> list[Normaliser]:
-    """The units that each client trains in: those of its own samples, or those of all samples if the settings pool them."""
-    own = [settings.units(client.x, client.c) for client in federation]
+    """The units of each client: those of its own samples, or those of all samples if the settings pool them."""
+    units_of_clients = [settings.units(client.x, client.c) for client in federation]
     if not settings.pooled_units:
-        return own
-    return [pooled(own, federation.names, federation.counts, settings, federation.dim)] * len(own)
+        return units_of_clients
+    return [pooled(units_of_clients, federation.names, federation.counts, settings, federation.dim)] * len(units_of_clients)
 
 
-def pooled(own: list[Normaliser], names: Sequence[str], counts: Sequence[int], settings: Settings, dim: int) -> Normaliser:
+def pooled(
+    units: Sequence[Normaliser], names: Sequence[str], counts: Sequence[int], settings: Settings, dim: int
+) -> Normaliser:
     """The units of all samples together, from each client's own units and its number of samples."""
-    order = sorted(range(len(names)), key=lambda place: names[place])  # sums do not depend on the order of the clients
-    return Normaliser.pool([own[k] for k in order], [counts[k] for k in order], dim if settings.forecast else 0)
+    order = sorted(range(len(names)), key=lambda place: names[place])  # so that sums do not depend on the order of the clients
+    return Normaliser.pool([units[k] for k in order], [counts[k] for k in order], dim if settings.forecast else 0)
 
 
 def in_units(client: Client, unit: Normaliser) -> tuple[np.ndarray, np.ndarray]:
@@ -43,9 +45,9 @@ def in_units(client: Client, unit: Normaliser) -> tuple[np.ndarray, np.ndarray]:
 
 
 def own_smoothing(client: Client, unit: Normaliser) -> float:
-    """How much a loss that smooths does so by default: the mean norm of the costs over the largest norm of a decision.
+    """The default strength of smoothing: the mean norm of the costs over the largest norm of a decision.
 
-    The authors of FedRSPO+ start there, and also bound it from below.
+    The authors of FedRSPO+ start from it, and also bound it from below.
     """
     _, costs = in_units(client, unit)
     reach = client.set.largest_norm()
@@ -53,9 +55,9 @@ def own_smoothing(client: Client, unit: Normaliser) -> float:
 
 
 def sample_table(federation: Federation, units: list[Normaliser], dtype: str) -> np.ndarray:
-    """Every client's samples, below each other, one row per sample: features, costs, best decisions.
+    """The samples of all clients in one table, one row per sample: features, costs, best decisions.
 
-    A client whose objective has a known part has more costs and decisions than the others, which leave the places empty.
+    A client whose objective has a known part has more costs and decisions; the others leave these places empty.
     """
     p, width = federation.features, max(client.oracle.dim for client in federation)
     table = np.zeros((sum(federation.counts), p + 2 * width), dtype)
@@ -70,19 +72,22 @@ def sample_table(federation: Federation, units: list[Normaliser], dtype: str) ->
 
 
 MEAN_ERROR, SCALE_ERROR = 1.0, 0.5
-"""The variance of an estimated mean, in units of the scale, and of the logarithm of an estimated scale, times the number of
-samples: of normal samples."""
+"""The variance of an estimated mean in units of the scale, and that of the logarithm of an estimated scale, both times the
+number of samples, for normal samples.
+"""
 
 
 @dataclass(frozen=True)
 class UnitPrior:
-    """The members' units: their centre, and how many samples of a newcomer it is worth. It can be compared and sent."""
+    """The members' units: their centre, and the number of samples of a newcomer that have the same weight. It can be compared
+    and sent.
+    """
 
     x_mean: tuple[float, ...]
     x_scale: tuple[float, ...]
     c_scale: float
     x_worth: tuple[float, ...]
-    """For each feature; infinite if members do not differ."""
+    """For each feature; infinite if the members do not differ."""
     c_worth: float
 
     @classmethod
@@ -103,29 +108,29 @@ class UnitPrior:
 
     def met_by(self, x: np.ndarray, c: np.ndarray, settings: Settings) -> Normaliser:
         """The units of a newcomer with these samples."""
-        own, known_mean, known_scale = settings.units(x, c), np.array(self.x_mean), np.array(self.x_scale)
+        own_units, known_mean, known_scale = settings.units(x, c), np.array(self.x_mean), np.array(self.x_scale)
         share = len(x) / (len(x) + np.array(self.x_worth))
-        mean = share * own.x_mean + (1 - share) * known_mean
-        # A feature that is constant in a few samples says nothing of its spread.
+        mean = share * own_units.x_mean + (1 - share) * known_mean
+        # A feature that is constant in a few samples does not show its spread.
         varies = np.ptp(x, axis=0) > 0
         if settings.item_features:
             layout = c.shape[1], settings.item_features, settings.forecast
             varies[block(x.shape[1], *layout)] = over_items(np.ptp, x, *layout) > 0
-        variance = share * np.where(varies, own.x_scale, known_scale) ** 2 + (1 - share) * known_scale**2
+        variance = share * np.where(varies, own_units.x_scale, known_scale) ** 2 + (1 - share) * known_scale**2
         of_costs = len(x) / (len(x) + self.c_worth)
-        size = of_costs * float(own.c_scale) + (1 - of_costs) * self.c_scale
+        size = of_costs * float(own_units.c_scale) + (1 - of_costs) * self.c_scale
         scale = np.sqrt(variance)
-        if settings.forecast:  # forecasts of costs keep to the units of the costs
+        if settings.forecast:  # forecasts of costs have the units of the costs
             mean[-c.shape[1] :], scale[-c.shape[1] :] = 0.0, size
         return Normaliser(mean, scale, np.asarray(size))
 
 
 def _spread(values: np.ndarray) -> np.ndarray:
-    """The variance between members; one member shows none."""
+    """The variance between members; 0 for a single member."""
     return values.var(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1:])
 
 
 def _worth(error: float, apart: np.ndarray) -> np.ndarray:
-    """How many samples a centre is worth, if members lie apart by this variance and one sample errs by that of ``error``."""
+    """The weight of a centre in samples, if members differ by this variance and one sample has the variance ``error``."""
     apart = np.asarray(apart)
     return np.divide(error, apart, out=np.full(apart.shape, np.inf), where=apart > 0)

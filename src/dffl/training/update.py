@@ -1,8 +1,8 @@
-"""The one client update: Algorithm 2, as a pure function.
+"""The client update: Algorithm 2, as a pure function.
 
-Every engine and every deployed client runs exactly this. A model is a flat vector of numbers; data are rows of a table.
-FedProx, Ditto, SCAFFOLD and personal layers are uses of it: a pull towards an anchor, a correction of the gradient, numbers
-that do not train.
+Every engine and every deployed client runs exactly this code. A model is a flat vector of numbers; data are rows of a table.
+FedProx, Ditto, SCAFFOLD and personal layers use it with a pull towards an anchor, a correction of the gradient, or numbers
+that are not trained.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Diagnostics(NamedTuple):
-    """What a client saw while it trained: means over its samples and steps."""
+    """Means over a client's samples and steps of training."""
 
     loss: Array | np.ndarray
     clipped: Array | np.ndarray
@@ -42,24 +42,24 @@ class Diagnostics(NamedTuple):
 
 @dataclass(frozen=True)
 class NetworkForm:
-    """The network's form, and the norm at which its output is clipped."""
+    """The form of the network, and the norm at which its output is clipped."""
 
     template: Template
     tau: float
     random: bool = False
-    """The network asks for random keys in training, as one with dropout does."""
+    """Whether the network needs random keys in training, as one with dropout does."""
 
     def forward(self, network: Any, x: Array, key: Array | None = None) -> tuple[Array, Array]:
         """Scaled predictions for rows of standardised features, and their norms before the clip.
 
-        With a ``key`` as in training, where the network draws; else as it predicts.
+        With a ``key``, random layers of the network draw, as in training; without it, they do not.
         """
         return clip_norm(outputs(network, x, key), self.tau)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is static: programs are compiled for it, and it is the same for all clients of a call."""
+    """The static arguments: programs are compiled for them, and they are the same for all clients of a call."""
 
     form: NetworkForm
     features: int
@@ -71,11 +71,13 @@ class Recipe:
     pull: float = 0.0
     """The strength of a proximal term: pull / 2 times the squared distance to the anchor is added to the loss."""
     trains: Layers | None = None
-    """Which numbers train; None: all of them."""
+    """Which numbers are trained; None: all."""
     protects: SamplePrivacy | None = None
-    """Hides each sample in every step, since what is trained leaves the client; None: it stays there, or nothing is hidden."""
+    """Protects each sample in every step, if the trained vector leaves the client; None: it stays there, or there is no
+    privacy.
+    """
     measure: bool = False
-    """Also return the mean over steps of the loss's own gradient, before pull, correction and clip."""
+    """Also return the mean over steps of the gradient of the loss, before pull, correction and clip."""
 
     @property
     def transformation(self) -> optax.GradientTransformation:
@@ -84,47 +86,47 @@ class Recipe:
 
 
 class ClientSide(NamedTuple):
-    """What belongs to one client; engines map over it."""
+    """The arguments of one client; engines map over them."""
 
     set: FeasibleSet
     """The client's `oracle`, or a stack of them."""
     sign: Scalar
     """-1 for a client that maximises: its predictions, like its costs in the table, are negated before the oracle."""
     batches: Minibatches
-    """Row numbers of the table, one minibatch for each step at most; -1 is an empty place."""
+    """Row numbers of the table, one minibatch for each step; -1 is an empty place."""
     key: Key | None = None
-    """Two words that a random loss draws from."""
+    """Two words that seed the draws of a random loss."""
     anchor: Model | None = None
-    """The vector that the proximal term pulls towards."""
+    """The vector to which the proximal term pulls."""
     correction: Model | None = None
     """A vector that is added to every gradient, as in SCAFFOLD."""
     rate: Scalar | None = None
-    """A factor on the learning rate; what judges has none."""
+    """A factor on the learning rate; unused for judging."""
     smoothing: Scalar | None = None
-    """How much a loss that smooths does so."""
+    """The strength of smoothing, for losses that smooth."""
     noise: StepNoise | None = None
-    """Standard normal numbers, where the recipe protects samples."""
+    """Standard normal numbers, if the recipe protects samples."""
     draws: StepKeyWords | None = None
-    """Words that a network with dropout draws from."""
+    """Words that seed the draws of a network with dropout."""
 
 
 class Shared(NamedTuple):
-    """What is the same for all clients of a call, yet not static."""
+    """Arguments that are the same for all clients of a call, but not static."""
 
     table: Table
     steps: StepCount
-    """How many of the minibatches to take."""
+    """The number of minibatches to use."""
 
 
 class StepKeys(NamedTuple):
-    """The random keys of one step: of a random loss, and of a network with dropout."""
+    """The random keys of one step: for a random loss, and for a network with dropout."""
 
     loss: Array | None
     network: Array | None
 
 
 class Updated(NamedTuple):
-    """A trained model, the optimiser's state, what was seen, and the mean gradient if the recipe measures it."""
+    """A trained model, the state of the optimiser, the means of training, and the mean gradient if the recipe measures it."""
 
     vector: Array
     state: Any
@@ -157,8 +159,8 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
         each = jax.tree.map(lambda key: jax.random.split(key, len(index)), keys)
 
         def of_one(row: Array, keys: StepKeys) -> tuple[Array, Diagnostics]:
-            found, seen = jax.grad(batch_loss, has_aux=True)(arrays, row[None], keys)
-            return template.join(found), seen
+            row_gradients, seen = jax.grad(batch_loss, has_aux=True)(arrays, row[None], keys)
+            return template.join(row_gradients), seen
 
         gradients, seen = jax.vmap(of_one)(_filled(index), each)
         present = (index >= 0).astype(vector.dtype)
@@ -175,7 +177,7 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
         gradient, seen = hidden(vector, i, keys) if recipe.protects is not None else plain(vector, i, keys)
         gradients = None if gradients is None else gradients + gradient
         updates, state = transformation.update(_directed(recipe, mine, vector, gradient), state, vector)
-        # An optimiser may move numbers that have no gradient, as weight decay does.
+        # An optimiser may change numbers without a gradient, as weight decay does.
         vector = optax.apply_updates(vector, jax.tree.map(lambda u: rate * _trained(recipe, u), updates))
         return vector, state, jax.tree.map(jnp.add, total, seen), gradients
 
@@ -183,22 +185,22 @@ def client_update(recipe: Recipe, vector: Array, state: Any, mine: ClientSide, s
     none_yet = (Diagnostics(zero, zero, zero), jnp.zeros_like(vector) if recipe.measure else None)
     vector, state, total, gradients = lax.fori_loop(0, shared.steps, step, (vector, state, *none_yet))
     seen, gradient = jax.tree.map(lambda t: t / jnp.maximum(shared.steps, 1).astype(vector.dtype), (total, gradients))
-    # A model that stops being finite in the last step shows in no loss: report it as the loss.
+    # A model that becomes infinite in the last step does not show in any loss, so it is reported as the loss.
     loss = jnp.where(jnp.all(jnp.isfinite(vector)), seen.loss, jnp.nan)
     return Updated(vector, state, seen._replace(loss=loss), gradient)
 
 
 def each_row(loss: Loss, c_hat: Array, rows: Rows, s: FeasibleSet, key: Array | None) -> Array:
-    """The loss's values, one for each row; another answer is refused when the program is traced."""
+    """The values of the loss, one for each row. Other shapes are refused when the program is traced."""
     values = loss(c_hat, rows, s, key)
     if getattr(values, "shape", None) != c_hat.shape[:1] or not jnp.issubdtype(values.dtype, jnp.floating):
-        found = f"{values.dtype} {values.shape}" if hasattr(values, "dtype") else type(values).__name__
-        raise ValueError(f"loss {loss.name!r} must give one value for each of {len(c_hat)} rows, found {found}")
+        shown = f"{values.dtype} {values.shape}" if hasattr(values, "dtype") else type(values).__name__
+        raise ValueError(f"loss {loss.name!r} must give one value for each of {len(c_hat)} rows, found {shown}")
     return values
 
 
 def _directed(recipe: Recipe, mine: ClientSide, vector: Array, gradient: Array) -> Array:
-    """The gradient that the optimiser sees: with the pull and the correction, and only where numbers train."""
+    """The gradient for the optimiser: with the pull and the correction, and 0 for numbers that are not trained."""
     if recipe.pull:
         assert mine.anchor is not None, "a pull needs an anchor"
         gradient = gradient + recipe.pull * (vector - mine.anchor)
@@ -208,21 +210,21 @@ def _directed(recipe: Recipe, mine: ClientSide, vector: Array, gradient: Array) 
 
 
 def _trained(recipe: Recipe, numbers: Array) -> Array:
-    """These numbers where numbers train, and 0 elsewhere."""
+    """The numbers that are trained; 0 in place of the others."""
     return numbers if recipe.trains is None else jnp.where(recipe.trains.mask, numbers, 0)
 
 
 def _filled(index: Array) -> Array:
-    """Row numbers with the first one in empty places: another client's row might break the loss."""
+    """Row numbers with the first one in empty places: a row of another client could break the loss."""
     return jnp.where(index >= 0, index, index[0])
 
 
 def candidate_losses(
     recipe: Recipe, losses: tuple[Loss, ...], vectors: Array, mine: ClientSide, mixing: Array, table: Array
 ) -> list[Array]:
-    """The mean of each loss, on one client's rows, of mixtures of some models' outputs.
+    """The mean of each loss on one client's rows, for mixtures of the outputs of several models.
 
-    ``vectors`` (models, size), ``mixing`` (candidates, models); ``mine.batches`` is one batch of the rows that judge.
+    ``vectors`` (models, size), ``mixing`` (candidates, models). ``mine.batches`` is one batch of the rows for judging.
     """
     index = mine.batches[0]
     present = (index >= 0).astype(vectors.dtype)
@@ -232,38 +234,38 @@ def candidate_losses(
 
     def judged(weights: Array) -> list[Array]:
         predicted = rows.completed(mine.sign * jnp.tensordot(weights, outputs, axes=1))
-        # Every candidate of a random loss gets the same draws: only the candidate differs.
+        # A random loss uses the same draws for all candidates, so that only the candidates differ.
         key = None if mine.key is None else jax.random.wrap_key_data(mine.key)
         return [jnp.sum(each_row(loss, predicted, rows, mine.set, key if loss.random else None) * share) for loss in losses]
 
-    return lax.map(judged, mixing)  # one candidate at a time: memory does not grow with the grid
+    return lax.map(judged, mixing)  # one candidate at a time: memory does not grow with their number
 
 
 # Compiled once for each recipe and shape in a process, and shared by all fits.
 
 BLOCK = 4
-"""Clients are computed four at a time, one block after the other, in every engine.
+"""Clients are computed in blocks of four, in every engine.
 
-The kernel that multiplies matrices, and with it the last bits, depends on how many clients are computed together: with
-blocks of one size a client's numbers do not depend on who trains with it. Four keep a block in the processor's cache.
+The kernel for matrix products, and with it the last bits, depends on how many clients are computed together. With blocks of
+one size, a client's numbers do not depend on the other clients. A block of four fits into the processor's cache.
 """
 
 
 def places_for(clients: int) -> int:
-    """How many places a program has for this number of clients: 16, 32, 64, ..., so that there are few programs."""
+    """The number of places in the program for this number of clients: 16, 32, 64, ..., so that there are few programs."""
     return round_up(max(clients, 4 * BLOCK), bits=0)
 
 
 def in_blocks(function: Callable[..., Any], shared: int) -> Callable[..., Any]:
-    """A function of one client, mapped over the first ``count`` blocks of places; the others are left at zero.
+    """A function of one client, mapped over the first ``count`` blocks of places; the others remain zero.
 
-    The mapped function takes ``count`` first; its last ``shared`` arguments are the same for all.
+    The mapped function takes ``count`` first. Its last ``shared`` arguments are the same for all clients.
     """
 
     def mapped(count: StepCount, *args: Any) -> Any:
-        own, common = args[: len(args) - shared], args[len(args) - shared :]
-        blocks = jax.tree.map(lambda a: jnp.reshape(a, (-1, BLOCK, *jnp.shape(a)[1:])), own)
-        # Traced once, for its shapes and for the loop: tracing is half of what a first fit waits for when nothing compiles.
+        per_client, common = args[: len(args) - shared], args[len(args) - shared :]
+        blocks = jax.tree.map(lambda a: jnp.reshape(a, (-1, BLOCK, *jnp.shape(a)[1:])), per_client)
+        # Traced once: the shapes of the answers and the loop share it.
         together = jax.make_jaxpr(jax.vmap(lambda mine: function(*mine, *common)), return_shape=True)
         traced, shapes = together(jax.tree.map(lambda a: a[0], blocks))
 
@@ -281,11 +283,13 @@ def in_blocks(function: Callable[..., Any], shared: int) -> Callable[..., Any]:
 
 @lru_cache(maxsize=64)
 def compiled_start(recipe: Recipe, places: int) -> Callable[[Model], tuple[Array, Any]]:
-    """From one vector, or one for each of the first clients, to ``places`` start vectors and fresh optimiser states."""
+    """From one vector, or one for each of the first clients, to ``places`` start vectors and new optimiser states."""
 
     def start(vectors: Array) -> tuple[Array, Any]:
-        own = jnp.atleast_2d(vectors)
-        starts = jnp.concatenate([own, jnp.broadcast_to(own[-1], (places - len(own), own.shape[1]))])
+        vectors_2d = jnp.atleast_2d(vectors)
+        starts = jnp.concatenate(
+            [vectors_2d, jnp.broadcast_to(vectors_2d[-1], (places - len(vectors_2d), vectors_2d.shape[1]))]
+        )
         return starts, jax.vmap(recipe.transformation.init)(starts)
 
     return jax.jit(start)

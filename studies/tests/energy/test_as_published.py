@@ -13,14 +13,11 @@ from typer.testing import CliRunner
 from dffl.cli import app
 from dffl.training import Settings
 from dffl_studies.energy import published
-from dffl_studies.energy.as_published import one_year, published_settings, six_months
-from dffl_studies.energy.compared import Comparison, checked_market
 from dffl_studies.energy.data import HOURS, read_panel
-from dffl_studies.energy.papers_tables import papers_tables
-from dffl_studies.energy.result import PublishedResult
-from dffl_studies.energy.setup import EVERY_METHOD, Setup, halves
-from dffl_studies.energy.study import judge, study
-from dffl_studies.energy.tables import all_tables
+from dffl_studies.energy.papers_tables import all_tables, table_4, table_5
+from dffl_studies.energy.published import Comparison, checked_market
+from dffl_studies.energy.setup import EVERY_METHOD, Setup, halves, one_year, published_settings, six_months
+from dffl_studies.energy.study import PublishedResult, judge, study
 from dffl_studies.paper.study import AUTHORS
 from dffl_studies.running.render import to_csv, to_markdown
 from studies.tests.energy.data.made import panel_table, refused, write
@@ -72,7 +69,7 @@ def test_the_command_hands_over_the_protocol(tmp_path, monkeypatch):
         handed.append((setup, seeds, market))
         raise ValueError("enough")
 
-    monkeypatch.setattr("dffl_studies.energy.published_run.run", run)
+    monkeypatch.setattr("dffl_studies.energy.study.run", run)
     call("run", "none.csv", "--as-published", "--market", "PJM", "--cost", "total+own", "--from", "2025/1/1", "--without", "A")
     [(setup, seeds, market)] = handed
     assert setup.settings == AUTHORS["settings"]
@@ -218,7 +215,7 @@ def test_its_whole_training_ends_as_in_version_0_2_0(tmp_path):
 
 def test_table_4_is_what_the_rows_give_by_hand():
     rows = random_rows(PAPERS)
-    table = papers_tables(rows, Comparison(wanted=True))[0]
+    table = table_4(rows, Comparison())
     shown = {(*cell.row, cell.column): cell.ours for cell in table.cells}
     regret = {(row.seed, row.zone, row.method): row.regret for row in rows.itertuples()}
     for method, label in (("fedavg", "Federated"), ("interp-spo", "Interpolated (SPO+)"), ("local-tuned", "Local, tuned")):
@@ -246,7 +243,7 @@ def test_table_4_is_what_the_rows_give_by_hand():
 
 def test_table_5_has_the_papers_order_and_each_zones_means_over_seeds():
     rows = random_rows([*sorted(PAPERS), "ELSEWHERE"])
-    table = papers_tables(rows, Comparison(tuple(PAPERS), True, wanted=True))[1]
+    table = table_5(rows, Comparison(tuple(PAPERS), True))
     assert [row[0] for row in dict.fromkeys(cell.row for cell in table.cells)] == [*PAPERS, "ELSEWHERE"]
     shown = {(cell.row[0], cell.column): cell for cell in table.cells}
     for method, column in (("local", "local"), ("fedavg", "federated"), ("interp-spo", "interpolated")):
@@ -259,18 +256,18 @@ def test_table_5_has_the_papers_order_and_each_zones_means_over_seeds():
 def test_the_papers_numbers_need_the_market_and_a_missing_zone_removes_one_row(tmp_path):
     year = {"days": 200, "start": "2025-01-01"}
     rows = random_rows(PAPERS)
-    whole = papers_tables(rows, compared(tmp_path, zones=PAPERS, **year))
+    whole = all_tables(rows, compared(tmp_path, zones=PAPERS, **year))
     assert "| Federated | paper | -8.23 ± 0.59 | -10.45 ± 2.09 | 21.23 ± 4.96 | 8.78 ± 3.12 |" in to_markdown(whole[0])
     assert "difference" in to_markdown(whole[0])
     assert to_markdown(whole[1]).count("| paper |") == 19
     assert "| DUQ | 6 | paper | 21.55 ± 0.62 | 16.52 ± 0.79 | 16.03 ± 1.16 | 1.00 ± 0.00 |" in to_markdown(whole[1])
     less = [zone for zone in PAPERS if zone != "DUQ"]
-    fewer = papers_tables(random_rows(less), compared(tmp_path, zones=less, **year))
+    fewer = all_tables(random_rows(less), compared(tmp_path, zones=less, **year))
     assert to_markdown(fewer[1]).count("| paper |") == 18
     assert "DUQ | 6" not in to_markdown(fewer[1])
     assert "| paper | -8.23 ± 0.59 |" in to_markdown(fewer[0])
     assert "The paper's Table 4 is of 19 zones, ours of 18 of them (without DUQ)." in fewer[0].note
-    made_up = papers_tables(rows, compared(tmp_path, market=None, zones=PAPERS, **year))
+    made_up = all_tables(rows, compared(tmp_path, market=None, zones=PAPERS, **year))
     for table in made_up:
         assert "| paper |" not in to_markdown(table)
         assert "8.23" not in to_csv(table)
@@ -288,7 +285,7 @@ def test_another_year_stands_with_a_sentence_and_without_differences(tmp_path):
         "The paper's own panel (PJM, 2025): dffl energy fetch authors -o pjm.csv, then dffl energy run pjm.csv --as-published "
         "--market pjm"
     ]
-    for table in papers_tables(random_rows(PAPERS), found):
+    for table in all_tables(random_rows(PAPERS), found)[:2]:
         text = to_markdown(table)
         assert "| paper |" in text
         assert first in text
@@ -305,7 +302,6 @@ def test_what_differs_from_the_paper_is_said_in_one_sentence_each(tmp_path):
         "The authors' later code counts the own part of a price twice (--cost total+own).",
     )
     twice = Comparison.of(read_panel(market_file(tmp_path, PAPERS)), Setup(cost="total+own"), "pjm")
-    assert twice.sentences[0] == "The protocol is not the paper's: add --as-published."
     assert not any("twice" in sentence for sentence in twice.sentences)
     other = panel_table(PAPERS, 5, "2025-01-01").assign(demand=6)
     assert "Demands are not those of the authors' later code at " in " ".join(
@@ -328,8 +324,7 @@ def test_other_zones_and_names_alone_get_one_line_and_no_number(tmp_path):
         "2 of these zones have names of the paper's 19; its numbers are shown next to PJM's day-ahead prices only: add "
         "--market pjm if these are.",
     )
-    assert (names.zones, names.wanted) == ((), False)
-    assert compared(tmp_path, market=None, setup=Setup(), zones=("A", "B")).sentences == ()
+    assert names.zones == ()
     with refused("--market must be pjm, the market of the paper, found 'miso'; leave it out for another market"):
         checked_market("miso")
 
@@ -339,7 +334,7 @@ def test_the_terminal_shows_both_tables_with_the_settings_and_what_differs(tmp_p
     setup, rows = Setup(published=True, blocked=False, settings=published_settings({})), random_rows(PAPERS)
     panel = setup.open(str(path))
     found = Comparison.of(panel, setup, "pjm")
-    tables = [*papers_tables(rows, found), *all_tables(rows)]
+    tables = all_tables(rows, found)
     rows = rows.assign(dffl="0.2.0", job="job")
     whole = PublishedResult(
         study(path, setup), tmp_path / "out", rows, pd.DataFrame(), [], [], panel=panel, setup=setup, first_test="2021-07-01",

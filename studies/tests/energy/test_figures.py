@@ -14,9 +14,8 @@ from dffl_studies.energy.figures.calendar import EXPENSIVE, HIT, MISSED, REST, B
 from dffl_studies.energy.figures.labels import place_labels
 from dffl_studies.energy.figures.lines import EACH_END, MOST, lines_of
 from dffl_studies.energy.figures.window import Window, crowded_part
-from dffl_studies.energy.harm import harmed_zones
-from dffl_studies.energy.summary import zone_changes, zone_order
-from dffl_studies.energy.tables import name_of
+from dffl_studies.energy.papers_tables import name_of
+from dffl_studies.energy.summary import harmed_zones, zone_changes, zone_order
 from studies.tests.energy.made_rows import with_weeks
 
 METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "crossfit", "mean-7", "steady")

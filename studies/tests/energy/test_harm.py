@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from dffl_studies.energy.harm import excesses, harmed_zones, total_change
+from dffl_studies.energy.summary import excesses, harmed_zones
 from studies.tests.energy.made_rows import with_weeks
 
 WEEKS = [f"week_{week:02d}" for week in range(4)]
@@ -47,18 +47,6 @@ def test_zones_whose_own_model_loses_nothing_are_left_out():
     table.loc[(table["zone"] == "B") & (table["method"] == "local-tuned"), ["regret", *WEEKS]] = 0.0
     assert excesses(table, "local-tuned")["zone"].tolist() == ["A"]
     assert excesses(table.assign(regret=0.0), "local-tuned").empty
-
-
-def test_the_total_change_is_of_the_mean_over_zones():
-    table = rows({"A": [11] * 3, "B": [8, 8.5, 9]})
-    found = total_change(table, "fedavg", "local-tuned")
-    assert found.change == pytest.approx(100 * (9.75 / 10 - 1))
-    # the weeks are alike; the starts lose 9.5, 9.75 and 10: their mean has a variance of .0625 / 3
-    half = stats.t.ppf(0.975, 2) * np.sqrt(0.0625 / 3) * 10
-    assert (found.low, found.high) == pytest.approx((found.change - half, found.change + half))
-    assert total_change(table, "local-tuned", "local-tuned") == pytest.approx((0, 0, 0))
-    nothing = table.assign(**dict.fromkeys(WEEKS, 0.0))
-    assert total_change(nothing, "fedavg", "local-tuned") is None
 
 
 def test_two_seeds_do_not_tell():

@@ -27,7 +27,7 @@ def test_keys_are_texts_and_only_an_empty_one_is_missing(tmp_path: Path) -> None
     path = write(tmp_path, "client,shop,x\nNA,NA,1\n007,007,NA\n1.0,1.0,3\n")
     table = InputTable.read(path, CLIENT)
     assert table.keys.tolist() == ["NA", "007", "1.0"]
-    assert table.lines.tolist() == [2, 3, 4]
+    assert [table.line(row) for row in range(3)] == ["line 2", "line 3", "line 4"]
     assert np.isnat(table.dates).all()
     np.testing.assert_array_equal(table.numbers("x"), [1, np.nan, 3])
     np.testing.assert_array_equal(table.numbers("shop"), [np.nan, 7, 1])  # the table has another key
@@ -94,9 +94,9 @@ def test_characters_that_cannot_be_printed_are_refused_in_names_of_columns_and_i
 
 
 def test_columns_without_a_name_are_left_out(tmp_path: Path) -> None:
-    table, lines = read_table(write(tmp_path, ",client,,__index_level_0__,x\n0,A,7,7,1\n1,B,7,7,2\n"), CLIENT)
-    assert table.columns.tolist() == ["client", "x"]
-    assert lines.tolist() == [2, 3]
+    table = read_table(write(tmp_path, ",client,,__index_level_0__,x\n0,A,7,7,1\n1,B,7,7,2\n"), CLIENT)
+    assert table.frame.columns.tolist() == ["client", "x"]
+    assert [table.at(row) for row in range(2)] == [f"{tmp_path / 'table.csv'}, line {line}" for line in (2, 3)]
 
 
 DAYS: dict[str, date | None] = {
@@ -124,7 +124,7 @@ def test_a_cell_over_several_lines_is_refused_as_two_stray_quotes_swallow_rows(t
     rows = [f"c{row},{row},note" for row in range(40)]
     rows[10], rows[20] = 'c10,10,"open', 'c20,20,close"'
     path = write(tmp_path, "client,x,text\n" + "\n".join(rows) + "\n")
-    with pytest.raises(ValueError, match=r"table.csv, line 12: a cell of column 'text' goes over several lines; remove"):
+    with pytest.raises(ValueError, match=r"table.csv, line 12, column 'text': a cell goes over several lines; remove"):
         InputTable.read(path, CLIENT)
 
 

@@ -21,7 +21,7 @@ from dffl_studies.energy.backtests import decoded, encoded, judge, study
 from dffl_studies.energy.checks import side_by_side
 from dffl_studies.energy.data import open_panel
 from dffl_studies.energy.data.clients import in_time
-from dffl_studies.energy.expected import expected_mean, weekly
+from dffl_studies.energy.expected import ENDS, USUAL, drift, expected_mean, weekly
 from dffl_studies.energy.figures.manager import days_of
 from dffl_studies.energy.market_result import MarketResult
 from dffl_studies.energy.newcomers import Newcomers, newcomers
@@ -154,7 +154,9 @@ def test_what_is_expected_is_of_the_weeks_before_and_widens_with_the_drift_of_th
     rng = np.random.default_rng(0)
     calm = expected_mean(np.full(13, 10.0), np.full(24, 20.0))
     assert calm[0] < 10 < calm[1]
-    assert calm[0] * calm[1] == pytest.approx(100)  # the mean of the last weeks is continued, up and down alike
+    low, high = np.log(np.array(calm) / 10) / drift(np.full(24, 20.0))
+    assert (low, high) == pytest.approx(ENDS)  # the mean of the last weeks is continued
+    assert drift(np.full(24, 20.0)) == pytest.approx(USUAL / np.sqrt(6))  # five months without a change, and a usual one
     naive = np.repeat([5.0, 20.0, 4.0, 30.0, 8.0, 2.0], 4)
     wild = expected_mean(np.full(13, 10.0), naive)
     assert wild[1] / wild[0] > calm[1] / calm[0]
@@ -319,6 +321,10 @@ def test_until_when_sharing_pays_is_said_and_one_zone_is_refused(tmp_path: Path)
     found = Newcomers(pd.DataFrame(rows, columns=["zone", "days", "rule", "regret"]), "EUR")
     assert found.in_words() == "From 30 days of its own on a newcomer does as well by itself."
     assert found.as_json()["zones"]["A"][0] == {"days": 3, "rule": "steady", "regret": 9.0}
+    found.write(tmp_path / "out")
+    made = {"newcomers.csv", "newcomers.md", "newcomers.png", "newcomers.tex", "regrets.csv", "remark.md"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == made
+    assert (tmp_path / "out" / "regrets.csv").read_text().splitlines()[1] == "A,3,steady,9.0"
     better = Newcomers(found.rows.assign(regret=[9.0, 6.0, 5.0, 4.0]), "EUR")
     assert better.in_words() == "The others' model is better up to 30 days, the most that were tried."
     preset = Preset()

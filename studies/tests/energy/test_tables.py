@@ -1,11 +1,11 @@
-"""The tables of the energy study."""
+"""The table of changes of the paper's energy study."""
 
 import pandas as pd
 import pytest
 
-from dffl_studies.energy import published
+from dffl_studies.energy.papers_tables import changes as table_of
+from dffl_studies.energy.published import ZONES
 from dffl_studies.energy.setup import METHODS
-from dffl_studies.energy.tables import all_tables
 from dffl_studies.running.render import to_markdown
 from studies.tests.energy.made_rows import with_weeks
 
@@ -31,46 +31,36 @@ def cells(table) -> dict[tuple[str, ...], float]:
     return {(*cell.row, cell.column): cell.ours.mean for cell in table.cells}
 
 
-def test_the_numbers_of_each_table():
-    tables = {table.name: table for table in all_tables(rows(["A", "B", "C", "D"]))}
-    assert list(tables) == ["totals", "changes-local-tuned", "changes-local"]
-    changes = cells(tables["changes-local-tuned"])
+def test_the_numbers_of_the_table():
+    table = table_of(rows(["A", "B", "C", "D"]), "local-tuned")
+    changes = cells(table)
+    assert table.name == "changes-local-tuned"
     assert changes["Federated", "mean change %"] == pytest.approx((-10 * 3 + 5) / 4)
     assert changes["Federated", "worst harm %"] == pytest.approx(5)
     assert changes["Federated", "worst-20 % harm"] == pytest.approx(5)
     assert changes["Federated", "over 1 % of 4"] == 1
     assert changes["Local", "mean change %"] == pytest.approx(25)
-    totals = cells(tables["totals"])
-    assert totals["local-tuned", "Federated", "change %"] == pytest.approx((-10 * 3 + 5) / 4)
-    assert totals["local", "Local, tuned", "change %"] == pytest.approx(-20)
-    assert totals["steady", "Federated", "change %"] == pytest.approx(0)
-    against_local = cells(tables["changes-local"])
-    assert against_local["Federated", "mean change %"] == pytest.approx(100 * ((0.9 * 3 + 1.05) / 4 / 1.25 - 1))
-    assert ("Local", "mean change %") not in against_local
+    assert ("Local, tuned", "mean change %") not in changes
 
 
 def test_with_two_seeds_nobody_is_called_harmed():
-    tables = {table.name: table for table in all_tables(rows(["A", "B", "C", "D"], seeds=2))}
-    assert cells(tables["changes-local-tuned"])["Federated", "over 1 % of 4"] == 1
-    for table in tables.values():
-        assert "nan" not in to_markdown(table)
-        assert "inf" not in to_markdown(table)
+    table = table_of(rows(["A", "B", "C", "D"], seeds=2), "local-tuned")
+    assert cells(table)["Federated", "over 1 % of 4"] == 1
+    assert "nan" not in to_markdown(table)
+    assert "inf" not in to_markdown(table)
 
 
 def test_names_of_the_papers_zones_alone_bring_none_of_its_numbers():
-    for table in all_tables(rows(list(published.ZONES))):
-        assert "paper" not in to_markdown(table).split("\n\n")[1]
-        assert {cell.paper for cell in table.cells} == {None}
+    table = table_of(rows(list(ZONES)), "local-tuned")
+    assert "paper" not in to_markdown(table).split("\n\n")[1]
+    assert {cell.paper for cell in table.cells} == {None}
 
 
 def test_a_zone_that_cannot_lose_leaves_the_others_their_numbers():
     table = rows(["A", "B", "C"])
     table.loc[(table["zone"] == "B") & table["method"].isin(["local", "local-tuned"]), "regret"] = 0.0
-    for one in all_tables(table):
-        text = to_markdown(one)
+    for one in (table, table.assign(regret=0.0)):
+        text = to_markdown(table_of(one, "local-tuned"))
         assert "inf" not in text
         assert "nan" not in text
-    changes = cells(all_tables(table)[1])
-    assert changes["Federated", "mean change %"] == pytest.approx((-10 + 5) / 2)
-    for one in all_tables(table.assign(regret=0.0)):
-        assert "nan" not in to_markdown(one)
+    assert cells(table_of(table, "local-tuned"))["Federated", "mean change %"] == pytest.approx((-10 + 5) / 2)

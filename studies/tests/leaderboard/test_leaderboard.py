@@ -69,7 +69,7 @@ def test_the_search_sees_nothing_that_judges() -> None:
 def test_the_balanced_part_covers_every_pair_of_axes_evenly() -> None:
     part = synthetic_part([0])
     assert len(part) == 48
-    assert len(synthetic_part([0], whole=True)) == 384
+    assert len(synthetic_part([0], full=True)) == 384
     for one, other in itertools.combinations(("problem", "degree", "eta_obj", "eta_constr", "imbalanced"), 2):
         counts = Counter((job[one], job[other]) for job in part)
         assert len(set(counts.values())) == 1, (one, other)
@@ -112,7 +112,7 @@ def test_paths_are_judged_with_pyepos_noise_on_the_clients_of_training() -> None
 def test_zones_need_their_folder() -> None:
     from dffl_studies.leaderboard.federations import zones_part
 
-    with pytest.raises(ValueError, match="zones, weather: hand in the folder of the zones' tables with --zones"):
+    with pytest.raises(ValueError, match="zones, weather: pass the folder of the zones' tables with --zones"):
         divided(False, None, **zones_part()[0])
 
 
@@ -312,7 +312,7 @@ def test_the_command_refuses_what_does_not_fit_together(tmp_path: Path) -> None:
     from dffl_studies.running.result import RunOptions
 
     with pytest.raises(ValueError, match="--quick judges three federations of its own; leave --all and --only out"):
-        judge(RunOptions(tmp_path), [], None, quick=True, whole=True)
+        judge(RunOptions(tmp_path), [], None, quick=True, full=True)
     with pytest.raises(ValueError, match="unknown entry 'crossfitt'; did you mean 'crossfit'"):
         judge(RunOptions(tmp_path), ["crossfitt"], None, quick=True)
     assert list(tmp_path.iterdir()) == []

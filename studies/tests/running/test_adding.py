@@ -174,9 +174,9 @@ def test_tables_say_of_which_versions_their_rows_are(tmp_path, monkeypatch):
     assert result.as_json()["versions"] == {"0.1.0": 2, "0.2.0": 1}
     assert result.as_json()["values"] == {"a": 2, "bb": 1, "ccc": 0}
     assert result.as_json()["remarks"] == [f"{versions} {means}"]
-    searched = replace(result, found=replace(result.found, rows=result.found.rows.iloc[:2]), chosen_by=result.found)
+    searched = replace(result, finished=replace(result.finished, rows=result.finished.rows.iloc[:2]), chosen_by=result.finished)
     assert searched.as_json()["remarks"] == [f"Search: {versions} {means}"]
-    write_tables(result.tables, tmp_path / "tables", result.found.remark)
+    write_tables(result.tables, tmp_path / "tables", result.finished.remark)
     assert f"\nA note. {versions} {means}\n" in (tmp_path / "tables" / "means.md").read_text()
     assert f"A note. {versions} {means}" in (tmp_path / "tables" / "means.tex").read_text()
     assert (tmp_path / "tables" / "remark.md").read_text() == f"{versions} {means}\n"

@@ -12,7 +12,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dffl_studies.running import Store, cluster, run
+from dffl import ray_cluster
+from dffl_studies.running import Store, run
 from dffl_studies.running.job import ONE_THREAD
 from studies.tests.running import tasks
 
@@ -76,7 +77,7 @@ def test_a_cluster_that_dies_ends_the_run_soon_with_one_clear_line(tmp_path, vic
 
 
 def test_an_address_that_does_not_answer_is_one_clear_line(monkeypatch, tmp_path):
-    monkeypatch.setattr(cluster, "PATIENCE", 5.0)
+    monkeypatch.setattr(ray_cluster, "PATIENCE", 5.0)
     study = tasks.slow_study(0.0, count=1)
     with pytest.raises(ValueError, match=r"--ray 127\.0\.0\.1:9: no Ray cluster answers there") as caught:
         run(study, tmp_path / "out", ray="127.0.0.1:9", progress=False)

@@ -145,35 +145,35 @@ class _Probe:
 class _Pair(NamedTuple):
     """Two sets that have seen the same directions."""
 
-    one: _Probe
-    two: _Probe
+    first: _Probe
+    second: _Probe
 
     @property
     def gap(self) -> np.ndarray:
-        return self.one.h - self.two.h
+        return self.first.h - self.second.h
 
     @property
     def slack(self) -> float:
-        return self.one.slack + self.two.slack
+        return self.first.slack + self.second.slack
 
     def climb(self, u: np.ndarray, shift: np.ndarray, damped: bool) -> np.ndarray:
         """Ask for these directions; the directions in which the difference of supports grows from each of them."""
-        ways = self.one.see(u) - self.two.see(u) - shift
+        ways = self.first.see(u) - self.second.see(u) - shift
         ways *= np.where(np.sum(ways * u, axis=-1) < 0, -1.0, 1.0)[:, None]
         return _units(u + _units(ways, u) if damped else ways, u)
 
     def lead(self, shift: np.ndarray) -> np.ndarray:
         """New directions, from the best ones so far: from the point that each reaches in one set to the other."""
-        gap = self.gap - self.one.u @ shift
+        gap = self.gap - self.first.u @ shift
         best = np.argsort(-np.abs(gap))[:LEADERS]
-        ways = np.empty((LEADERS, self.one.s.dim))
+        ways = np.empty((LEADERS, self.first.s.dim))
         for side, probe, other, move in (
-            (gap[best] > 0, self.one, self.two, shift),
-            (gap[best] <= 0, self.two, self.one, -shift),
+            (gap[best] > 0, self.first, self.second, shift),
+            (gap[best] <= 0, self.second, self.first, -shift),
         ):
             if side.any():
                 ways[side] = hulls.ways_from_hull(probe.points[best[side]] - move, _distinct(other.points)[:2000])
-        return _units(ways, self.one.u[best])
+        return _units(ways, self.first.u[best])
 
 
 def _pair(s1: FeasibleSet, s2: FeasibleSet) -> tuple[_Pair, np.ndarray]:
@@ -183,9 +183,9 @@ def _pair(s1: FeasibleSet, s2: FeasibleSet) -> tuple[_Pair, np.ndarray]:
     if d == 2:
         angles = np.arange(4 * DIRECTIONS) * (2 * math.pi / (4 * DIRECTIONS)) + 0.5 * math.pi / (4 * DIRECTIONS)
         return pair, np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    ones, way = np.full((1, d), d**-0.5), pair.one.centre - pair.two.centre
+    ones, way = np.full((1, d), d**-0.5), pair.first.centre - pair.second.centre
     special = np.vstack([ones, -ones, _units(way[None], ones), -_units(way[None], ones)])
-    ways = np.vstack([pair.one.points - pair.two.points, pair.two.points - pair.one.points])
+    ways = np.vstack([pair.first.points - pair.second.points, pair.second.points - pair.first.points])
     # Random directions, and some in which polytopes often differ: sums of a few axes.
     few = (rng.integers(0, 2, (DIRECTIONS // 2, d)), rng.integers(-1, 2, (DIRECTIONS - 4, d)))
     drawn = np.vstack([rng.normal(size=(DIRECTIONS // 2, d)), *few])
@@ -200,16 +200,16 @@ def _hausdorff(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
         u = pair.climb(u, np.zeros(s1.dim), damped=step % 2 == 1)
         u[:LEADERS] = pair.lead(np.zeros(s1.dim))
     lower = max(float(np.abs(pair.gap).max()) - pair.slack, 0.0)
-    upper = _upper(pair, np.zeros(s1.dim), _outer(pair.one), _outer(pair.two))
+    upper = _upper(pair, np.zeros(s1.dim), _outer(pair.first), _outer(pair.second))
     if s1.dim == 2:
-        planar = hulls.hausdorff(_polygon(pair.one), _polygon(pair.two))
+        planar = hulls.hausdorff(_polygon(pair.first), _polygon(pair.second))
         lower, upper = max(lower, planar.lower - 2 * pair.slack), min(upper, planar.upper + 2 * pair.slack)
     return Bracket(min(lower, upper), upper)
 
 
 def _shape_distance(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
     pair, u = _pair(s1, s2)
-    d, lower, shift = s1.dim, 0.0, pair.one.centre - pair.two.centre
+    d, lower, shift = s1.dim, 0.0, pair.first.centre - pair.second.centre
     rounds = ROUNDS if d > 2 else 1
     for step in range(rounds):
         u = pair.climb(u, shift, damped=step % 2 == 1)
@@ -217,15 +217,15 @@ def _shape_distance(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
         u[LEADERS : 2 * LEADERS] = -u[:LEADERS]  # a pair of opposite directions compares the widths
         if d <= 16 or step in (0, rounds // 2, rounds - 1):
             # The directions that matter at this shift; the programme grows slow with all of them.
-            order = np.argsort(-np.abs(pair.gap - pair.one.u @ shift))
+            order = np.argsort(-np.abs(pair.gap - pair.first.u @ shift))
             rows = np.concatenate([np.arange(2 * d), order[: 6 * d + 200]])
-            value, shift = hulls.best_shift(pair.one.u[rows], pair.gap[rows], pair.gap[rows])
+            value, shift = hulls.best_shift(pair.first.u[rows], pair.gap[rows], pair.gap[rows])
             lower = max(lower, value - pair.slack)
     middles = [(p.high + p.low) / 2 for p in pair]
     outer = [_outer(p) for p in pair]
-    upper = min(_upper(pair, v, *outer) for v in (shift, middles[0] - middles[1], pair.one.centre - pair.two.centre))
+    upper = min(_upper(pair, v, *outer) for v in (shift, middles[0] - middles[1], pair.first.centre - pair.second.centre))
     if d == 2:
-        planar = hulls.shape_distance(_polygon(pair.one), _polygon(pair.two), rounds=12, close=1e-4)
+        planar = hulls.shape_distance(_polygon(pair.first), _polygon(pair.second), rounds=12, close=1e-4)
         lower, upper = max(lower, planar.lower - 2 * pair.slack), min(upper, planar.upper + 2 * pair.slack)
     return Bracket(min(max(lower, 0.0), upper), upper)
 
@@ -233,7 +233,7 @@ def _shape_distance(s1: FeasibleSet, s2: FeasibleSet) -> Bracket:
 def _upper(pair: _Pair, shift: np.ndarray, outer1: list[np.ndarray], outer2: list[np.ndarray]) -> float:
     """A proven upper end of the distance from the first set to the second one moved by ``shift``: the farther side's."""
     sides = []
-    for probe, other, move, outer in ((pair.one, pair.two, shift, outer1), (pair.two, pair.one, -shift, outer2)):
+    for probe, other, move, outer in ((pair.first, pair.second, shift, outer1), (pair.second, pair.first, -shift, outer2)):
         # To one point of the other set, whichever is best; or from the corners of a simple set around this one, as the
         # distance to a convex set is convex, and so largest at a corner.
         aims = np.stack([(probe.high + probe.low) / 2, probe.centre])

@@ -1,4 +1,4 @@
-"""Aggregators: one file for each, or for similar ones. A file that is put here is found."""
+"""Aggregators: one file for each, or for similar ones. A new file in this folder is found without a list."""
 
 from dffl.discovery import import_all
 from dffl.training.aggregators.base import Aggregator, Around, Memory, Moment, Remembering, Update

@@ -1,4 +1,4 @@
-"""What an aggregator is: from the clients' updated vectors to the next shared one, as a value. `Mean` is the default."""
+"""The interface of an aggregator: from the clients' updated vectors to the next shared one, as a value. Default: `Mean`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from dffl.named import Named
 
 Memory = dict[str, np.ndarray]
-"""What an aggregator remembers from round to round: named float64 arrays, saved with the server's state."""
+"""The memory of an aggregator between rounds: named float64 arrays, saved with the server's state."""
 
 
 class Update(NamedTuple):
@@ -24,29 +24,29 @@ class Update(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """Where a training stands: the round, counted from 0, and how many there are."""
+    """The progress of a training: the round, counted from 0, and the number of rounds."""
 
     round: int
     rounds: int
 
 
 class Aggregator(Named):
-    """A user's own aggregator is a subclass with a ``name`` and `aggregate`; one that remembers overrides `combine`."""
+    """A custom aggregator is a subclass with a ``name`` and `aggregate`; one with a memory overrides `combine`."""
 
     what = "aggregator"
     group = "dffl.aggregators"
 
     @property
     def limits_clients(self) -> bool:
-        """Whether it limits by itself what one client can do. Else `Settings.change_limit` leaves out updates before it."""
+        """Whether it limits the influence of one client itself. Otherwise `Settings.change_limit` leaves out updates."""
         return True
 
     def check(self, participants: int) -> None:
-        """Refuse, before anything trains, a number of participants in a round that is too small."""
+        """Refuse, before training, a number of participants in a round that is too small."""
 
     @abstractmethod
     def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
-        """The next shared vector, in float64. ``updates`` can be read once; what does not need them all need not keep them."""
+        """The next shared vector, in float64. ``updates`` can be read only once, so that not all need to be in memory."""
 
     def combine(
         self, shared: np.ndarray, updates: Iterable[Update], memory: Memory, moment: Moment
@@ -56,7 +56,7 @@ class Aggregator(Named):
 
 
 class Remembering(Aggregator):
-    """One that looks at the round or remembers something: it has `combine`, and a single round is its first one."""
+    """An aggregator with a memory, or that depends on the round: it has `combine`, and a single round is its first one."""
 
     def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
         return self.combine(shared, updates, {}, Moment(0, 1))[0]
@@ -68,7 +68,7 @@ class Remembering(Aggregator):
 
 
 class Around(Remembering):
-    """One around another, ``inner``, which says how many participants it needs."""
+    """An aggregator around another one, ``inner``, which says how many participants it needs."""
 
     def __init__(self, inner: Aggregator | str):
         self.inner: Aggregator = Aggregator.of(inner)

@@ -58,14 +58,14 @@ class Krum(Aggregator):
     def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
         vectors = stacked_vectors(updates)
         self.check(len(vectors))
-        squares = np.array([np.sort(np.sum((vectors - one) ** 2, axis=1)) for one in vectors])
+        squares = np.array([np.sort(np.sum((vectors - vector) ** 2, axis=1)) for vector in vectors])
         # The nearest of all is the vector itself, at distance 0.
         scores = squares[:, 1 : len(vectors) - self.f - 1].sum(axis=1)
         return vectors[int(np.argmin(scores))]
 
 
 SMOOTHING = 1e-6
-"""The least distance that a step divides by, as a share of the mean distance from the median of each number."""
+"""The smallest distance by which a step divides, as a share of the mean distance from the median of each number."""
 
 
 class GeometricMedian(Aggregator):
@@ -83,7 +83,7 @@ class GeometricMedian(Aggregator):
 
     def aggregate(self, shared: np.ndarray, updates: Iterable[Update]) -> np.ndarray:
         vectors = stacked_vectors(updates)
-        # The median is near the many; from the mean, one very long vector could be the first step's only neighbour.
+        # The median is close to most vectors; from the mean, one very long vector could dominate the first step.
         middle = np.median(vectors, axis=0)
         least = SMOOTHING * float(np.median(np.linalg.norm(vectors - middle, axis=1)))
         for _ in range(self.steps if least > 0 else 0):

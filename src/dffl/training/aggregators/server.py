@@ -1,4 +1,4 @@
-"""Server optimisers: the change that a round makes is a step, taken with a memory (Reddi et al., 2021)."""
+"""Server optimisers: the change of a round is a step with a memory (Reddi et al., 2021)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dffl.training.optimisers import Constant, Schedule
 
 
 class _Server(Around):
-    """What both share: a rate and its schedule over the rounds."""
+    """The common part of both: a rate and its schedule over the rounds."""
 
     def __init__(self, rate: float, inner: Aggregator | str, schedule: Schedule | str):
         if not 0 < rate < math.inf:
@@ -28,13 +28,13 @@ class _Server(Around):
         start = np.asarray(shared, np.float64)
         inside = {name.removeprefix("inner/"): value for name, value in memory.items() if name.startswith("inner/")}
         target, inside = self.inner.combine(shared, updates, inside, moment)
-        step, own = self._step(target - start, memory, moment.round)
+        step, own_memory = self._step(target - start, memory, moment.round)
         rate = self.rate * self.schedule.factor(*moment)
-        return start + rate * step, own | {f"inner/{name}": value for name, value in inside.items()}
+        return start + rate * step, own_memory | {f"inner/{name}": value for name, value in inside.items()}
 
     @abstractmethod
     def _step(self, change: np.ndarray, memory: Memory, round: int) -> tuple[np.ndarray, Memory]:
-        """The step for this change, and what to remember."""
+        """The step for this change, and the next memory."""
 
 
 class Momentum(_Server):
@@ -56,7 +56,7 @@ class Momentum(_Server):
 
 
 class ServerAdam(_Server):
-    """FedAdam: the change as a gradient, with Adam's two averages, not corrected for their start, as its authors have it."""
+    """FedAdam: the change is the gradient, with Adam's two averages without bias correction, as its authors define it."""
 
     name = "server-adam"
 

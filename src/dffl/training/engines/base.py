@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from dffl.training.engines.site import Site
 
 Fields = dict[str, np.ndarray]
-"""Named arrays. In an answer the first axis counts clients."""
+"""Named arrays. In an answer, the first axis counts clients."""
 
 
 class Visitor(Protocol):
-    """What can be asked of clients: a small value, equal by content, with the code that runs at a client's site."""
+    """A question to clients: a small value, equal by content, with the code that runs at a client's site."""
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
-        """Work at the clients of ``site`` with what the server sent, and answer."""
+        """Work at the clients of ``site`` with the arrays from the server, and answer."""
 
 
 class ClientAnswers(NamedTuple):
-    """What some clients answered: their positions, and named arrays with one row for each of them."""
+    """The answers of some clients: their positions, and named arrays with one row for each of them."""
 
     members: np.ndarray
     fields: Fields
 
 
 def checked_answer(visitor: Visitor, members: np.ndarray, fields: Any) -> ClientAnswers:
-    """An answer whose fields have one row for each client, as everything relies on."""
+    """An answer whose fields are checked to have one row for each client."""
     who = f"{type(visitor).__name__}.visit"
     if not isinstance(fields, Mapping):
         raise ValueError(f"{who} must return a dictionary of named arrays, found {type(fields).__name__}")
@@ -49,7 +49,7 @@ def checked_answer(visitor: Visitor, members: np.ndarray, fields: Any) -> Client
 
 
 def answered(visitor: Visitor, site: Site, sent: Mapping[str, Any]) -> ClientAnswers:
-    """What leaves a site: the visitor's answer, hidden as the site's own settings say. All engines and deployed sites use it.
+    """The message of a site: the visitor's answer, protected by the site's own settings. All engines and deployed sites use it.
 
     An answer to an order outside the rounds of federated training (`Federated.in_round`) does not leave a deployed site.
     """
@@ -64,7 +64,7 @@ def answered(visitor: Visitor, site: Site, sent: Mapping[str, Any]) -> ClientAns
 
 @dataclass(frozen=True)
 class Note:
-    """What one call of the client update saw, for the history and the progress bar."""
+    """The results of one call of the client update, for the history and the progress bar."""
 
     members: np.ndarray
     label: str
@@ -78,18 +78,20 @@ class Engine(Protocol):
 
     names: tuple[str, ...]
     counts: np.ndarray
-    """The number of samples that train, for each client."""
+    """The number of training samples of each client."""
     template: Template
     initial: np.ndarray
-    """The vector that every client starts from."""
-    units: list[Normaliser]
-    """The units of each client's features and costs."""
+    """The start vector of every client."""
     judges: bool
-    """There are samples to judge candidates on."""
+    """Whether there are samples for judging candidates."""
     in_process: bool
-    """The clients are in this process, so that `kept` costs nothing."""
+    """Whether the clients are in this process, so that `kept` costs nothing."""
     all_answer: bool
-    """Every client that is asked answers. In a deployment a round continues without those that are refused, late or dead."""
+    """Whether every client answers. In a deployment, a round continues without those that are refused, late or dead."""
+
+    @property
+    def units(self) -> Sequence[Normaliser]:
+        """The units of each client's features and costs."""
 
     def ask(
         self,
@@ -106,18 +108,18 @@ class Engine(Protocol):
         """
 
     def kept(self, scope: str) -> dict[str, Fields]:
-        """What each client keeps in a scope: for saving an unfinished training, where the clients are in this process."""
+        """Arrays that each client keeps in a scope: for storing an unfinished training, if the clients are in this process."""
 
-    def restore(self, scope: str, kept: Mapping[str, Fields]) -> None:
-        """Put back what `kept` returned."""
+    def restore(self, scope: str, client_state: Mapping[str, Fields]) -> None:
+        """Restore the arrays of `kept`."""
 
 
 def in_name_order(
     answers: Iterable[ClientAnswers], members: np.ndarray, names: Sequence[str], all_answer: bool = True
 ) -> Iterator[tuple[int, Fields]]:
-    """The answers one by one in the order of the clients' names, each as soon as all before it are there.
+    """The answers one by one in the order of the clients' names, each as soon as all before it have arrived.
 
-    Sums then do not depend on the order in which clients answer, nor on who is computed together.
+    Sums then depend neither on the order in which clients answer, nor on which clients are computed together.
     """
     order = iter(sorted(members.tolist(), key=lambda member: names[member]))
     waiting: dict[int, Fields] = {}
@@ -136,11 +138,11 @@ def in_name_order(
 
 def gathered(answers: Iterable[ClientAnswers], clients: int) -> Fields:
     """The answers of all clients, one row for each, in the federation's order."""
-    found: Fields = {}
+    fields: Fields = {}
     for answer in answers:
         for name, values in answer.fields.items():
             values = np.asarray(values)
-            if name not in found:
-                found[name] = np.empty((clients, *values.shape[1:]), values.dtype)
-            found[name][answer.members] = values
-    return found
+            if name not in fields:
+                fields[name] = np.empty((clients, *values.shape[1:]), values.dtype)
+            fields[name][answer.members] = values
+    return fields

@@ -1,7 +1,7 @@
-"""What a visit works with: some clients of one shape, their samples, and what they keep between visits.
+"""The clients of a visit: several of one shape, their samples, and their state between visits.
 
-At a deployed site there is one client; a simulation has many of one shape together. Code that runs here treats the first axis
-of every array as the clients of the site and never mixes its rows, so the same code serves both.
+At a deployed site there is one client; a simulation has many of one shape together. Code that runs here treats the first
+axis of every array as the clients of the site and never mixes its rows, so the same code is used for both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dffl.training.update import (
 
 
 class Layout(NamedTuple):
-    """The samples of an engine's clients, ready for compiled programs."""
+    """The samples of an engine's clients, in the form of compiled programs."""
 
     settings: Settings
     recipe: Recipe
@@ -43,15 +43,15 @@ class Layout(NamedTuple):
     batches: Sequence[Batches]
     held: JudgingSamples | None
     smoothing: Callable[[int], float]
-    """A client's own smoothing, by its position; computed when a loss asks for it."""
+    """A client's own smoothing, by its position; computed when a loss needs it."""
     rows_digest: Callable[[int], bytes]
     """A digest of a client's rows of the table, by its position."""
     noise: NoiseSource
-    """What hides: public in a simulation, with a secret of its own at a deployed site."""
+    """The source of noise: public in a simulation, with a secret at a deployed site."""
 
 
 class JudgingSamples(NamedTuple):
-    """The samples that judge: a table of their own, each client's first row and number of rows."""
+    """The samples for judging: a separate table, with each client's first row and number of rows."""
 
     table: Any
     starts: np.ndarray
@@ -59,7 +59,7 @@ class JudgingSamples(NamedTuple):
 
 
 class TrainedModels:
-    """The clients' models after some training, and all that it takes to continue it."""
+    """The clients' models after some training, and everything that is needed to continue it."""
 
     def __init__(self, updated: Updated, clients: int):
         self._updated, self._clients = updated, clients
@@ -77,7 +77,7 @@ class TrainedModels:
 
     @property
     def state(self) -> tuple[np.ndarray, ...]:
-        """The optimiser's state as arrays, for keeping until the next visit."""
+        """The state of the optimiser as arrays, to be kept until the next visit."""
         return tuple(np.asarray(leaf)[: self._clients] for leaf in jax.tree.leaves(self._updated.state))
 
 
@@ -90,7 +90,7 @@ class Site:
         self.members, self._layout, self._side, self._kept, self._note = members, layout, side, kept, note
         self.settings, self.initial, self.noise = layout.settings, layout.initial, layout.noise
         self.recipe = layout.recipe
-        """How the run trains; `dataclasses.replace` makes another one of it."""
+        """The recipe of the run; `dataclasses.replace` makes another one of it."""
         self.template = self.recipe.form.template
         self._batches = [layout.batches[member] for member in members]
         self._places = len(np.asarray(side.sign))
@@ -103,9 +103,9 @@ class Site:
     @property
     def names(self) -> list[str]:
         """The clients' names."""
-        return [own.name for own in self._batches]
+        return [batch.name for batch in self._batches]
 
-    # What stays with a client.
+    # The state of a client.
 
     def keep(self, name: str, values: Any) -> None:
         """Keep one row of ``values`` with each client, until the next visit."""
@@ -116,11 +116,11 @@ class Site:
             self._kept.setdefault(member, {})[name] = row
 
     def kept(self, name: str, otherwise: Any) -> np.ndarray:
-        """What the clients keep under this name, one row each; ``otherwise`` is the row of a client that keeps nothing yet."""
+        """The rows that the clients keep under this name; ``otherwise`` is the row of a client that keeps nothing yet."""
         rows = [self._kept.get(member, {}).get(name) for member in self.members.tolist()]
         return np.stack([np.asarray(otherwise) if row is None else row for row in rows])
 
-    # What a client does.
+    # The work of a client.
 
     def train(
         self,
@@ -145,7 +145,7 @@ class Site:
         same way ``rate``, a factor on the learning rate, and ``smoothing``, for a loss that smooths, are numbers.
         ``round`` and ``label`` name the rows of the history; without a round, calls are counted.
         """
-        # Without a recipe of the trainer's own, what is trained stays with the client, and needs no protection.
+        # Without a recipe of the trainer, the trained vectors stay at the client, and need no protection.
         used = recipe or replace(self.recipe, protects=None)
         current = self._started(start, used, state)
         for begin, count in in_calls(epochs, self.settings.local_epochs):
@@ -169,38 +169,38 @@ class Site:
     def judge(
         self, models: np.ndarray, mixing: np.ndarray, losses: Sequence[Loss], *, training: bool = False, smoothing: Any = None
     ) -> list[np.ndarray]:
-        """The mean of each loss on the clients' held-out samples, or on those that train, (clients, candidates) each.
+        """The mean of each loss on the clients' held-out samples, or on the training samples, (clients, candidates) each.
 
         It is 0 for a client that holds nothing out.
 
-        ``models`` (clients, models, numbers); ``mixing`` (candidates, models) defines how a candidate mixes their outputs;
+        ``models`` (clients, models, numbers); ``mixing`` (candidates, models) says how a candidate mixes their outputs;
         ``smoothing`` as in `train`.
         """
         table, rows = self._training_rows() if training else self._held_rows()
-        # Of those that train, as many places as the minibatches have: that follows from the client alone.
+        # Of the training samples, as many places as the minibatches have: this depends only on the client.
         most = self._batches[0].steps * self._batches[0].rows if training else max(map(len, rows))
         return self._judged(models, mixing, losses, table, rows, judging_rows(most), smoothing)
 
     def sampled_means(self, losses: Sequence[Loss], most: int, *, smoothing: Any = None) -> list[np.ndarray]:
-        """The mean, (clients,) each, of losses that look at no prediction, on at most ``most`` of a client's own samples.
+        """The mean, (clients,) each, of losses that use no predictions, on at most ``most`` of a client's own samples.
 
-        They are samples that train, drawn at random, and the same ones in every call.
+        They are training samples, drawn at random, and the same ones in every call.
         """
         rows = []
-        for own in self._batches:
-            order = stream(self.settings.seed, Purpose.SOME_ROWS, own.name).permutation(own.n)
-            rows.append(own.offset + np.sort(order[:most]))
+        for batch in self._batches:
+            order = stream(self.settings.seed, Purpose.SOME_ROWS, batch.name).permutation(batch.n)
+            rows.append(batch.offset + np.sort(order[:most]))
         nobody = np.zeros((len(self), 1, self.initial.size), self.initial.dtype)
-        found = self._judged(nobody, np.ones((1, 1)), losses, self._layout.table, rows, judging_rows(most), smoothing)
-        return [means[:, 0] for means in found]
+        judged = self._judged(nobody, np.ones((1, 1)), losses, self._layout.table, rows, judging_rows(most), smoothing)
+        return [means[:, 0] for means in judged]
 
     def samples(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Each client's features (n, p) and costs (n, d) in its own units, for what needs no training; in float64."""
+        """Each client's features (n, p) and costs (n, d) in its own units, for methods without training; in float64."""
         table, p, d = np.asarray(self._layout.table, np.float64), self._layout.recipe.features, self._side.set.predicted
-        rows = [table[own.offset : own.offset + own.n] for own in self._batches]
+        rows = [table[batch.offset : batch.offset + batch.n] for batch in self._batches]
         signs = np.asarray(self._side.sign, np.float64)
-        # The table has a minimiser's sign, and known costs and the best decisions behind the costs.
-        return [(own[:, :p], sign * own[:, p : p + d]) for own, sign in zip(rows, signs, strict=False)]
+        # The table has the sign of a minimiser, and known costs and the best decisions after the costs.
+        return [(batch[:, :p], sign * batch[:, p : p + d]) for batch, sign in zip(rows, signs, strict=False)]
 
     @property
     def judging(self) -> np.ndarray:
@@ -210,10 +210,10 @@ class Site:
 
     @property
     def smoothing(self) -> np.ndarray:
-        """Each client's own smoothing: what losses that smooth use unless a trainer says otherwise."""
+        """Each client's own smoothing, which losses that smooth use unless a trainer gives another one."""
         return np.array([self._layout.smoothing(int(member)) for member in self.members])
 
-    # Idle places, padding and shapes stay below this line.
+    # The methods below handle idle places, padding and shapes.
 
     def _held_rows(self) -> tuple[Any, list[np.ndarray]]:
         if self._layout.held is None:
@@ -222,7 +222,7 @@ class Site:
         return table, [starts[member] + np.arange(counts[member]) for member in self.members]
 
     def _training_rows(self) -> tuple[Any, list[np.ndarray]]:
-        return self._layout.table, [own.offset + np.arange(own.n) for own in self._batches]
+        return self._layout.table, [batch.offset + np.arange(batch.n) for batch in self._batches]
 
     def _judged(
         self,
@@ -235,8 +235,8 @@ class Site:
         smoothing: Any,
     ) -> list[np.ndarray]:
         index = np.full((self._places, 1, places), -1, np.int32)
-        for place, own in enumerate(rows):
-            index[place, 0, : len(own)] = own
+        for place, client_rows in enumerate(rows):
+            index[place, 0, : len(client_rows)] = client_rows
         side = self._side._replace(
             batches=index,
             key=self._keys(0) if any(loss.random for loss in losses) else None,
@@ -258,44 +258,44 @@ class Site:
     def _minibatches(self, first: int, count: int, purpose: Purpose) -> np.ndarray:
         steps, rows = self._batches[0].steps, self._batches[0].rows
         out = np.full((self._places, round_up(max(self.settings.local_epochs * steps, 8), bits=0), rows), -1, np.int32)
-        for place, own in enumerate(self._batches):
+        for place, batch in enumerate(self._batches):
             for epoch in range(count):
-                own.write(first + epoch, purpose, out[place, epoch * steps : (epoch + 1) * steps])
+                batch.write(first + epoch, purpose, out[place, epoch * steps : (epoch + 1) * steps])
         return out
 
     def _keys(self, first: int) -> np.ndarray:
-        words = [stream(self.settings.seed, Purpose.LOSS, own.name, first).integers(2**32, size=2) for own in self._batches]
+        words = [stream(self.settings.seed, Purpose.LOSS, batch.name, first).integers(2**32, size=2) for batch in self._batches]
         return self._padded(np.array(words, np.uint32))
 
     def _draws(self, first: int, count: int, purpose: Purpose) -> np.ndarray:
         """Two words for each client and step, for a network with dropout: they follow from the epoch and the minibatch."""
         steps = self._batches[0].steps
         out = np.zeros((len(self), round_up(max(self.settings.local_epochs * steps, 8), bits=0), 2), np.uint32)
-        for place, own in enumerate(self._batches):
+        for place, batch in enumerate(self._batches):
             for epoch in range(count):
                 counter = first + epoch + (int(purpose) << 44)  # there are at most 10**12 epochs
-                words = stream(self.settings.seed, Purpose.NETWORK, own.name, counter).integers(2**32, size=(steps, 2))
+                words = stream(self.settings.seed, Purpose.NETWORK, batch.name, counter).integers(2**32, size=(steps, 2))
                 out[place, epoch * steps : (epoch + 1) * steps] = words
         return self._padded(out)
 
     def _noises(self, recipe: Recipe, current: Updated, first: int, count: int, purpose: Purpose, rate: Any) -> np.ndarray:
-        """Noise for each client and step. It depends on all that the steps depend on: no two trainings share any."""
+        """Noise for each client and step. It depends on everything that the steps depend on: no two trainings share noise."""
         steps, size = count * self._batches[0].steps, np.shape(current.vector)[1]
         most = round_up(max(self.settings.local_epochs * self._batches[0].steps, 8), bits=0)
         out = np.zeros((self._places, most, size), self.initial.dtype)
         starts = np.asarray(current.vector)
         how = (recipe.loss, recipe.optimiser, recipe.learning_rate, recipe.gradient_clip, recipe.pull, recipe.protects)
         asked = repr((how, purpose, first, count, np.asarray(rate).tolist(), self.settings.digest()))
-        for place, (own, member) in enumerate(zip(self._batches, self.members.tolist(), strict=True)):
-            question = (own.name, asked, starts[place].tobytes(), self._layout.rows_digest(member))
+        for place, (batch, member) in enumerate(zip(self._batches, self.members.tolist(), strict=True)):
+            question = (batch.name, asked, starts[place].tobytes(), self._layout.rows_digest(member))
             out[place, :steps] = self.noise.normals(steps * size, Purpose.SAMPLE_NOISE, *question).reshape(steps, size)
         return out
 
-    def _smoothings(self, losses: Sequence[Loss], given: Any) -> np.ndarray | None:
+    def _smoothings(self, losses: Sequence[Loss], smoothing: Any) -> np.ndarray | None:
         """One smoothing for each place, if one of the losses asks for it."""
         if not any(loss.smooths for loss in losses):
             return None
-        return self._numbers(self.smoothing if given is None else given)
+        return self._numbers(self.smoothing if smoothing is None else smoothing)
 
     def _numbers(self, values: Any) -> np.ndarray:
         """One number for each place, from one for all or one for each client."""

@@ -1,4 +1,4 @@
-"""What every engine starts from: precision, the network and the recipe, from the settings and the seed alone."""
+"""The start of every engine: precision, the network and the recipe, from the settings and the seed alone."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dffl.training.update import NetworkForm, Recipe
 
 
 def precision(settings: Settings) -> AbstractContextManager[Any]:
-    """The context in which everything of a run is traced and run."""
+    """The context in which everything of a run is traced and computed."""
     return jax.enable_x64(settings.dtype == "float64")
 
 
 def starting_recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe, np.ndarray]:
-    """How the run trains, and the vector that every client starts from."""
+    """The recipe of the run, and the start vector of every client."""
     network = _initial_network(settings, features, dim)
     template = Template(network)
     vector = np.asarray(template.vector(network)).astype(settings.dtype)
@@ -44,7 +44,7 @@ def starting_recipe(settings: Settings, features: int, dim: int) -> tuple[Recipe
 
 
 def _initial_network(settings: Settings, features: int, dim: int) -> Any:
-    """The network that every client starts from."""
+    """The start network of every client."""
     seed = stream(settings.seed, Purpose.INITIALISE).integers(2**31)
     key = jax.random.key(int(seed))
     return settings.factory(key, features, dim)
@@ -61,12 +61,12 @@ def _checked(network: Any, features: int, dim: int, dtype: str) -> bool:
     ]
     for when, called in ways:
         try:
-            found = jax.eval_shape(called, x)
+            output = jax.eval_shape(called, x)
         except (TypeError, ValueError, AttributeError, RuntimeError) as error:
             line = str(error).splitlines()[0] if str(error) else type(error).__name__
             hint = "; its __call__ must take key and pass it on" if "key" in line and not random else ""
             raise ValueError(f"{wanted}, {when} ({line}){hint}") from None
-        shape, kind = getattr(found, "shape", None), getattr(found, "dtype", type(found).__name__)
+        shape, kind = getattr(output, "shape", None), getattr(output, "dtype", type(output).__name__)
         if shape != (dim,):
             raise ValueError(f"{wanted}, found output shape {shape}")
         if not jnp.issubdtype(kind, jnp.floating):

@@ -37,7 +37,7 @@ from dffl.training.units import client_units, own_smoothing, sample_table
 from dffl.training.update import BLOCK, ClientSide, places_for
 
 SMALL = 1 << 23
-"""The numbers in a table below which its idle rows may be as many as the others."""
+"""In a table with fewer numbers, there may be as many idle rows as others."""
 
 
 class _Group(NamedTuple):
@@ -49,7 +49,7 @@ class _Group(NamedTuple):
 
 
 class VectorEngine:
-    """A federation laid out for training in one process. An `Engine`."""
+    """A federation prepared for training in one process. An `Engine`."""
 
     in_process = True
     all_answer = True
@@ -80,18 +80,18 @@ class VectorEngine:
 
         @cache
         def rows_digest(place: int) -> bytes:
-            own = batches[place]
-            return hashlib.blake2b(np.asarray(table[own.offset : own.offset + own.n]).tobytes()).digest()
+            batch = batches[place]
+            return hashlib.blake2b(np.asarray(table[batch.offset : batch.offset + batch.n]).tobytes()).digest()
 
         hides = noise or NoiseSource.public(settings.seed)
         self._layout = Layout(settings, recipe, self.initial, table, batches, judging, smoothing, rows_digest, hides)
         self._cores = core_count()
         self._groups = self._grouped()
         self._kept: defaultdict[str, dict[int, Fields]] = defaultdict(dict)
-        """For each training what its clients keep between visits."""
+        """For each training, the arrays that its clients keep between visits."""
 
     def precision(self) -> AbstractContextManager[Any]:
-        """The context in which everything of this engine is traced and run."""
+        """The context in which everything of this engine is traced and computed."""
         return precision(self.settings)
 
     def ask(
@@ -103,13 +103,13 @@ class VectorEngine:
         note: Callable[[Note], None] | None = None,
         **sent: Any,
     ) -> Iterator[ClientAnswers]:
-        """Visit the clients at these positions, those of one shape together, on as many cores as there are."""
+        """Visit the clients at these positions, those of one shape together, on all available cores."""
 
         def visit(site: Site) -> ClientAnswers:
             with self.precision():
                 return answered(visitor, site, sent)
 
-        notes = _Notes(note or _ignore)
+        notes = _Notes(note or ignore)
         sites = list(self.sites(members, scope, notes.add))
         with host_errors((client.name, client.oracle) for client in self.federation):
             for answer in side_by_side(visit, sites, self._cores, notes.pass_on, notes.stop):
@@ -122,15 +122,15 @@ class VectorEngine:
         """The clients at these positions (default: all), in sites of one shape."""
         laid_out = self._everyone if members is None or len(members) == len(self.names) else self._laid_out(members)
         for mine, side in laid_out:
-            yield Site(mine, self._layout, side, self._kept[scope], note or _ignore)
+            yield Site(mine, self._layout, side, self._kept[scope], note or ignore)
 
     @cached_property
     def _everyone(self) -> list[tuple[np.ndarray, ClientSide]]:
         return self._laid_out(np.arange(len(self.names)))
 
     def _laid_out(self, members: np.ndarray) -> list[tuple[np.ndarray, ClientSide]]:
-        """The clients of each site, and what their programs need of them."""
-        found = []
+        """The clients of each site, and the inputs of their programs."""
+        layouts = []
         for group in self._groups:
             present = np.flatnonzero(np.isin(group.members, members))
             # Whole blocks to each site: enough sites for all cores, none above the chunk size.
@@ -139,19 +139,19 @@ class VectorEngine:
             for part in (np.concatenate(some) for some in _evenly(blocks, number)) if len(present) else ():
                 places = np.pad(part, (0, places_for(len(part)) - len(part)), mode="edge")
                 sets = jax.tree.map(lambda a, places=places: a[places], group.sets)
-                found.append((group.members[part], ClientSide(sets, group.signs[places], np.empty(0))))
-        return found
+                layouts.append((group.members[part], ClientSide(sets, group.signs[places], np.empty(0))))
+        return layouts
 
     def kept(self, scope: str) -> dict[str, Fields]:
         return {self.names[member]: dict(fields) for member, fields in self._kept[scope].items()}
 
-    def restore(self, scope: str, kept: Mapping[str, Fields]) -> None:
-        self._kept[scope].update({self.names.index(name): dict(fields) for name, fields in kept.items()})
+    def restore(self, scope: str, client_state: Mapping[str, Fields]) -> None:
+        self._kept[scope].update({self.names.index(name): dict(fields) for name, fields in client_state.items()})
 
     def _grouped(self) -> list[_Group]:
         groups = []
         for places in places_by(self._shape(place) for place in range(len(self.federation))):
-            # In the order of names, as answers are wanted.
+            # In the order of names, in which answers are needed.
             members = sorted(places, key=lambda place: self.names[place])
             clients = [self.federation[i] for i in members]
             sets = stack([client.oracle for client in clients]).astype(self.initial.dtype)
@@ -160,13 +160,13 @@ class VectorEngine:
         return groups
 
     def _shape(self, place: int) -> Any:
-        """What clients have in common that share a program: all of it follows from the client alone."""
-        own, held = self._layout.batches[place], self._layout.held
-        judging = 0 if held is None else judging_rows(int(held.counts[place]))
-        return structure(self.federation[place].oracle), own.steps, own.rows, judging
+        """The properties that clients in one program have in common; each depends only on the client."""
+        batch, held_out = self._layout.batches[place], self._layout.held
+        judging = 0 if held_out is None else judging_rows(int(held_out.counts[place]))
+        return structure(self.federation[place].oracle), batch.steps, batch.rows, judging
 
-    def _held(self, held: Federation) -> JudgingSamples:
-        counts, table = np.array(held.counts), sample_table(held, self.units, self.settings.dtype)
+    def _held(self, judged: Federation) -> JudgingSamples:
+        counts, table = np.array(judged.counts), sample_table(judged, self.units, self.settings.dtype)
         return JudgingSamples(jnp.asarray(_roomy(table)), np.cumsum(counts) - counts, counts)
 
 
@@ -178,9 +178,9 @@ class LoopEngine(VectorEngine):
 
 
 def _roomy(table: np.ndarray) -> np.ndarray:
-    """The table with idle rows behind it, one row at least: programs are compiled for a number of rows, and folds have many.
+    """The table followed by idle rows, at least one: programs are compiled for a number of rows, and folds have many sizes.
 
-    A small table has a power of two, as refits of a growing past are many.
+    The number for a small table is a power of two, because refits of a growing past have many sizes.
     """
     bits = 0 if table.size < SMALL else 3
     return np.pad(table, ((0, round_up(max(len(table), 1), bits) - len(table)), (0, 0)))
@@ -192,12 +192,12 @@ def _evenly(items: list[Any], number: int) -> Iterator[list[Any]]:
         yield [items[place] for place in part]
 
 
-def _ignore(note: Note) -> None:
-    pass
+def ignore(note: Note) -> None:
+    """Of a caller who wants no notes."""
 
 
 class _Notes:
-    """What sites note in several threads, passed on in the thread that asked. Sites note often, so here they also stop."""
+    """Notes of sites from several threads, passed on in the calling thread. Sites note often, so they also stop here."""
 
     def __init__(self, receive: Callable[[Note], None]):
         self._receive, self._asker, self._stopped = receive, threading.get_ident(), False

@@ -1,4 +1,4 @@
-"""Methods: one file for each. A file that is put here is found."""
+"""Methods: one file for each. A new file in this folder is found without a list."""
 
 from dffl.discovery import import_all
 from dffl.training.methods.registry import METHODS, Method, Request, colour_of, label_of, method, options_of, request, requests

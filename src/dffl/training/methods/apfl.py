@@ -48,8 +48,8 @@ class MixedNumbers(eqx.Module):
     def __call__(self, x: Array, key: Array | None = None) -> Array:
         return call(jax.tree.map(self._mix, self.own, self.shared), x, key)
 
-    def _mix(self, own: Any, shared: Any) -> Any:
-        return self.alpha * own + (1 - self.alpha) * shared if eqx.is_inexact_array(own) else own
+    def _mix(self, own_numbers: Any, shared: Any) -> Any:
+        return self.alpha * own_numbers + (1 - self.alpha) * shared if eqx.is_inexact_array(own_numbers) else own_numbers
 
 
 @lru_cache(maxsize=64)
@@ -69,7 +69,7 @@ class Mixes(NamedTuple):
 
 @dataclass(frozen=True)
 class APFLTrainer(FedAvg):
-    """FedAvg's rounds; in each of its rounds a client also trains its own vector and its weight."""
+    """The rounds of FedAvg; in each of its rounds, a client also trains its own vector and its weight."""
 
     name: ClassVar[str] = "apfl"
     alpha: float = 0.5
@@ -95,10 +95,10 @@ class APFLTrainer(FedAvg):
         return answer
 
     def finish(self, run: Run, part: Part, state: ServerState) -> Mixes:
-        # One more visit, of everyone: the mix has the final shared vector in it.
+        # One more visit, of all clients: the mix contains the final shared vector.
         answers = run.ask(self, part, round=state.round, shared=state.shared, rate=1.0)
-        found = gathered(answers, len(run.engine(part).names))
-        return Mixes(state.shared, found["vector"], found["alpha"])
+        answers_by_field = gathered(answers, len(run.engine(part).names))
+        return Mixes(state.shared, answers_by_field["vector"], answers_by_field["alpha"])
 
     def blank(self, run: Run, part: Part) -> Mixes:
         rows = blank_rows(run, part)
@@ -121,5 +121,5 @@ def apfl(run: Run, *, alpha: float = 0.5, adaptive: bool = True, own_epochs: int
         raise ValueError(f"adaptive must be True or False, found {adaptive!r:.80}")
     if own_epochs is not None:
         require_whole("own_epochs", own_epochs, least=1, most=10**5)
-    found = run.trained(APFLTrainer(alpha=float(alpha), adaptive=adaptive, own_epochs=own_epochs))
-    return Outcome(run.personal(found.vectors), run.common(found.shared)[1], {"alpha": found.alpha.tolist()})
+    trained = run.trained(APFLTrainer(alpha=float(alpha), adaptive=adaptive, own_epochs=own_epochs))
+    return Outcome(run.personal(trained.vectors), run.common(trained.shared)[1], {"alpha": trained.alpha.tolist()})

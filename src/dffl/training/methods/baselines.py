@@ -1,4 +1,4 @@
-"""`mean-cost` and `forecast`: what a client has without any learning."""
+"""`mean-cost` and `forecast`: predictions without any learning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dffl.training.run import Outcome, Run
     words="the mean of past costs, without features",
 )
 def mean_cost(run: Run) -> Outcome:
-    """Each client's mean training cost, whatever the features."""
+    """Each client's mean training cost, for all features."""
     return Outcome([ConstantPredictor(client.c.mean(axis=0)) for client in run.federation])
 
 
@@ -25,5 +25,5 @@ def forecast(run: Run) -> Outcome:
     if not run.settings.forecast:
         fix = "dffl.Client(..., forecast=...), or forecast under [federation]"
         raise ValueError(f"method 'forecast' needs clients that bring a forecast: {fix}")
-    given = ForecastPredictor(run.federation.dim)
-    return Outcome([given] * len(run.federation), given)
+    predictor = ForecastPredictor(run.federation.dim)
+    return Outcome([predictor] * len(run.federation), predictor)

@@ -66,7 +66,7 @@ class ClusteredTrainer(Federated):
 
     def _drawn(self, site: Site) -> np.ndarray:
         streams = [stream(site.settings.seed, Purpose.FIRST_CLUSTER, name) for name in site.names]
-        return np.array([one.integers(self.clusters) for one in streams])
+        return np.array([rng.integers(self.clusters) for rng in streams])
 
     def _best(self, site: Site, models: np.ndarray) -> np.ndarray:
         """The cluster whose model has the least loss on the client's own samples; among equally good ones the first."""
@@ -81,10 +81,10 @@ class ClusteredTrainer(Federated):
         return np.asarray(state.shared[int(fields["cluster"])])
 
     def refusal(self, fields: Mapping[str, np.ndarray], engine: Engine, state: ServerState) -> str | None:
-        found = super().refusal(fields, engine, state)
-        if found is None and not 0 <= fields["cluster"] < self.clusters:
+        why = super().refusal(fields, engine, state)
+        if why is None and not 0 <= fields["cluster"] < self.clusters:
             return f"cluster must be below {self.clusters}, found {fields['cluster']}"
-        return found
+        return why
 
     def combined(
         self,
@@ -99,15 +99,15 @@ class ClusteredTrainer(Federated):
             joined[int(fields["cluster"])].append(update)
         models, after = state.shared.astype(np.float64), dict(memory)
         for cluster, members in joined.items():
-            here, own = state._replace(shared=state.shared[cluster]), f"{cluster}/"
-            mine = {name.removeprefix(own): value for name, value in memory.items() if name.startswith(own)}
-            found = aggregator.combine(here.shared, iter(members), mine, moment)
-            models[cluster], mine = checked_aggregate(aggregator, found, here)
-            after |= {own + name: value for name, value in mine.items()}
+            here, prefix = state._replace(shared=state.shared[cluster]), f"{cluster}/"
+            mine = {name.removeprefix(prefix): value for name, value in memory.items() if name.startswith(prefix)}
+            combined = aggregator.combine(here.shared, iter(members), mine, moment)
+            models[cluster], mine = checked_aggregate(aggregator, combined, here)
+            after |= {prefix + name: value for name, value in mine.items()}
         return models, after
 
     def finish(self, run: Run, part: Part, state: ServerState) -> Clusters:
-        # One more visit, of everyone: a client may not have been asked for many rounds.
+        # One more visit, of all clients: a client may not have taken part for many rounds.
         answers = run.ask(self, part, round=state.round, shared=state.shared)
         return Clusters(state.shared, gathered(answers, len(run.engine(part).names))["cluster"])
 
@@ -129,21 +129,21 @@ class ClusteredTrainer(Federated):
 
 @dataclass(frozen=True)
 class ClusterStops(Stops):
-    """Each client trains on from the model of its cluster."""
+    """Further training of each client from the model of its cluster."""
 
     name: ClassVar[str] = "clustered-finetune"
 
     def begin(self, run: Run, part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
         assert self.start is not None, "there is no cluster without a training of clusters"
         models, cluster = run.trained(self.start, part)
-        return [(models[one], np.flatnonzero(cluster == one)) for one in np.unique(cluster)]
+        return [(models[number], np.flatnonzero(cluster == number)) for number in np.unique(cluster)]
 
 
 @method("clustered", label="Clustered", colour="#CC6677")
 def clustered(run: Run, *, clusters: int = 3, epochs: Any = None, judge: Loss | str = "spo+") -> Outcome:
-    """The model of each client's cluster; with ``epochs`` trained on at the client.
+    """The model of each client's cluster; with ``epochs``, trained further at the client.
 
-    A newcomer is given the model of the cluster with the most samples.
+    A newcomer gets the model of the cluster with the most samples.
     """
     require_whole("clusters", clusters, least=1)
     trainer = ClusteredTrainer(clusters=int(clusters), judge=judge)
@@ -151,8 +151,8 @@ def clustered(run: Run, *, clusters: int = 3, epochs: Any = None, judge: Loss | 
         models, cluster = run.trained(trainer)
         vectors, chosen = models[cluster], {}
     else:
-        found, _ = tuned(run, BestStop(ClusterStops(trainer, checked_epochs(epochs)), judge), refit=True)
+        tuning, _ = tuned(run, BestStop(ClusterStops(trainer, checked_epochs(epochs)), judge), refit=True)
         models, cluster = run.trained(trainer)
-        vectors, chosen = found.vectors, {"epochs": found.epochs.tolist()}
+        vectors, chosen = tuning.vectors, {"epochs": tuning.epochs.tolist()}
     largest = np.argmax(np.bincount(cluster, weights=run.federation.counts))
     return Outcome(run.personal(vectors), run.common(models[largest])[1], {"cluster": cluster.tolist()} | chosen)

@@ -24,11 +24,11 @@ from dffl.training.trainers.tuning import EPOCHS, checked_epochs
 from dffl.training.trainers.turned import TurnedStops
 
 LOCAL_EPOCHS = (10, 25, 50, 100, 250)
-"""The numbers of epochs that a client without others chooses from; the last is what the paper trains its local models for."""
+"""The candidate numbers of epochs of a client without others; the last is that of the paper's local models."""
 
 
 FAST = {"learning_rate": 2e-3, "schedule": "cosine", "aggregate": Momentum(rate=0.7, momentum=0.5)}
-"""Settings with which shared models of clean data learn more in as many rounds; see docs/leaderboard.md for where they help."""
+"""Settings with which shared models learn more from clean data in the same number of rounds; see docs/leaderboard.md."""
 
 
 @method(
@@ -43,7 +43,7 @@ def crossfit(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss 
 
 @method("crossfit-turned", label="Cross-fitted, turned", colour="#6A51A3", settings=FAST)
 def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge: Loss | str = "regret") -> Outcome:
-    """The same with shared models behind a matrix of each client's own that turns its features (see `trainers/turned.py`)."""
+    """The same, with shared models after a matrix of each client that turns its features (see `trainers/turned.py`)."""
     stops = TurnedStops(epochs=checked_epochs(epochs))
     fitted = cross_fitted(run, stops, fold_parts(run, folds), judge)
     shared = [run.common(run.trained(stops, part).shared, part)[1] for part in fitted.parts]
@@ -58,7 +58,7 @@ def crossfit_turned(run: Run, *, folds: int = FOLDS, epochs: Any = EPOCHS, judge
     words="the client's own model, tuned with as much care as crossfit",
 )
 def local_tuned(run: Run, *, folds: int = FOLDS, epochs: Any = LOCAL_EPOCHS, judge: Loss | str = "regret") -> Outcome:
-    """The mean of the folds' models that each client has trained alone."""
+    """The mean of the folds' models, which each client has trained alone."""
     return _outcome(run, cross_fitted(run, Stops(None, checked_epochs(epochs)), fold_parts(run, folds), judge))
 
 
@@ -66,5 +66,8 @@ def _outcome(run: Run, fitted: CrossFitted, shared: Predictor | None = None) -> 
     models = [run.personal(vectors, part) for part, vectors in zip(fitted.parts, fitted.vectors, strict=True)]
     unseen = list(zip(fitted.parts, models, strict=True))
     return Outcome(
-        [MeanPredictor(own) for own in zip(*models, strict=True)], shared, {"epochs": fitted.epochs.tolist()}, unseen
+        [MeanPredictor(fold_models) for fold_models in zip(*models, strict=True)],
+        shared,
+        {"epochs": fitted.epochs.tolist()},
+        unseen,
     )

@@ -1,4 +1,4 @@
-"""`ditto`: each client also trains a model of its own, pulled towards the shared one (Li et al., 2021)."""
+"""`ditto`: each client also trains its own model, pulled towards the shared one (Li et al., 2021)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class DittoModels(NamedTuple):
-    """The shared vector, and one vector of its own for each client."""
+    """The shared vector, and each client's own vector."""
 
     shared: np.ndarray
     own: np.ndarray
@@ -30,22 +30,22 @@ class DittoModels(NamedTuple):
 
 @dataclass(frozen=True)
 class DittoTrainer(FedAvg):
-    """FedAvg's rounds; in each of its rounds a client also trains its own vector, which never leaves it."""
+    """The rounds of FedAvg; in each of its rounds, a client also trains its own vector, which never leaves it."""
 
     name: ClassVar[str] = "ditto"
     towards: float = 0.1
-    """How strongly the own vector is pulled towards the shared one."""
+    """The strength of the pull of the own vector towards the shared one."""
     own_epochs: int | None = None
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
         answer = super().visit(site, sent)
         epochs = self.own_epochs or site.settings.local_epochs
-        own = site.train(
+        own_vectors = site.train(
             site.kept("vector", site.initial), epochs, sent["round"] * epochs, purpose=Purpose.TUNE,
             recipe=replace(self.recipe(site.recipe), pull=self.towards, protects=None), anchor=sent["shared"],
             rate=sent["rate"], round=sent["round"], label="own",
         )  # fmt: skip
-        site.keep("vector", own.vectors)
+        site.keep("vector", own_vectors.vectors)
         return answer
 
     def finish(self, run: Run, part: Part, state: ServerState) -> DittoModels:
@@ -65,5 +65,5 @@ def ditto(run: Run, *, pull: float = 0.1, own_epochs: int | None = None) -> Outc
     require_number("pull", pull, 0.0, float("inf"), "> 0 and finite")
     if own_epochs is not None:
         require_whole("own_epochs", own_epochs, least=1, most=10**5)
-    found = run.trained(DittoTrainer(towards=float(pull), own_epochs=own_epochs))
-    return Outcome(run.personal(found.own), run.common(found.shared)[1])
+    trained = run.trained(DittoTrainer(towards=float(pull), own_epochs=own_epochs))
+    return Outcome(run.personal(trained.own), run.common(trained.shared)[1])

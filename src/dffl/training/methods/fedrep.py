@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FedRepTrainer(Federated):
-    """The aggregator sees the body's numbers only; a client keeps its whole vector."""
+    """The aggregator sees only the numbers of the body; a client keeps its whole vector."""
 
     name: ClassVar[str] = "fedrep"
     personal: tuple[str, ...] = ("last",)
@@ -52,7 +52,7 @@ class FedRepTrainer(Federated):
         return {"vector": trained.vectors[:, body]}
 
     def finish(self, run: Run, part: Part, state: ServerState) -> np.ndarray:
-        # One more visit, of everyone and for the head alone: a client may not have been asked for many rounds.
+        # One more visit, of all clients and only for the head: a client may not have taken part for many rounds.
         for _ in run.ask(self, part, round=state.round, shared=state.shared, rate=1.0):
             pass
         return fetched(run, self, part)

@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from dffl.training.engines.site import Site
 
 FREEZE_ROWS = 8
-"""How many samples decide on the freeze, at most."""
+"""The most samples for the decision to freeze."""
 ROUNDS_AFTER_FREEZE = 3
 
 
 def with_own_steps(recipe: Recipe) -> Recipe:
-    """A recipe whose learning rate is 1: the rate of each client, a number of its own, is then the whole step size."""
+    """A recipe with the learning rate 1: each client's own rate is then the whole step size."""
     return replace(recipe, loss=RSPOPlus(), learning_rate=1.0)
 
 
 @dataclass(frozen=True)
 class WarmStart(Federated):
-    """The federated rounds. None: as in the run's settings."""
+    """The federated rounds; None: those of the run's settings."""
 
     name: ClassVar[str] = "fedrspo-warm"
     loss: Loss | str | None = RSPOPlus.name
@@ -79,20 +79,20 @@ class WarmStart(Federated):
 
 @dataclass(frozen=True)
 class Decay:
-    """How the smoothing falls over the rounds at a client, and where it stays."""
+    """How the smoothing decreases over the rounds at a client, and where it stops."""
 
     rounds: int = 10
     smoothing_decay: float = 1.0
     freeze_at: float | None = 0.01
 
     def smoothing(self, first: np.ndarray, round: int) -> np.ndarray:
-        """The smoothing in this round, counted from 0, of clients that begin with ``first``."""
+        """The smoothing in this round, counted from 0, of clients that start with ``first``."""
         return first / (1 + self.smoothing_decay * round)
 
 
 @dataclass(frozen=True)
 class Freeze(Trainer):
-    """For each client the round, counted from 0, at which its smoothing stays as it is; the last one if it never does."""
+    """For each client the round, counted from 0, after which its smoothing is constant; the last one if there is none."""
 
     name: ClassVar[str] = "fedrspo-freeze"
     decay: Decay = Decay()
@@ -102,13 +102,13 @@ class Freeze(Trainer):
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
         last = self.decay.rounds - 1
-        found = np.full(len(site), last)
+        stops = np.full(len(site), last)
         if self.decay.freeze_at is not None:
             for round in reversed(range(last)):
                 smoothing = self.decay.smoothing(site.smoothing, round)
                 bias, size = site.sampled_means([Bias(), OptimumSize()], FREEZE_ROWS, smoothing=smoothing)
-                found[bias <= self.decay.freeze_at * (size + 1e-8)] = round
-        return {"epochs": found}
+                stops[bias <= self.decay.freeze_at * (size + 1e-8)] = round
+        return {"epochs": stops}
 
     def blank(self, run: Run, part: Part) -> np.ndarray:
         return np.zeros(len(run.engine(part).names), int)
@@ -118,7 +118,7 @@ class Freeze(Trainer):
 
 
 class Personalised(NamedTuple):
-    """One vector for each client, and how many rounds it trained alone."""
+    """One vector for each client, and the number of rounds that it trained alone."""
 
     vectors: np.ndarray
     rounds: np.ndarray
@@ -144,7 +144,7 @@ class Personal(Trainer):
         return Personalised(vectors, self.rounds(frozen))
 
     def rounds(self, frozen: np.ndarray) -> np.ndarray:
-        """How many rounds clients train that freeze in these rounds, counted from 0."""
+        """The total rounds of clients that freeze in these rounds, counted from 0."""
         return np.minimum(frozen + 1 + ROUNDS_AFTER_FREEZE, self.decay.rounds)
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
@@ -167,7 +167,7 @@ class Personal(Trainer):
 
 
 class Bias(Loss):
-    """What the smoothed decision for the true costs loses. It looks at no prediction."""
+    """The loss of the smoothed decision for the true costs. It uses no prediction."""
 
     trains = False
     smooths = True
@@ -178,7 +178,7 @@ class Bias(Loss):
 
 
 class OptimumSize(Loss):
-    """|z*|, the size of the best objective. It looks at no prediction."""
+    """|z*|, the size of the best objective. It uses no prediction."""
 
     trains = False
 
@@ -225,6 +225,6 @@ def fedrspo(
         require_number("freeze_at", freeze_at, 0.0, np.inf, "> 0 and finite, or None")
     start = WarmStart(rounds=warm_rounds, epochs=warm_epochs, fraction=warm_fraction, step=float(warm_step))
     decay = Decay(personal_rounds, float(smoothing_decay), None if freeze_at is None else float(freeze_at))
-    found = run.trained(Personal(start, decay, personal_epochs, float(personal_step), float(step_decay)))
+    trained = run.trained(Personal(start, decay, personal_epochs, float(personal_step), float(step_decay)))
     newcomer = run.common(run.trained(start))[1]
-    return Outcome(run.personal(found.vectors), newcomer, {"epochs": (personal_epochs * found.rounds).tolist()})
+    return Outcome(run.personal(trained.vectors), newcomer, {"epochs": (personal_epochs * trained.rounds).tolist()})

@@ -22,15 +22,15 @@ from dffl.training.trainers import BestStop, FedAvg, Stops, tuned
 from dffl.training.trainers.tuning import EPOCHS, checked_epochs
 
 SHARE = 0.5
-"""How much of the shared model there is in a mix."""
+"""The weight of the shared model in a mix."""
 
 
 @method("finetune", label="Fine-tuned", colour="#E69F00", words="the shared model, trained further at each client")
 def finetune(run: Run, *, epochs: Any = EPOCHS, refit: bool = True, judge: Loss | str = "spo+") -> Outcome:
-    """The shared model, trained on at each client."""
-    found, part = tuned(run, BestStop(Stops(FedAvg(), checked_epochs(epochs)), judge), refit)
+    """The shared model, trained further at each client."""
+    tuning, part = tuned(run, BestStop(Stops(FedAvg(), checked_epochs(epochs)), judge), refit)
     newcomer = run.common(run.trained(FedAvg(), part), part)[1]
-    return Outcome(run.personal(found.vectors, part), newcomer, {"epochs": found.epochs.tolist()})
+    return Outcome(run.personal(tuning.vectors, part), newcomer, {"epochs": tuning.epochs.tolist()})
 
 
 @method(
@@ -40,13 +40,13 @@ def finetune(run: Run, *, epochs: Any = EPOCHS, refit: bool = True, judge: Loss 
     words="the shared model, trained further at each client and mixed with it",
 )
 def finetune_mix(run: Run, *, epochs: Any = EPOCHS, refit: bool = True, judge: Loss | str = "spo+") -> Outcome:
-    """The mean of the shared model, the shared model trained on at each client, and the forecast, if there is one."""
-    # A forecast is left out of the choice of epochs.
-    found, part = tuned(run, BestStop(Stops(FedAvg(), checked_epochs(epochs)), judge, SHARE), refit)
+    """The mean of the shared model, the shared model trained further at each client, and the forecast, if there is one."""
+    # The forecast is not used in the choice of epochs.
+    tuning, part = tuned(run, BestStop(Stops(FedAvg(), checked_epochs(epochs)), judge, SHARE), refit)
     common, newcomer = run.common(run.trained(FedAvg(), part), part)
-    own = run.personal(found.vectors, part)
-    mixed: list[Predictor] = [MixedPredictor(a, b, np.asarray(SHARE)) for a, b in zip(own, common, strict=True)]
+    personal = run.personal(tuning.vectors, part)
+    mixed: list[Predictor] = [MixedPredictor(a, b, np.asarray(SHARE)) for a, b in zip(personal, common, strict=True)]
     if run.settings.forecast:
-        given = ForecastPredictor(run.federation.dim)
-        mixed = [MixedPredictor(one, given, np.asarray(1 / 3)) for one in mixed]
-    return Outcome(mixed, newcomer, {"epochs": found.epochs.tolist()})
+        forecast_predictor = ForecastPredictor(run.federation.dim)
+        mixed = [MixedPredictor(predictor, forecast_predictor, np.asarray(1 / 3)) for predictor in mixed]
+    return Outcome(mixed, newcomer, {"epochs": tuning.epochs.tolist()})

@@ -21,21 +21,21 @@ from dffl.training.trainers.mixing import WeightLosses
 
 
 def interpolated(run: Run, part: Part, judge: Loss | str, lambda_step: float) -> Outcome:
-    """The mix with the lowest loss, by the one that judges."""
+    """The mix with the lowest loss, by the judging loss."""
     return mixed(run, part, run.trained(Weights(judge, checked_step(lambda_step)), part))
 
 
 def checked_step(lambda_step: float) -> float:
-    """The step of the grid of weights, if it gives a grid."""
+    """The step of the grid of weights, if the option is a number."""
     require_number("lambda_step", lambda_step, 1e-4 * (1 - 1e-9), 1.0, "in [0.0001, 1]", closed=True)
     return float(lambda_step)
 
 
 def mixed(run: Run, part: Part, weights: np.ndarray) -> Outcome:
     """The clients' own models of a part, mixed with the shared one by these weights."""
-    own = run.personal(run.trained(Local(), part), part)
+    personal = run.personal(run.trained(Local(), part), part)
     common, newcomer = run.common(run.trained(FedAvg(), part), part)
-    models = [MixedPredictor(a, b, np.asarray(w)) for a, b, w in zip(own, common, weights, strict=True)]
+    models = [MixedPredictor(a, b, np.asarray(w)) for a, b, w in zip(personal, common, weights, strict=True)]
     return Outcome(models, newcomer, {"lambda": weights.tolist()})
 
 
@@ -54,7 +54,7 @@ def interp_mse(run: Run, *, lambda_step: float = 0.05) -> Outcome:
     "interp-spo", label="Interpolated (SPO+)", colour="#009E73", words="a mix of own and shared model, weighted by decisions"
 )
 def interp_spo(run: Run, *, lambda_step: float = 0.05, judge: Loss | str = "spo+") -> Outcome:
-    """The mix with the lowest SPO+ loss on held-out samples, or with the lowest other loss that judges."""
+    """The mix with the lowest SPO+ loss on held-out samples, or with the lowest other judging loss."""
     return interpolated(run, SPLIT, judge, lambda_step)
 
 
@@ -68,7 +68,7 @@ def interp_refit(run: Run, *, folds: int = FOLDS, lambda_step: float = 0.05, jud
     return mixed(run, ALL, losses.grid[np.argmin(summed, axis=1)])
 
 
-# An oracle's colour is the pale one of the method that it idealises.
+# An oracle has the pale colour of the method that it idealises.
 
 
 @method("oracle-interp-mse", label="Oracle interpolated (MSE)", colour="#E6BCD3")

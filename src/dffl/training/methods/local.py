@@ -25,5 +25,5 @@ def local(run: Run, *, epochs: Any = None, judge: Loss | str = "spo+") -> Outcom
         # At a constant rate it is the training that other methods ask for too.
         scheduled = run.settings.schedule != Constant()
         return Outcome(run.personal(run.trained(Local(candidates[0] if candidates else None, scheduled))))
-    found, part = tuned(run, BestStop(Stops(None, candidates), judge), refit=True)
-    return Outcome(run.personal(found.vectors, part), choices={"epochs": found.epochs.tolist()})
+    tuning, part = tuned(run, BestStop(Stops(None, candidates), judge), refit=True)
+    return Outcome(run.personal(tuning.vectors, part), choices={"epochs": tuning.epochs.tolist()})

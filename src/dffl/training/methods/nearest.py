@@ -24,11 +24,11 @@ from dffl.training.settings import Settings
 from dffl.training.trainers.crossfit import FOLDS
 
 NEIGHBOURS = (1, 3, 5, 10, 20, 50)
-"""The numbers of samples to choose from."""
+"""The candidate numbers of samples."""
 TIE = 1 + 1e-9
-"""Samples count as equally far up to this factor of the squared distance, so that rounding chooses nobody."""
+"""Samples are equally near up to this factor of the squared distance, so that rounding decides nothing."""
 ROWS = 64
-"""How many rows are compared with all samples at once: bounds the memory."""
+"""The number of rows that are compared with all samples at once, to bound the memory."""
 
 
 class NearestPredictor(Predictor):
@@ -53,7 +53,7 @@ class NearestPredictor(Predictor):
 
 @method("nearest", label="Nearest samples", colour="#C7B042", kind="naive", words="the costs of the most similar past samples")
 def nearest(run: Run, *, neighbours: int | None = None, judge: str = "regret") -> Outcome:
-    """The mean cost of the ``neighbours`` most similar samples, by default as many as serve the client best."""
+    """The mean cost of the ``neighbours`` most similar samples, by default the number that is best for the client."""
     require_judge(judge)
     if neighbours is not None:
         require_whole("neighbours", neighbours, least=1)

@@ -19,7 +19,7 @@ Kind = Literal["naive", "alone", "together"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of methods, in the order of reports."""
 SPARE_COLOURS = ("#AA7744", "#5577AA", "#999933", "#661100", "#6699CC", "#888888")
-"""For methods that name no colour of their own."""
+"""The colour of methods that set none."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +29,20 @@ class Method:
     name: str
     fit: Callable[..., Outcome]
     label: str
-    """What tables and figures call it."""
+    """Its name in tables and figures."""
     colour: str
     kind: Kind = "together"
     """Whether it is a naive rule, a model of the client alone, or trained together."""
     words: str = ""
-    """What it is, in a few words for people who have read no paper."""
+    """A few words that say what it is, for people who have not read the papers."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The settings that the method has by default where `Settings` has others; what a user gives takes their place."""
+    """Its own defaults of settings; values of a user replace them."""
 
     @property
     def options(self) -> dict[str, Any]:
         """Its options and their defaults."""
         keywords = list(inspect.signature(self.fit).parameters.values())[1:]
-        return {one.name: one.default for one in keywords}
+        return {argument.name: argument.default for argument in keywords}
 
 
 def method(
@@ -66,8 +66,8 @@ def method(
         raise ValueError('register a method with its name: @dffl.method("name")')
     if kind not in KINDS:
         raise ValueError(f"method {name!r}: kind must be one of {', '.join(KINDS)}, found {kind!r:.80}")
-    own = dict(settings or {})
-    Settings.of(**own)  # refuses what is unknown or impossible
+    own_settings = dict(settings or {})
+    Settings.of(**own_settings)  # refuses what is unknown or impossible
 
     def add(fit: Callable[..., Outcome]) -> Callable[..., Outcome]:
         for option in list(inspect.signature(fit).parameters.values())[1:]:
@@ -76,15 +76,15 @@ def method(
             if option.default is inspect.Parameter.empty:
                 raise ValueError(f"method {name!r}: option {option.name!r} needs a default")
         spare = SPARE_COLOURS[len(METHODS) % len(SPARE_COLOURS)]
-        made = Method(name, fit, label or name, colour or spare, kind, words or label or name, own)
-        register(METHODS, name, made, "method", METHODS.origin)
+        new_method = Method(name, fit, label or name, colour or spare, kind, words or label or name, own_settings)
+        register(METHODS, name, new_method, "method", METHODS.origin)
         return fit
 
     return add
 
 
 def label_of(name: str) -> str:
-    """What tables and figures call a method; another name stays as it is."""
+    """The name of a method in tables and figures; other names are unchanged."""
     return METHODS[name].label if name in METHODS else name
 
 
@@ -95,14 +95,14 @@ def colour_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """A method and the options that were given with it."""
+    """A method and the given options."""
 
     method: Method
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
-        """The name with its options, which distinguishes two requests for one method."""
+        """The name with its options, which distinguishes two requests of one method."""
         shown = ", ".join(f"{name}={value}" for name, value in self.options.items())
         return f"{self.method.name}({shown})" if shown else self.method.name
 
@@ -114,10 +114,10 @@ class Request:
 def request(wanted: Any, keywords: Mapping[str, Any]) -> tuple[Request, dict[str, Any]]:
     """One method from its name, and keywords divided into its options and the settings of the run."""
     asked = _request(wanted)
-    own = {name: value for name, value in keywords.items() if name in asked.method.options}
-    others = {name: value for name, value in keywords.items() if name not in own}
-    [whole], settings = _divided([Request(asked.method, {**asked.options, **own})], others)
-    return whole, {**asked.method.settings, **settings}
+    own_options = {name: value for name, value in keywords.items() if name in asked.method.options}
+    others = {name: value for name, value in keywords.items() if name not in own_options}
+    [complete], settings = _divided([Request(asked.method, {**asked.options, **own_options})], others)
+    return complete, {**asked.method.settings, **settings}
 
 
 def requests(wanted: Iterable[Any], settings: Mapping[str, Any]) -> tuple[list[Request], dict[str, Any]]:
@@ -125,14 +125,14 @@ def requests(wanted: Iterable[Any], settings: Mapping[str, Any]) -> tuple[list[R
 
     A setting such as ``finetune.epochs`` is an option of that method: for command lines and files.
     """
-    asked = [_request(one) for one in wanted]
-    return _divided([one for place, one in enumerate(asked) if one not in asked[:place]], settings)
+    asked = [_request(entry) for entry in wanted]
+    return _divided([entry for place, entry in enumerate(asked) if entry not in asked[:place]], settings)
 
 
 def options_of(name: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The options of one method among settings such as ``finetune.epochs``, and the settings without options of any method."""
-    own = {key: value for key, value in settings.items() if key.startswith(f"{name}.")}
-    [asked], _ = _divided([_request(name)], own)
+    prefixed = {key: value for key, value in settings.items() if key.startswith(f"{name}.")}
+    [asked], _ = _divided([_request(name)], prefixed)
     return dict(asked.options), {key: value for key, value in settings.items() if "." not in key}
 
 
@@ -142,43 +142,46 @@ def _request(wanted: Any) -> Request:
     if isinstance(wanted, str):
         return Request(find(METHODS, wanted, "method"))
     if isinstance(wanted, Sequence) and len(wanted) == 2 and isinstance(wanted[1], Mapping):
-        found = find(METHODS, wanted[0], "method")
+        method = find(METHODS, wanted[0], "method")
         for name in wanted[1]:
-            if name not in found.options:
-                _refuse(name, [found])
-        return Request(found, dict(wanted[1]))
+            if name not in method.options:
+                _refuse(name, [method])
+        return Request(method, dict(wanted[1]))
     raise ValueError(f"a method is a name, or a name with options such as ('ditto', {{'pull': 0.1}}), found {wanted!r:.80}")
 
 
-def _divided(found: list[Request], settings: Mapping[str, Any]) -> tuple[list[Request], dict[str, Any]]:
+def _divided(asked_for: list[Request], settings: Mapping[str, Any]) -> tuple[list[Request], dict[str, Any]]:
     """The requests with the options that were written as ``method.option`` among the settings, and the other settings."""
     rest = {name: value for name, value in settings.items() if "." not in name}
     for name, value in settings.items():
         owner, dot, option = name.partition(".")
         if dot:
             _request((owner, {option: value}))  # refuses what is unknown
-            if all(one.method.name != owner for one in found):
-                asked = ", ".join(one.method.name for one in found)
+            if all(request.method.name != owner for request in asked_for):
+                asked = ", ".join(request.method.name for request in asked_for)
                 raise ValueError(f"{name} is an option of a method that is not asked for (asked for: {asked})")
-            found = [Request(one.method, {**one.options, option: value}) if one.method.name == owner else one for one in found]
+            asked_for = [
+                Request(request.method, {**request.options, option: value}) if request.method.name == owner else request
+                for request in asked_for
+            ]
     for name in rest:
         if name not in Settings.names():
-            _refuse(name, [one.method for one in found])
-    return found, rest
+            _refuse(name, [request.method for request in asked_for])
+    return asked_for, rest
 
 
 def _refuse(name: str, asked: Sequence[Method]) -> NoReturn:
-    """Refuse an option that these methods do not take here, and name its methods or what was probably meant."""
+    """Refuse an option that these methods do not have, and name the methods that have it or the most similar name."""
     refuse_moved(name)
-    methods, settings = ", ".join(one.name for one in asked), Settings.names()
-    options = list(dict.fromkeys(option for one in asked for option in one.options))
+    methods, settings = ", ".join(method.name for method in asked), Settings.names()
+    options = list(dict.fromkeys(option for method in asked for option in method.options))
     if name in options:
-        fix = next(one.name for one in asked if name in one.options)
+        fix = next(method.name for method in asked if name in method.options)
         raise ValueError(f"{name!r} is an option: give it with its method, as in methods=[({fix!r}, {{{name!r}: ...}}), ...]")
     if name in settings:
         raise ValueError(f"{name!r} is a setting of the run, not an option of {methods}: give it outside the methods")
-    own = f"options of {methods}: {', '.join(options) or 'none'}"
-    if others := [one.name for one in METHODS.values() if name in one.options]:
-        raise ValueError(f"{name!r} is an option of {', '.join(others)}, not of {methods} ({own})")
+    listed = f"options of {methods}: {', '.join(options) or 'none'}"
+    if others := [method.name for method in METHODS.values() if name in method.options]:
+        raise ValueError(f"{name!r} is an option of {', '.join(others)}, not of {methods} ({listed})")
     near = nearest(name, [*options, *settings])
-    raise ValueError(f"unknown setting or option {name!r}{near} ({own}; settings: {', '.join(settings)})")
+    raise ValueError(f"unknown setting or option {name!r}{near} ({listed}; settings: {', '.join(settings)})")

@@ -30,7 +30,7 @@ class RidgePredictor(Predictor):
     def __call__(self, x: Array) -> Array:
         p = x.shape[-1]
         columns = p if self.degree == 1 else p * (p + 3) // 2
-        if len(self.coefficients) != 1 + columns:  # a file may say anything, and the products of many features fill the memory
+        if len(self.coefficients) != 1 + columns:  # products of many features fill the memory
             raise ValueError(
                 f"a ridge of degree {self.degree} of {p} features must have {1 + columns} coefficients for each cost"
             )
@@ -48,7 +48,7 @@ def ridge(run: Run, *, penalty: float | None = None, degree: int = 1, judge: str
 
 
 def checked_penalties(penalty: Any) -> np.ndarray:
-    """The penalties to choose from: the given one alone, or a grid."""
+    """The candidate penalties: the given one alone, or a grid."""
     if penalty is None:
         return PENALTIES
     require_number("penalty", penalty, 0.0, float("inf"), "> 0 and finite")
@@ -57,6 +57,6 @@ def checked_penalties(penalty: Any) -> np.ndarray:
 
 def _ridge(client: Client, penalties: np.ndarray, degree: int, judge: str) -> Own:
     unit = Normaliser.fit(client.x, client.c)
-    found = list(ridges(expanded(unit.features(client.x), degree), client.c / unit.c_scale, penalties))
-    best = found[best_of(client, [client.c - one.residuals * unit.c_scale for one in found], judge)]
+    candidates = list(ridges(expanded(unit.features(client.x), degree), client.c / unit.c_scale, penalties))
+    best = candidates[best_of(client, [client.c - ridge.residuals * unit.c_scale for ridge in candidates], judge)]
     return Own(RidgePredictor(unit, best.coefficients, degree), {"penalty": best.penalty})

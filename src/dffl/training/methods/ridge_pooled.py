@@ -91,7 +91,7 @@ def ridge_pooled(run: Run, *, penalty: float | None = None, degree: int = 1) -> 
     """One ridge for all, in each client's own units; the penalty is chosen by squared error unless it is given."""
     checked_penalties(penalty)
     require_whole("degree", degree, least=1, most=2)
-    found = run.trained(SummedRidge(degree, None if penalty is None else float(penalty)))
-    own = [RidgePredictor(unit, found.coefficients, degree) for unit in run.engine().units]
-    chosen = {"penalty": [float(found.penalty)] * len(own)}
-    return Outcome(own, RidgePredictor(run.pooled_units(), found.coefficients, degree), chosen)
+    summed = run.trained(SummedRidge(degree, None if penalty is None else float(penalty)))
+    predictors = [RidgePredictor(unit, summed.coefficients, degree) for unit in run.engine().units]
+    chosen = {"penalty": [float(summed.penalty)] * len(predictors)}
+    return Outcome(predictors, RidgePredictor(run.pooled_units(), summed.coefficients, degree), chosen)

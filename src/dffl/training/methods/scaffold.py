@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScaffoldTrainer(Federated):
-    """The server's control variate travels with the shared vector; each client keeps its own."""
+    """The control variate of the server is sent with the shared vector; each client keeps its own."""
 
     name: ClassVar[str] = "scaffold"
 

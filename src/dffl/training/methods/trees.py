@@ -25,9 +25,9 @@ from dffl.training.methods.registry import method
 from dffl.training.run import Outcome, Run
 
 MIN_LEAF = (1, 3, 10)
-"""The fewest samples of a leaf to choose from."""
+"""The candidates for the fewest samples of a leaf."""
 ROWS = 64
-"""How many rows walk down the trees at once: bounds the memory."""
+"""The number of rows that go through the trees at once, to bound the memory."""
 
 
 class TreesPredictor(Predictor):
@@ -35,16 +35,16 @@ class TreesPredictor(Predictor):
 
     normaliser: Normaliser
     children: np.ndarray
-    """(trees, nodes, 2): where a row goes from a node; a leaf leads to itself."""
+    """(trees, nodes, 2): the next nodes of each node; a leaf leads to itself."""
     feature: np.ndarray
-    """(trees, nodes): the feature that decides, against ``threshold``."""
+    """(trees, nodes): the feature that is compared with ``threshold``."""
     threshold: np.ndarray
     depth: np.ndarray
-    """After this many steps every row is at a leaf."""
+    """After this many steps, every row is at a leaf."""
     leaf: np.ndarray
-    """(trees, n): the leaf of each sample that the forest was grown on."""
+    """(trees, n): the leaf of each training sample of the forest."""
     share: np.ndarray
-    """(trees, n): its share of the leaf, over the number of trees."""
+    """(trees, n): its share of the leaf, divided by the number of trees."""
     costs: np.ndarray
     """(n, d): its costs."""
 
@@ -86,7 +86,7 @@ def _trees(client: Client, number: int, min_leaf: int | None, judge: str, seed: 
     state = int(stream(seed, Purpose.TREES, client.name).integers(2**32))
     sizes = MIN_LEAF if min_leaf is None else (min_leaf,)
     grown = [grow(z, client.c, number, size, state) for size in sizes]
-    best = best_of(client, [one.out_of_bag for one in grown], judge)
+    best = best_of(client, [forest.out_of_bag for forest in grown], judge)
     return Own(TreesPredictor(unit, costs=client.c, **grown[best].arrays), {"min_leaf": sizes[best]})
 
 
@@ -104,13 +104,13 @@ def grow(z: np.ndarray, c: np.ndarray, number: int, min_leaf: int, state: int) -
 
     forest = RandomForestRegressor(number, min_samples_leaf=min_leaf, random_state=state, n_jobs=1)
     forest.fit(z, c if c.shape[1] > 1 else c[:, 0])
-    found = [one.tree_ for one in forest.estimators_]
-    nodes = round_up(max(tree.node_count for tree in found))  # few shapes, hence few programs
+    trees = [estimator.tree_ for estimator in forest.estimators_]
+    nodes = round_up(max(tree.node_count for tree in trees))  # few shapes, hence few programs
     children = np.broadcast_to(np.arange(nodes, dtype=np.int32)[:, None], (number, nodes, 2)).copy()
     feature, threshold = np.zeros((number, nodes), np.int32), np.zeros((number, nodes))
     leaf, share = np.empty((number, len(z)), np.int32), np.empty((number, len(z)))
     guessed, unseen = np.zeros_like(c), np.zeros((len(z), 1))
-    for place, (tree, rows) in enumerate(zip(found, forest.estimators_samples_, strict=True)):
+    for place, (tree, rows) in enumerate(zip(trees, forest.estimators_samples_, strict=True)):
         inner = np.flatnonzero(tree.children_left >= 0)
         children[place, inner] = np.stack([tree.children_left, tree.children_right], axis=1)[inner]
         feature[place, inner], threshold[place, inner] = tree.feature[inner], tree.threshold[inner]
@@ -120,7 +120,7 @@ def grow(z: np.ndarray, c: np.ndarray, number: int, min_leaf: int, state: int) -
         out = (drawn == 0)[:, None]
         guessed += np.where(out, tree.value[leaf[place], :, 0], 0)
         unseen += out
-    depth = np.asarray(max(tree.max_depth for tree in found))
+    depth = np.asarray(max(tree.max_depth for tree in trees))
     arrays: dict[str, np.ndarray] = {
         "children": children,
         "feature": feature,

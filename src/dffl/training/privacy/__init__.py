@@ -1,4 +1,4 @@
-"""Differential privacy: what a site hides of what leaves it, what the server hides of the model, and what that is worth."""
+"""Differential privacy: noise added by sites, noise added by the server, and the resulting epsilon."""
 
 from dffl.training.privacy.levels import ClientPrivacy, Privacy, SamplePrivacy
 from dffl.training.privacy.spending import Spending, epsilon_of, noise_for

@@ -30,13 +30,13 @@ WHERE = ("server", "site")
 
 
 class Privacy(Named):
-    """What is hidden of what leaves the clients. A table has its name under ``level``: {level = "client", noise = 1.0}."""
+    """What is protected in messages of clients. A table has its name under ``level``: {level = "client", noise = 1.0}."""
 
     what = "privacy"
     key = "level"
 
     sensitivity: ClassVar[float]
-    """How far, in clips, two answers to one question can lie apart if what is hidden differs."""
+    """The largest distance, in clips, between two answers to one question if the protected data differ."""
 
     def __init__(self, clip: float = 1.0, noise: float = 1.0):
         require_number("privacy: clip", clip, 0.0, np.inf, "> 0 and finite")
@@ -44,13 +44,13 @@ class Privacy(Named):
         self.clip, self.noise = float(clip), float(noise)
 
     def check(self, settings: Settings) -> None:
-        """Refuse settings under which the promise does not hold."""
+        """Refuse settings for which the guarantee does not hold."""
         if settings.pooled_units:
             fix = "leave pooled_units out"
             raise ValueError(f"privacy: with pooled_units every client sends its means and scales, which nothing hides; {fix}")
 
     def leaving(self, site: Site, sent: Mapping[str, Any], vectors: np.ndarray) -> np.ndarray:
-        """The clients' vectors as they may leave the site, in a round of federated training."""
+        """The clients' vectors in the form in which they may leave the site, in a round of federated training."""
         return vectors
 
 
@@ -73,7 +73,7 @@ class ClientPrivacy(Privacy):
 
     @property
     def sensitivity(self) -> float:  # type: ignore[override]
-        """With the server's noise a client is in the sum or not; with its own, its change is this one or any other."""
+        """With the server's noise, a client is in the sum or not; with its own, its change is this one or any other."""
         return 1.0 if self.where == "server" else 2.0
 
     def leaving(self, site: Site, sent: Mapping[str, Any], vectors: np.ndarray) -> np.ndarray:
@@ -89,9 +89,10 @@ class ClientPrivacy(Privacy):
 
 
 class SamplePrivacy(Privacy):
-    """Each sample's values. In every step of a client's training each sample's gradient is clipped, and the site adds noise.
+    """The values of each sample. In every step of a client's training, each sample's gradient is clipped, and the site adds
+    noise.
 
-    It hides samples from the server and from everyone else. Numbers of samples are not hidden.
+    It protects samples from the server and from everyone else. Numbers of samples are not protected.
     """
 
     name = "sample"
@@ -115,8 +116,8 @@ def clipped(change: np.ndarray, clip: float) -> np.ndarray:
 def hidden_mean(privacy: SamplePrivacy, gradients: Array, present: Array, noise: Array) -> Array:
     """The mean of the present samples' gradients (samples, numbers), each clipped, with noise on their sum.
 
-    ``noise`` are standard normal numbers. The sum is divided by the number of samples of the minibatch, which follows from the
-    client's number of samples alone.
+    ``noise`` are standard normal numbers. The sum is divided by the number of samples of the minibatch, which depends only
+    on the client's number of samples.
     """
     norms = jnp.sqrt(jnp.sum(gradients**2, axis=1))
     tiny = jnp.finfo(gradients.dtype).tiny
@@ -150,10 +151,10 @@ class PrivateMean(Remembering):
 
 
 def protected(privacy: Privacy | None, aggregator: Aggregator, asked: int, noise: NoiseSource, job: str) -> Aggregator:
-    """The aggregator of a round: where clients are hidden, its mean is the private one. ``asked`` clients were sampled."""
+    """The aggregator of a round: if clients are protected, its mean is the private one. ``asked`` clients were sampled."""
     if not isinstance(privacy, ClientPrivacy):
         return aggregator
-    if isinstance(aggregator, Around):  # such as a server optimiser: what it remembers must have the noise in it
+    if isinstance(aggregator, Around):  # such as a server optimiser: its memory must include the noise
         outer = copy.copy(aggregator)
         outer.inner = protected(privacy, aggregator.inner, asked, noise, job)
         return outer
@@ -161,7 +162,7 @@ def protected(privacy: Privacy | None, aggregator: Aggregator, asked: int, noise
 
 
 def require_mean(privacy: Privacy | None, aggregator: Aggregator) -> None:
-    """Refuse an aggregator on whose result one client can have more influence than the noise of the server hides."""
+    """Refuse an aggregator on whose result one client can have more influence than the server's noise covers."""
     inner = aggregator.inner if isinstance(aggregator, Around) else aggregator
     if isinstance(privacy, ClientPrivacy) and privacy.where == "server" and not isinstance(inner, Mean):
         why = f"aggregator {inner.name!r} bounds no client's influence on its result"

@@ -20,7 +20,7 @@ DELTA = 1e-5
 
 @dataclass(frozen=True)
 class Spending:
-    """What a fit released: a privacy, and how often what it hides was used in each training."""
+    """The releases of a fit: a privacy setting, and how often the protected data were used in each training."""
 
     privacy: Privacy
     trainings: Mapping[str, int]
@@ -28,34 +28,34 @@ class Spending:
     """How often at most one client, or one sample, was used in all of them together."""
 
     def as_json(self) -> dict[str, Any]:
-        """As a saved fit has it."""
+        """The values in a saved fit."""
         return {"level": self.privacy.name, **vars(self.privacy), "uses": self.uses, "trainings": dict(self.trainings)}
 
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> Spending:
-        """What `as_json` gave."""
-        own = {name: value for name, value in saved.items() if name not in ("uses", "trainings")}
-        return cls(Privacy.of(own), dict(saved["trainings"]), int(saved["uses"]))
+        """The inverse of `as_json`."""
+        fields_saved = {name: value for name, value in saved.items() if name not in ("uses", "trainings")}
+        return cls(Privacy.of(fields_saved), dict(saved["trainings"]), int(saved["uses"]))
 
     def epsilon(self, delta: float = DELTA, *others: Spending) -> float:
         """Epsilon at this delta of all these fits together, if they are of the same clients' data."""
-        return _epsilon(sum(one.squared for one in (self, *others)), delta)
+        return _epsilon(sum(spending.squared for spending in (self, *others)), delta)
 
     @property
     def squared(self) -> float:
-        """The squared length, in standard deviations, by which one can be told from the other: it adds up over releases."""
+        """The squared distance of the two cases, in standard deviations: it adds up over releases."""
         ratio = self.privacy.sensitivity / self.privacy.noise if self.privacy.noise else math.inf
         return self.uses * ratio**2 if self.uses else 0.0
 
 
 def epsilon_of(privacy: Any, uses: int, delta: float = DELTA) -> float:
-    """Epsilon of a privacy whose noise was added ``uses`` times; infinite without noise."""
+    """Epsilon of a privacy setting whose noise was added ``uses`` times; infinite without noise."""
     require_whole("uses", uses, least=0)
     return Spending(Privacy.of(privacy), {}, uses).epsilon(delta)
 
 
 def noise_for(epsilon: float, privacy: Any, uses: int, delta: float = DELTA) -> float:
-    """The least noise at which ``uses`` uses cost no more than this epsilon. The noise of ``privacy`` does not matter."""
+    """The smallest noise with which ``uses`` uses have at most this epsilon. The noise of ``privacy`` does not matter."""
     require_number("epsilon", epsilon, 0.0, math.inf, "> 0 and finite")
     require_number("delta", delta, 0.0, 1.0, "in (0, 1)")
     require_whole("uses", uses, least=1)
@@ -69,7 +69,7 @@ def most_uses(folds: Sequence[tuple[int, int, int]], others: Sequence[int]) -> i
     A sample is in all folds but the one that holds it out; in the others, as in all of ``others``, it may always be.
     """
     total = sum(others) + sum(uses for _, _, uses in folds)
-    for count in {one[1] for one in folds}:
+    for count in {fold[1] for fold in folds}:
         by_number = {number: uses for number, of, uses in folds if of == count}
         if len(by_number) == count:
             total -= min(by_number.values())

@@ -1,4 +1,4 @@
-"""What a trainer is: a small frozen value that defines how models are trained. A run trains each of them once.
+"""The interface of a trainer: a small frozen value that defines how models are trained. A run trains each of them once.
 
 Its ``visit`` runs where the clients' samples are (see `dffl.training.engines.base`); everything else runs at the server.
 """
@@ -28,13 +28,13 @@ class Trainer(ABC):
     name: ClassVar[str] = ""
     known: ClassVar[dict[str, type[Trainer]]] = {}
     needs_all_clients: ClassVar[bool] = False
-    """Its server side puts the answers of all clients together. Without that, a deployed site can train by itself."""
+    """Whether its server side combines the answers of all clients. Otherwise a deployed site can train by itself."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:
             cls.name = cls.__name__
-        register(Trainer.known, cls.name, cls, "trainer")  # what clients keep of a training is found by this name
+        register(Trainer.known, cls.name, cls, "trainer")  # the state of clients is stored under this name
 
     @abstractmethod
     def train(self, run: Run, part: Part) -> Any:
@@ -44,12 +44,12 @@ class Trainer(ABC):
     def blank(self, run: Run, part: Part) -> Any:
         """Models of zeros in the form of those that `train` returns, for a rehearsal.
 
-        A trainer that asks for other trainings asks for them here too: so a rehearsal finds them.
+        A trainer that asks for other trainings asks for them here too, so that a rehearsal finds them.
         """
 
     @abstractmethod
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
-        """What happens at the clients' site."""
+        """The work at the clients' site."""
 
     def check(self, run: Run, part: Part) -> None:  # noqa: B027  most trainers have nothing to refuse
         """Refuse, before anything trains, what cannot be trained."""
@@ -59,20 +59,20 @@ class Trainer(ABC):
         return 0
 
     def work(self, run: Run, part: Part) -> float:
-        """The number of samples that training will see, each as often as it sees it: what the progress bar counts."""
+        """The number of samples that training will see, each as often as it is seen: the unit of the progress bar."""
         return 0.0
 
     @property
     def label(self) -> str:
-        """The name, with what differs from the defaults: how histories name it."""
-        own = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
-        shown = ", ".join(f"{name}={value.label if isinstance(value, Trainer) else value}" for name, value in own)
+        """The name, with the arguments that differ from the defaults, for histories."""
+        changed = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
+        shown = ", ".join(f"{name}={value.label if isinstance(value, Trainer) else value}" for name, value in changed)
         return f"{self.name}({shown})" if shown else self.name
 
 
 @dataclass(frozen=True)
 class Fetch:
-    """Brings one vector of each client to the caller. A simulation needs it for its predictors; a deployed site keeps them."""
+    """Collects one vector of each client. A simulation needs it for its predictors; deployed sites keep theirs."""
 
     name: str
 
@@ -87,6 +87,6 @@ def blank_rows(run: Run, part: Part, *inner: int) -> np.ndarray:
 
 
 def fetched(run: Run, trainer: Trainer, part: Part, name: str = "vector") -> np.ndarray:
-    """What the clients keep of a training under this name: one row for each client."""
+    """The arrays that clients keep of a training under this name: one row for each client."""
     engine = run.engine(part)
     return gathered(engine.ask(Fetch(name), scope=trainer.label), len(engine.names))["vector"]

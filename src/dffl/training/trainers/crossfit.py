@@ -58,12 +58,12 @@ class OutOfFold(Trainer):
 
 
 class CrossFitted(NamedTuple):
-    """What cross-fitting gives: for each fold its part of the samples and one vector for each client."""
+    """The result of cross-fitting: for each fold its part of the samples and one vector for each client."""
 
     parts: Sequence[FoldSamples]
     vectors: list[np.ndarray]
     epochs: np.ndarray
-    """What each client chose."""
+    """The choice of each client."""
 
 
 def fold_parts(run: Run, folds: int) -> list[FoldSamples]:

@@ -1,9 +1,10 @@
-"""Trainings in federated rounds: sample clients, let them train, aggregate, and again (Algorithm 1)."""
+"""Trainings in federated rounds: sample clients, let them train, aggregate, repeat (Algorithm 1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ServerState(NamedTuple):
-    """All that the server keeps between rounds. Saved and restored, a training continues to the same bits."""
+    """The state of the server between rounds. With it, a training resumes to the same bits."""
 
     round: int
     shared: np.ndarray
@@ -35,19 +36,19 @@ class ServerState(NamedTuple):
 
 
 class Server(Protocol):
-    """What a round needs of where it is held: a `Run` in a simulation, the coordinator's process in a deployment."""
+    """The interface that a round requires from its host: a `Run` in a simulation, the coordinator's process in a deployment."""
 
     settings: Settings
     history: History
     noise: NoiseSource
-    """What the server's noise is drawn from, where the settings hide something."""
+    """The source of the server's noise, if the settings ask for it."""
 
     def engine(self, part: Part) -> Engine: ...
 
     def ask(self, trainer: Trainer, part: Part, members: np.ndarray | None = None, **sent: Any) -> Iterator[ClientAnswers]: ...
 
-    def leave_out(self, trainer: Trainer, part: Part, round: int, found: Mapping[str, str]) -> Mapping[str, str]:
-        """Called once in each round, when all answers are there: note who is left out and why, and return it."""
+    def leave_out(self, trainer: Trainer, part: Part, round: int, refused: Mapping[str, str]) -> Mapping[str, str]:
+        """Called once in each round, after all answers: record which clients are left out and why, and return it."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,14 @@ class Federated(Trainer):
     """
 
     loss: Loss | str | None = None
-    """What clients train on; None: as in the run's settings."""
+    """The loss of clients; None: that of the run's settings."""
     aggregate: Aggregator | str | None = None
-    """How updates are aggregated; None: as in the run's settings."""
+    """The aggregator; None: that of the run's settings."""
 
     needs_all_clients: ClassVar[bool] = True
     AGGREGATE: ClassVar[str] = "aggregate/"
     CHANGES: ClassVar[str] = "changes/last"
-    """Where the server remembers the length of each client's last accepted change; -1 where there is none."""
+    """The key of the server's memory for the length of each client's last accepted change; -1 if there is none."""
 
     def train(self, run: Run, part: Part) -> Any:
         rounds = self.planned(run.settings).rounds
@@ -80,7 +81,7 @@ class Federated(Trainer):
     def next(self, run: Server, part: Part, state: ServerState) -> ServerState:
         """One round."""
         engine, settings = run.engine(part), self.planned(run.settings)
-        # A fold samples clients of its own, as it has a start of its own.
+        # A fold samples its own clients, because it has its own start.
         members = sampled(engine.names, part.seeded(settings), state.round)
         moment = Moment(state.round, settings.rounds)
         rate = Schedule.of(settings.schedule).factor(*moment)
@@ -93,7 +94,7 @@ class Federated(Trainer):
         changes = {} if aggregator.limits_clients else self._changes(engine, state, heard)
         judged = left_out(settings, rate, list(changes.values()), self._missing(engine, state, changes))
         outside = run.leave_out(self, part, state.round, judged)
-        if changes and len(outside) == len(heard):  # nobody is left to learn from: the shared vector stays as it is
+        if changes and len(outside) == len(heard):  # no client is left: the shared vector does not change
             return state._replace(round=state.round + 1)
         known = {name: value for name, value in state.memory.items() if name != self.CHANGES}
         memory = {name: value for name, value in known.items() if not name.startswith(self.AGGREGATE)}
@@ -103,7 +104,7 @@ class Federated(Trainer):
             for member, fields in heard:
                 if engine.names[member] in outside:
                     continue
-                # Now, not before the round: a site may have said in it for the first time how many samples it has.
+                # After the answers: only in this round a site may have reported its number of samples for the first time.
                 self.absorb(memory, fields, float(engine.counts[member]) / float(engine.counts.sum()))
                 samples = 1 if isinstance(settings.hides, ClientPrivacy) else int(engine.counts[member])
                 yield Update(engine.names[member], samples, fields["vector"]), fields
@@ -111,7 +112,7 @@ class Federated(Trainer):
         used = protected(settings.hides, aggregator, len(members), run.noise, f"{self.label}/{part}")
         shared, mine = self.combined(used, state, updates(), mine, moment)
         if not np.isfinite(shared).all():
-            run.history.flush()  # names the client, if it was one of them
+            run.history.flush()  # names the client that diverged, if there is one
             raise DivergenceError(f"aggregator {aggregator.name!r}: the shared vector of round {state.round} is not finite")
         memory |= {self.AGGREGATE + name: value for name, value in mine.items()}
         if not engine.all_answer and is_on(settings):
@@ -119,15 +120,15 @@ class Federated(Trainer):
         return ServerState(state.round + 1, shared.astype(engine.initial.dtype), memory)
 
     def _changes(self, engine: Engine, state: ServerState, heard: Sequence[tuple[int, Fields]]) -> dict[int, Change]:
-        """How far each client's answer changes what it was sent."""
-        found = {}
+        """The change of each client's answer relative to the vector that it was sent."""
+        changes = {}
         for member, fields in heard:
             vector, before = np.asarray(fields["vector"], np.float64), self.before(fields, state)
-            if vector.shape != before.shape:  # a method of its own kind, whose vectors are no changes of what was sent
+            if vector.shape != before.shape:  # a method of another kind, whose vectors are not changes of the sent vector
                 return {}
             name, count = engine.names[member], int(engine.counts[member])
-            found[member] = Change(name, count, length_of(vector - before), vector.size)
-        return found
+            changes[member] = Change(name, count, length_of(vector - before), vector.size)
+        return changes
 
     def _missing(self, engine: Engine, state: ServerState, changes: Mapping[int, Change]) -> list[Change]:
         """The last accepted changes of clients that are not in this round."""
@@ -141,7 +142,7 @@ class Federated(Trainer):
     def _remembered(
         self, engine: Engine, state: ServerState, changes: Mapping[int, Change], outside: Mapping[str, str]
     ) -> Memory:
-        """The last accepted changes after this round; nothing before a round had enough answers to compare them."""
+        """The last accepted changes after this round; empty until a round had enough answers to compare them."""
         last = state.memory.get(self.CHANGES)
         if last is None and len(changes) < LEAST:
             return {}
@@ -152,7 +153,7 @@ class Federated(Trainer):
         return {self.CHANGES: last}
 
     def before(self, fields: Fields, state: ServerState) -> np.ndarray:
-        """What a client was sent of which its answer's vector is the next version."""
+        """The sent vector of which the answer's vector is the next version."""
         return state.shared
 
     def begin(self, engine: Engine) -> ServerState:
@@ -160,34 +161,34 @@ class Federated(Trainer):
         return ServerState(0, engine.initial, {})
 
     def sent(self, state: ServerState) -> dict[str, Any]:
-        """What the server sends in addition to the shared vector, the round and the rate."""
+        """The arrays that the server sends in addition to the shared vector, the round and the rate."""
         return {}
 
     def absorb(self, memory: Memory, fields: Fields, share: float) -> None:
-        """Add one client's answer to what the server remembers; called in the order of names.
+        """Add one client's answer to the memory of the server; called in the order of names.
 
-        ``share`` is the client's share of the samples of all clients, also of those that do not take part in the round.
+        ``share`` is the client's share of the samples of all clients, including those that do not take part in the round.
         """
 
     def answer_form(self, engine: Engine, state: ServerState) -> Fields:
-        """Arrays in the form of one client's answer: what a deployment refuses others than."""
+        """Template of a client's answer; a deployment rejects any other fields, shapes or dtypes."""
         return {"vector": np.zeros_like(state.shared)}
 
     def order_form(self, engine: Engine) -> Fields:
-        """Arrays in the form of what the server sends in a round: a deployed site answers no other order."""
+        """Template of the arrays that the server sends in a round; a deployed site answers no other order."""
         state = self.begin(engine)
         return {"shared": state.shared, **self.sent(state)}
 
     def refusal(self, fields: Mapping[str, np.ndarray], engine: Engine, state: ServerState) -> str | None:
-        """Why one client's answer must not be used, if it must not."""
+        """The reason why one client's answer must not be used, or None."""
         form = self.answer_form(engine, state)
         if set(fields) != set(form):
             return f"must have the fields {', '.join(sorted(form))}, found {', '.join(sorted(fields)) or 'none'}"
         for name, wanted in form.items():
-            found = fields[name]
-            if found.shape != wanted.shape or found.dtype != wanted.dtype:
-                return f"{name} must be {wanted.dtype} of shape {wanted.shape}, found {found.dtype} of shape {found.shape}"
-            if not np.isfinite(found).all():
+            array = fields[name]
+            if array.shape != wanted.shape or array.dtype != wanted.dtype:
+                return f"{name} must be {wanted.dtype} of shape {wanted.shape}, found {array.dtype} of shape {array.shape}"
+            if not np.isfinite(array).all():
                 return f"{name} is not finite"
         return None
 
@@ -220,7 +221,7 @@ class Federated(Trainer):
             run.require_loss(trainable(self.loss))
 
     def _require_hidden(self, run: Run, part: Part, aggregator: Aggregator) -> None:
-        """Refuse what the privacy of the settings would not cover."""
+        """Refuse what the setting `privacy` would not cover."""
         who, engine = f"privacy: method {run.performing!r}", run.engine(part)
         if others := ", ".join(name for name in self.answer_form(engine, self.begin(engine)) if name != "vector"):
             raise ValueError(f"{who} sends {others} in addition to its vector, and no noise would hide it")
@@ -229,20 +230,20 @@ class Federated(Trainer):
         require_mean(run.settings.hides, aggregator)
 
     def in_round(self, settings: Settings, sent: Mapping[str, Any]) -> bool:
-        """Whether this order belongs to a round, whose answer goes to the server; other answers stay at a deployed site."""
+        """Whether this order belongs to a round, whose answer goes to the server. Other answers stay at a deployed site."""
         return "shared" in sent and "round" in sent and sent["round"] < self.planned(settings).rounds
 
     def passes(self, settings: Settings) -> int | None:
-        """How often a round uses each sample of a client for what leaves it; None: nobody has counted."""
+        """How often a round uses each sample of a client for what leaves it; None: unknown."""
         return None
 
     def uses(self, run: Run, part: Part) -> int:
-        """In how many sums with noise a client, or a sample, is at most, over all rounds."""
+        """The largest number of noisy sums that include a client, or a sample, over all rounds."""
         settings, rounds = self.planned(run.settings), 0
         names = run.engine(part).names
         if participants(len(names), settings.client_fraction) == len(names):
             rounds = settings.rounds
-        else:  # who is asked in which round is known to everyone, so this is a count, not a chance
+        else:  # everyone knows which clients take part in which round, so this is a count, not a probability
             taken = [sampled(names, part.seeded(settings), round) for round in range(settings.rounds)]
             rounds = int(np.bincount(np.concatenate(taken)).max())
         return rounds * (self.passes(settings) or 1) if isinstance(settings.hides, SamplePrivacy) else rounds
@@ -253,7 +254,7 @@ class Federated(Trainer):
         return float(counts.sum()) * share * settings.rounds * settings.local_epochs
 
     def planned(self, settings: Settings) -> Settings:
-        """The settings of this training: those of the run, unless it has rounds of its own."""
+        """The settings of this training: those of the run, unless it has its own rounds."""
         return settings
 
     def aggregator(self, settings: Settings) -> Aggregator:
@@ -264,15 +265,15 @@ class Federated(Trainer):
         return recipe if self.loss is None else replace(recipe, loss=trainable(self.loss))
 
 
-def checked_aggregate(aggregator: Aggregator, found: Any, state: ServerState) -> tuple[np.ndarray, Memory]:
+def checked_aggregate(aggregator: Aggregator, result: Any, state: ServerState) -> tuple[np.ndarray, Memory]:
     """What an aggregator returned, if it is a vector of the right size and a memory of arrays."""
     who = f"aggregator {aggregator.name!r} in round {state.round}"
-    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Mapping)):
-        raise ValueError(f"{who}: combine must return a vector and a dictionary of arrays, found {type(found).__name__}")
-    shared = np.asarray(found[0])
+    if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], Mapping)):
+        raise ValueError(f"{who}: combine must return a vector and a dictionary of arrays, found {type(result).__name__}")
+    shared = np.asarray(result[0])
     if shared.dtype.kind not in "fiu" or shared.shape != state.shared.shape:
         raise ValueError(f"{who}: must give a vector of shape {state.shared.shape}, found {shared.dtype} {shared.shape}")
-    memory = {name: np.asarray(value) for name, value in found[1].items()}
+    memory = {name: np.asarray(value) for name, value in result[1].items()}
     for name, value in memory.items():
         if value.dtype.kind not in "fiub":
             raise ValueError(f"{who}: its memory must be arrays of numbers, found {value.dtype} under {name!r}")
@@ -281,9 +282,9 @@ def checked_aggregate(aggregator: Aggregator, found: Any, state: ServerState) ->
 
 @dataclass(frozen=True)
 class FedAvg(Federated):
-    """Federated averaging. Each client's optimiser starts afresh in every round.
+    """Federated averaging. Each client's optimiser is new in every round.
 
-    With a ``pull`` it is FedProx: a proximal term keeps clients near the shared vector that they started from.
+    With a ``pull`` it is FedProx: a proximal term keeps clients near the shared vector from which they started.
     """
 
     name: ClassVar[str] = "fedavg"
@@ -302,17 +303,23 @@ class FedAvg(Federated):
 
 
 def participants(total: int, fraction: float) -> int:
-    """How many clients a round samples."""
+    """The number of clients that a round samples."""
     return max(int(np.floor(fraction * total + 1e-9)), 1)
 
 
 def sampled(names: Sequence[str], settings: Settings, round: int) -> np.ndarray:
     """The positions of the clients that take part in a round.
 
-    They are drawn from the names in sorted order: the same clients in another order give the same model.
+    They are drawn from the sorted names: the same clients in another order give the same model.
     """
     total, count = len(names), participants(len(names), settings.client_fraction)
     if count == total:
         return np.arange(total)
     drawn = stream(settings.seed, Purpose.SAMPLE_CLIENTS, counter=round).choice(total, count, replace=False)
-    return np.sort(np.argsort(np.array(names, dtype=object), kind="stable")[drawn])
+    return np.sort(_by_name(tuple(names))[drawn])
+
+
+@lru_cache(maxsize=16)
+def _by_name(names: tuple[str, ...]) -> np.ndarray:
+    """The positions of the names in sorted order: the same in every round."""
+    return np.argsort(np.array(names, dtype=object), kind="stable")

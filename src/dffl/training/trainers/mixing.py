@@ -48,8 +48,8 @@ class Weights(Trainer):
     def losses(self, site: Site, sent: Mapping[str, Any]) -> np.ndarray:
         """The mean loss of each weight of the grid on the clients' held-out samples, (clients, weights)."""
         grid = self.grid
-        own = site.kept("vector", site.initial)
-        models = np.stack([own, np.broadcast_to(sent["shared"], own.shape)], axis=1)
+        own_vectors = site.kept("vector", site.initial)
+        models = np.stack([own_vectors, np.broadcast_to(sent["shared"], own_vectors.shape)], axis=1)
         [losses] = site.judge(models, np.stack([1 - grid, grid], axis=1), [Loss.of(self.judge)])
         return losses
 

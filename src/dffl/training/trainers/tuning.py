@@ -1,7 +1,7 @@
-"""Training on from a common start, for as many epochs as each client finds best on held-out samples.
+"""Further training from a common start, for the number of epochs that each client finds best on held-out samples.
 
-Three steps: `Stops` trains with a stop at every candidate number of epochs; `BestStop` lets each client judge its stops on its
-held-out samples; `Refit` trains on all of the samples for as long as each client chose.
+Three steps: `Stops` trains with a stop at every candidate number of epochs; `BestStop` lets each client judge its stops on
+its held-out samples; `Refit` trains on all of the samples for as long as the client chose.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dffl.training.run import Run
 
 EPOCHS = (0, 3, 10, 30, 100)
-"""The numbers of epochs that fine-tuning chooses from."""
+"""The candidate numbers of epochs for fine-tuning."""
 
 
 def checked_epochs(value: Any) -> tuple[int, ...]:
@@ -51,7 +51,7 @@ def reach_stops(site: Site, start: np.ndarray, stops: Sequence[int], **how: Any)
 
 
 class Tuned(NamedTuple):
-    """One vector for each client, and the epochs behind it."""
+    """One vector for each client, and its number of epochs."""
 
     vectors: np.ndarray
     epochs: np.ndarray
@@ -63,7 +63,7 @@ class Stops(Trainer):
 
     name: ClassVar[str] = "finetune"
     start: Trainer | None = FedAvg()
-    """The training that gives the common start; None: the untrained network, as `local` starts."""
+    """The training that gives the common start; None: the untrained network, as in `local`."""
     epochs: tuple[int, ...] = EPOCHS
 
     def train(self, run: Run, part: Part) -> np.ndarray:
@@ -79,7 +79,7 @@ class Stops(Trainer):
 
     @property
     def purpose(self) -> Purpose:
-        """What the order of the samples is drawn for: that of `local` if there is no common training before."""
+        """The purpose of the draw of the samples' order: that of `local` if there is no common training before."""
         return Purpose.SHUFFLE if self.start is None else Purpose.TUNE
 
     def reached(self, run: Run, part: Part) -> np.ndarray:
@@ -87,7 +87,7 @@ class Stops(Trainer):
         return run.trained(self, part)
 
     def begin(self, run: Run, part: Part) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The vectors to start from, each with the positions of the clients that start there: one vector for all."""
+        """The start vectors, each with the positions of the clients that start from it: one vector for all."""
         engine = run.engine(part)
         return [(engine.initial if self.start is None else run.trained(self.start, part), np.arange(len(engine.names)))]
 
@@ -111,7 +111,7 @@ class BestStop(Trainer):
     stops: Stops = Stops()
     judge: Loss | str = "spo+"
     share: float = 0.0
-    """How much of the common start is mixed in when a candidate is judged."""
+    """The share of the common start that is mixed in when a candidate is judged."""
 
     def train(self, run: Run, part: Part) -> Tuned:
         run.trained(self.stops, part)
@@ -120,8 +120,8 @@ class BestStop(Trainer):
             for start, members in self.stops.begin(run, part)
             for answer in run.ask(self, part, members, scope=self.stops.label, start=start)
         )
-        found = gathered(answers, len(run.engine(part).names))
-        return Tuned(found["vector"], found["epochs"])
+        answered = gathered(answers, len(run.engine(part).names))
+        return Tuned(answered["vector"], answered["epochs"])
 
     def visit(self, site: Site, sent: Mapping[str, Any]) -> Fields:
         epochs, size = np.array(self.stops.epochs), sent["start"].size
@@ -144,7 +144,7 @@ class BestStop(Trainer):
 
 @dataclass(frozen=True)
 class Refit(Trainer):
-    """All of each client's samples, trained on for as long as the client chose on the split."""
+    """Training on all of each client's samples, for as long as the client chose on the split."""
 
     name: ClassVar[str] = "refit"
     chosen: BestStop = BestStop()
@@ -169,13 +169,13 @@ class Refit(Trainer):
         return chosen
 
     def work(self, run: Run, part: Part) -> float:
-        # How long is known only afterwards: half of the most is a guess.
+        # The length is known only afterwards: half of the maximum is a guess.
         return 0.5 * float(run.engine(part).counts.sum()) * self.chosen.stops.epochs[-1]
 
 
 def tuned(run: Run, chosen: BestStop, refit: bool) -> tuple[Tuned, Part]:
-    """The models tuned for as long as each client finds best, and the part of the samples that they were trained on.
+    """The models tuned for as long as each client finds best, and the part of the samples on which they were trained.
 
-    Without ``refit`` they are those of the split: reusing the held-out samples is worth more than the choice itself.
+    Without ``refit`` they are those of the split: the held-out samples help more in training than the choice itself gains.
     """
     return (run.trained(Refit(chosen), ALL), ALL) if refit else (run.trained(chosen, SPLIT), SPLIT)

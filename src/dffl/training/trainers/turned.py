@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def first_layer(network: Any) -> Any:
-    """The weights that the features meet first."""
+    """The weights that are applied to the features first."""
     return network.weights[0] if hasattr(network, "weights") else first_layer(network.network)
 
 
@@ -43,7 +43,7 @@ class TurnedNetwork(eqx.Module):
 
     @classmethod
     def around(cls, network: Any) -> TurnedNetwork:
-        """The network behind a matrix that leaves features as they are."""
+        """The network after a matrix that does not change the features."""
         try:
             inputs, _ = first_layer(network).shape
         except (AttributeError, TypeError, ValueError, IndexError):
@@ -56,7 +56,7 @@ class TurnedNetwork(eqx.Module):
         return call(self.folded(), x, key)
 
     def folded(self) -> Any:
-        """The network alone, with the matrix in its first layer."""
+        """The network alone, with the matrix multiplied into its first layer."""
         return eqx.tree_at(first_layer, self.network, self.turn @ first_layer(self.network))
 
 
@@ -69,7 +69,7 @@ class TurnedModels(NamedTuple):
 
 @dataclass(frozen=True)
 class TurnedStops(Federated):
-    """FedAvg of networks behind matrices that stay with the clients; then each client trains on, and keeps its stops."""
+    """FedAvg of networks after matrices that stay at the clients; then each client trains further, and keeps its stops."""
 
     name: ClassVar[str] = "turned"
     epochs: tuple[int, ...] = EPOCHS
@@ -113,5 +113,5 @@ class TurnedStops(Federated):
 
 
 def _folded(vectors: np.ndarray, turned: Template, plain: Template) -> np.ndarray:
-    """The networks alone, one row for each client, from vectors of networks behind their matrices."""
+    """The networks alone, one row for each client, from vectors of networks with their matrices."""
     return np.stack([np.asarray(plain.vector(turned.network(vector).folded())) for vector in vectors])

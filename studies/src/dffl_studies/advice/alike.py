@@ -1,7 +1,4 @@
-"""Federations in which others' rows teach little: copies of one table, pure noise, and sites of one price zone.
-
-All clients have the same numbers of features and costs, so that few programs serve the whole study.
-"""
+"""Federations in which the rows of others help little: copies of one table, pure noise, and sites of one price zone."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ CLIENTS = 4
 
 
 class Recipe(NamedTuple):
-    """What differs from one federation of a kind to the next, drawn from its seed."""
+    """The random properties of a federation of a kind, drawn from its seed."""
 
     n: int
     knapsack: bool
@@ -31,11 +28,11 @@ class Recipe(NamedTuple):
     degree: int
     noise: float
     own_weather: bool
-    """In a zone: each site measures features of its own; else they are the same at all sites."""
+    """In a zone: whether each site measures its own features; else they are the same at all sites."""
     overlap: float
     """In a zone: the share of the zone's days that a site has rows of."""
     own_costs: bool
-    """In pure noise: each client has mean costs of its own; else they are the same at all clients."""
+    """In pure noise: whether each client has its own mean costs; else they are the same at all clients."""
 
 
 def configurations(seeds: Sequence[int]) -> list[Job]:
@@ -44,7 +41,7 @@ def configurations(seeds: Sequence[int]) -> list[Job]:
 
 
 def recipe(kind: str, seed: int) -> Recipe:
-    """What the federation of this kind and seed is like."""
+    """The properties of the federation of this kind and seed."""
     rng = _rng(kind, seed, "recipe")
     return Recipe(
         n=int(rng.choice(ROWS)),
@@ -81,9 +78,9 @@ def _noise(how: Recipe, kind: str, seed: int, split: Split) -> list[tuple[np.nda
     """Costs that do not depend on the features; every client has rows of its own."""
     level, tables = _rng(kind, seed, "level").uniform(0.8, 1.2, DIM), []
     for number in range(CLIENTS):
-        own = _rng(kind, seed, f"level of {number}").uniform(0.8, 1.2, DIM) if how.own_costs else level
+        level_of_zone = _rng(kind, seed, f"level of {number}").uniform(0.8, 1.2, DIM) if how.own_costs else level
         rng, n = _rng(kind, seed, f"{split} of {number}"), _rows(how, split)
-        tables.append((rng.normal(size=(n, FEATURES)), own * rng.uniform(1 - how.noise, 1 + how.noise, (n, DIM))))
+        tables.append((rng.normal(size=(n, FEATURES)), level_of_zone * rng.uniform(1 - how.noise, 1 + how.noise, (n, DIM))))
     return tables
 
 
@@ -96,9 +93,9 @@ def _zone(how: Recipe, kind: str, seed: int, split: Split) -> list[tuple[np.ndar
     prices = _costs(how, kind, seed, weather, rng)
     tables = []
     for _ in range(CLIENTS):
-        held = np.sort(rng.permutation(days)[:n])
-        own = weather + 0.5 * rng.normal(size=weather.shape) if how.own_weather else weather
-        tables.append((own[held], prices[held]))
+        kept_days = np.sort(rng.permutation(days)[:n])
+        zone_weather = weather + 0.5 * rng.normal(size=weather.shape) if how.own_weather else weather
+        tables.append((zone_weather[kept_days], prices[kept_days]))
     return tables
 
 

@@ -48,8 +48,8 @@ def advice_study(
         if shared and zones is not None:
             raise ValueError("--shared and --zones cannot be combined; leave one of them out")
         options = RunOptions(out, only or [], workers, ray or None, show, shown_progress(quiet), accept_versions)
-        whole = study.shared_rows() if shared else study.study() if zones is None else study.zones(zones)
-        found = finished_rows(whole, options)
-        tables = shared_tables(found.rows) if shared else all_tables(found.rows)
-        write_tables(tables, found.folder / "tables", found.remark)
-        answer(StudyResult(found, tables, shown=()), json_)
+        planned = study.shared_rows() if shared else study.study() if zones is None else study.zones(zones)
+        finished = finished_rows(planned, options)
+        tables = shared_tables(finished.rows) if shared else all_tables(finished.rows)
+        write_tables(tables, finished.folder / "tables", finished.remark)
+        answer(StudyResult(finished, tables, shown=()), json_)

@@ -21,7 +21,7 @@ from dffl_studies.energy import data as energy
 from dffl_studies.running.study import Parameters, Study, grid
 
 METHODS = ("mean-cost", "local", "fedavg", "interp-spo", "finetune")
-"""What is fitted beside `crossfit` and `local-tuned`, whose fits come with the advice."""
+"""Methods that are fitted in addition to `crossfit` and `local-tuned`, whose fits come with the advice."""
 SEARCH_STEPS = 100
 """Of the ascent behind the paper's condition: it is true for almost every client with any number of steps."""
 LEFT_OUT = ("NE_INTERNAL_HUB",)
@@ -59,13 +59,13 @@ def shared_rows(seeds: Sequence[int] = range(60)) -> Study:
 
 
 def judge_alike(*, kind: str, seed: int, settings: dict[str, Any]) -> pd.DataFrame:
-    """The rows of a federation in which others' rows teach little: the advice, and what happened."""
+    """The rows of a federation in which the rows of others help little: the advice, and the results."""
     from dffl.advice import advise
     from dffl.comparing import fit_all, tabulate
 
     train, test = (alike.federation(kind, seed, split) for split in ("train", "test"))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that rows are shared is what the study is about
+        warnings.simplefilter("ignore", UserWarning)  # shared rows are the topic of the study
         advice = advise(train, progress=False, seed=seed, **settings)
         plain = {name: value for name, value in settings.items() if "." not in name}
         fits = fit_all(train, ("mean-cost", "fedavg"), progress=False, seed=seed, **plain)
@@ -99,7 +99,7 @@ def judge_zones(*, data: str, folder: str, seed: int, settings: dict[str, Any]) 
 
 
 def judge(train: Federation, test: Federation, blocks: bool, **settings: Any) -> pd.DataFrame:
-    """One row per client: the advice that it got, and what happened."""
+    """One row per client: its advice, and the results."""
     from dffl.advice import advise
     from dffl.comparing import fit_all, tabulate
 
@@ -109,8 +109,10 @@ def judge(train: Federation, test: Federation, blocks: bool, **settings: Any) ->
     judged = tabulate(fit_all(train, METHODS, progress=False, **mine) | advice.fits, test)
     truth = judged.pivot_table(index="client", columns="method", values="relative_regret").add_prefix("test_")
     table = advice.table.drop(columns=WHY).set_index("client").join(truth)
-    for method, fit in advice.fits.items():  # the choice of epochs has seen the samples that judge it here
-        table[f"seen_{method}"] = [fit.out_of_fold(one.name)["regret"].mean() / one.z_star_size.mean() for one in train]
+    for method, fit in advice.fits.items():  # the choice of epochs has used the samples that judge it here
+        table[f"seen_{method}"] = [
+            fit.out_of_fold(train_client.name)["regret"].mean() / train_client.z_star_size.mean() for train_client in train
+        ]
     table["saturated"] = [bool(getattr(client.set, "saturated", False)) for client in test]
     table["quick"] = quick["recommendation"]
     for name, column in (("quick_gain", "gain"), ("quick_low", "gain_low"), ("quick_high", "gain_high")):
@@ -126,5 +128,5 @@ def _paper_condition(federation: Federation, settings: dict[str, Any]) -> np.nda
     from dffl.theory.report import bounds
 
     shared = {name: value for name, value in settings.items() if "." not in name}  # the others are options of methods
-    found = bounds(federation, search=SEARCH_STEPS, progress=False, **shared)
-    return found.clients["paper_condition"].to_numpy()
+    report = bounds(federation, search=SEARCH_STEPS, progress=False, **shared)
+    return report.clients["paper_condition"].to_numpy()

@@ -1,4 +1,4 @@
-"""The tables of the advice study: who got the right direction, whether intervals hold, and what each rule loses."""
+"""The tables of the advice study: how often the direction is right, whether intervals hold, and the loss of each rule."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ LARGE_CHANGE = 0.1
 """A gain or loss that matters: more than this share of the regret of the client's `local-tuned`."""
 AXES = ("problem", "prices", "sizes", "noise", "degree")
 REFERENCE = "test_local-tuned"
-INTERVALS = {
-    "shared": ("change", "gain_low", "gain_high"),
-    "crossfit": ("crossfit_change", "crossfit_low", "crossfit_high"),
-}
+INTERVALS = {"shared": ("change", "gain_low", "gain_high"), "crossfit": ("crossfit_change", "crossfit_low", "crossfit_high")}
 """The true change that each interval is about, and the interval's ends."""
 
 
@@ -31,15 +28,15 @@ def all_tables(rows: pd.DataFrame) -> list[Table]:
 
 def shared_tables(rows: pd.DataFrame) -> list[Table]:
     """The tables of the federations in which others' rows teach little."""
-    kept = _changed(rows[~rows["nothing"] & (rows[REFERENCE] > 1e-9)])
-    held = kept.assign(**{name: _held(kept, name) for name in INTERVALS})
-    return [holding(held), verdicts(held)]
+    changed = _changed(rows[~rows["nothing"] & (rows[REFERENCE] > 1e-9)])
+    judged = changed.assign(**{name: _held(changed, name) for name in INTERVALS})
+    return [holding(judged), verdicts(judged)]
 
 
-def holding(held: pd.DataFrame) -> Table:
+def holding(judged: pd.DataFrame) -> Table:
     """How often intervals hold the truth, by kind of federation: over clients, and over federations."""
     cells = []
-    for label, part in [("all", held), *((str(kind), part) for kind, part in held.groupby("kind"))]:
+    for label, part in [("all", judged), *((str(kind), part) for kind, part in judged.groupby("kind"))]:
         numbers: dict[str, float] = {"federations": part["job"].nunique(), "clients": len(part)}
         for name, (_, low, high) in INTERVALS.items():
             mean = part.groupby("job")[name].mean()
@@ -57,10 +54,10 @@ def holding(held: pd.DataFrame) -> Table:
     return Table("holding", "Do intervals hold where others' rows teach little?", ("kind",), cells, note)
 
 
-def verdicts(held: pd.DataFrame) -> Table:
-    """What each recommendation expected, and what came of it, by kind of federation."""
+def verdicts(judged: pd.DataFrame) -> Table:
+    """For each recommendation its expectation and the result, by kind of federation."""
     cells = []
-    for (kind, name), part in held.groupby(["kind", "recommendation"]):
+    for (kind, name), part in judged.groupby(["kind", "recommendation"]):
         deployed = {"mean cost deployed": _percent(part["deploy"] == "mean-cost")}
         cells += plain_cells((str(kind), str(name)), _gains(part) | deployed)
     note = "Median gains in % of the regret of local-tuned. Gained: the share of clients whose regret is below local-tuned's."
@@ -76,13 +73,13 @@ def clients(rows: pd.DataFrame) -> pd.DataFrame:
     return _changed(rows[~rows["saturated"] & (rows[REFERENCE] > 1e-9)])
 
 
-def _changed(kept: pd.DataFrame) -> pd.DataFrame:
+def _changed(rows: pd.DataFrame) -> pd.DataFrame:
     saved = {"change": "test_fedavg", "crossfit_change": "test_crossfit"}
-    return kept.assign(**{name: 1 - kept[test] / kept[REFERENCE] for name, test in saved.items()})
+    return rows.assign(**{name: 1 - rows[test] / rows[REFERENCE] for name, test in saved.items()})
 
 
 def _held(part: pd.DataFrame, name: str) -> pd.Series:
-    """Whose interval holds the true change."""
+    """Whether the interval contains the true change."""
     change, low, high = INTERVALS[name]
     return part[change].between(part[low], part[high])
 
@@ -100,12 +97,12 @@ def at_stake(part: pd.DataFrame, column: str) -> pd.Series:
 
 
 def right(part: pd.DataFrame, column: str) -> pd.Series:
-    """Whose recommended direction was the right one."""
+    """Whether the recommended direction was right."""
     return _directed(part, column, at_stake(part, column))
 
 
 def wrong(part: pd.DataFrame, column: str) -> pd.Series:
-    """Whose recommended direction was the wrong one."""
+    """Whether the recommended direction was wrong."""
     return _directed(part, column, -at_stake(part, column))
 
 
@@ -159,7 +156,7 @@ def rules(judged: pd.DataFrame) -> Table:
 
 
 def recommendations(judged: pd.DataFrame) -> Table:
-    """What happened to the clients with each recommendation."""
+    """The results of the clients with each recommendation."""
     cells = []
     for name, part in judged.groupby("recommendation"):
         cells += plain_cells((str(name),), _gains(part))
@@ -235,7 +232,7 @@ def _parts(judged: pd.DataFrame) -> Iterator[tuple[tuple[str, str], pd.DataFrame
 
 
 def _gains(part: pd.DataFrame) -> dict[str, float]:
-    """What was expected, and what came of it."""
+    """Expectations and results."""
     return {
         "clients": len(part), "shared: expected": 100 * part["gain"].median(),
         "shared: true": 100 * part["change"].median(), "shared: gained": _percent(part["change"] > 0),

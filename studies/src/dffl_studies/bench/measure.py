@@ -82,12 +82,12 @@ def step(problem: str, seconds: float) -> dict[str, Any]:
     return {"value": 1e3 * taken / (epochs * 10)}
 
 
-def rounds(clients: int, seconds: float, samples: int = 100, batch: int = 32) -> dict[str, Any]:
+def rounds(clients: int, seconds: float, samples: int = 100, batch: int = 32, dim: int = D) -> dict[str, Any]:
     """Federated rounds per second, everything included: shuffling, training, averaging, diagnostics."""
     from dffl.training import FedAvg, Run, Settings
 
-    federation = _federation("knapsack", clients, samples)
-    count = max(2, 2000 // clients)
+    federation = _federation("knapsack", clients, samples, dim)
+    count = max(2, 200_000 // (clients * samples))
 
     def train(number: int) -> float:
         run = Run(federation, Settings(rounds=number, local_epochs=1, batch_size=batch))
@@ -103,11 +103,36 @@ def rounds(clients: int, seconds: float, samples: int = 100, batch: int = 32) ->
     return {"value": count / statistics.median(times), "peak_gb": peak_gb()}
 
 
-def growth(seconds: float, sizes: tuple[int, ...]) -> dict[str, Any]:
-    """Time for each client-round with many clients over that with 20."""
-    per_client = {n: 1 / rounds(n, seconds)["value"] / n for n in sizes}
-    milliseconds = {str(n): 1e3 * t for n, t in per_client.items()}
-    return {"value": per_client[sizes[-1]] / per_client[sizes[0]], "milliseconds_per_client_round": milliseconds}
+AXES: dict[str, Callable[[int], dict[str, int]]] = {
+    "clients": lambda size: {"clients": size},
+    "samples": lambda size: {"clients": 20, "samples": size},
+    "decisions": lambda size: {"clients": 20, "dim": size},
+}
+
+
+def growth(axis: str, seconds: float, sizes: tuple[int, ...]) -> dict[str, Any]:
+    """Time of a round for each client, sample or decision, at every size over that at the first; the last is the value."""
+    each = [1 / (rounds(seconds=seconds, **AXES[axis](size))["value"] * size) for size in sizes]
+    return {"value": each[-1] / each[0], "curve": {str(n): one / each[0] for n, one in zip(sizes, each, strict=True)}}
+
+
+def cores(seconds: float, sizes: tuple[int, ...]) -> dict[str, Any]:
+    """Federated rounds of 200 clients on some cores over those on the first number, each in a process of its own."""
+    import subprocess
+
+    rates = []
+    for size in sizes:
+        command = [
+            sys.executable,
+            "-m",
+            "dffl_studies.bench.measure",
+            "rounds",
+            "200",
+            f"--seconds={seconds}",
+            f"--cores={size}",
+        ]
+        rates.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["value"])
+    return {"value": rates[-1] / rates[0], "curve": {str(n): one / rates[0] for n, one in zip(sizes, rates, strict=True)}}
 
 
 def memory(clients: int) -> dict[str, Any]:
@@ -163,11 +188,11 @@ def peak_gb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
 
 
-def _federation(problem: str, clients: int, samples: int) -> Any:
+def _federation(problem: str, clients: int, samples: int, dim: int = D) -> Any:
     from dffl import synthetic
 
     make = synthetic.knapsack if problem == "knapsack" else synthetic.portfolio
-    return make(seed=0, clients=clients, dim=D, features=P, samples=samples)
+    return make(seed=0, clients=clients, dim=dim, features=P, samples=samples)
 
 
 def main() -> None:
@@ -185,7 +210,8 @@ def main() -> None:
         "spo": lambda: spo(argument[0], seconds),
         "step": lambda: step(argument[0], seconds),
         "rounds": lambda: rounds(int(argument[0]), seconds),
-        "growth": lambda: growth(seconds, tuple(int(n) for n in argument)),
+        "growth": lambda: growth(argument[0], seconds, tuple(int(n) for n in argument[1:])),
+        "cores": lambda: cores(seconds, tuple(int(n) for n in argument)),
         "memory": lambda: memory(int(argument[0])),
         "market": lambda: market(int(argument[0]), argument[1] == "past"),
         "bounding": lambda: bounding(argument[0], argument[1] == "search"),

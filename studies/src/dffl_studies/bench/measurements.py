@@ -1,7 +1,7 @@
-"""Benchmarks: what `dffl bench` measures, in one run on one machine, and what we aim at.
+"""Benchmarks: what `dffl bench` measures, in one run on one machine, and the target values.
 
-Each measurement runs in a process of its own: memory is then its own, one core can be given to it, and OR-Tools (in
-`benchmarks/peers`) never shares a process with HiGHS (in ours): their symbols clash.
+Each measurement runs in a separate process: its memory is then its own, one core can be given to it, and OR-Tools (in
+`benchmarks/peers`) never shares a process with HiGHS.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from dffl.cores import core_count
 from dffl.progress import Progress
 
 BASE_IMPORTS = "import jax, equinox, optax"
@@ -23,7 +25,7 @@ HELP = "import sys; sys.argv[1:] = ['--help']; from dffl.cli import main; main()
 
 @dataclass(frozen=True)
 class Measurement:
-    """One number: how to get it, and what we aim at."""
+    """One number: how to measure it, and its target."""
 
     name: str
     command: tuple[str, ...]
@@ -32,12 +34,14 @@ class Measurement:
     higher_is_better: bool = True
     key: str = "value"
     peer_of: str | None = None
-    """The measurement of ours that this peer's is compared with."""
+    """The measurement of ours to which this peer's is compared."""
+    python: Callable[[], str] = field(default=lambda: sys.executable)
+    """The interpreter that measures: a peer has an environment of its own."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """A measurement and what it gave; ``error`` is the reason if it gave nothing."""
+    """A measurement and its result; ``error`` is the reason if there is none."""
 
     measurement: Measurement
     value: float | None
@@ -46,7 +50,7 @@ class Result:
 
     @property
     def met(self) -> bool | None:
-        """Whether the aim was reached; None where there is none or nothing was measured."""
+        """Whether the target was reached; None if there is no target or no result."""
         m = self.measurement
         if m.aim is None or self.value is None:
             return None
@@ -62,15 +66,15 @@ def measurements(quick: bool = False) -> list[Measurement]:
 
     aims = {"knapsack": 1_000_000, "entropy": 300_000, "polytope": 5_000}
     families = ("knapsack", "topk", "entropy", "simplex", "box", "ball", "ellipsoid", "polytope")
-    found = [Measurement(f"SPO+ {f}", own("spo", f), "instances/s", aims.get(f)) for f in families]
-    found += [
+    measured = [Measurement(f"SPO+ {f}", own("spo", f), "instances/s", aims.get(f)) for f in families]
+    measured += [
         Measurement("step knapsack, one core", own("step", "knapsack", cores=1), "ms", 1.0, False),
         Measurement("step portfolio, one core", own("step", "portfolio", cores=1), "ms", 1.6, False),
         Measurement("federated rounds", own("rounds", "20"), "rounds/s", 300),
     ]
     many, huge, zones = ("200", "1000", "100") if quick else ("2000", "10000", "1000")
-    found += [
-        Measurement(f"growth 20 to {many} clients", own("growth", "20", many), "times", 1.3, False),
+    measured += [
+        *_growth(own, quick, many),
         Measurement(f"peak memory {huge} clients", own("memory", huge), "GB", 4.0, False),
         Measurement(f"peak memory {zones} zones x 3 years", own("market", zones, "weather"), "GB", 4.0, False),
         Measurement(f"peak memory {zones} zones, past prices", own("market", zones, "past"), "GB", 4.0, False),
@@ -82,7 +86,22 @@ def measurements(quick: bool = False) -> list[Measurement]:
         Measurement("import dffl, all of it", own("importing", "from dffl import *"), "s"),
         Measurement("dffl --help", own("importing", HELP), "s", 0.5, False),
     ]
-    return found
+    return measured
+
+
+def _growth(own: Callable[..., tuple[str, ...]], quick: bool, clients: str) -> list[Measurement]:
+    """How costs grow, as curves; cores are those of this machine."""
+    sizes = {"clients": ["20", "200", clients], "samples": ["100", "1000"], "decisions": ["50", "400"]}
+    if not quick:
+        sizes = {**sizes, "samples": ["100", "300", "1000", "3000"], "decisions": ["25", "50", "100", "200", "400"]}
+    found = [
+        Measurement(
+            f"growth {of[0]} to {of[-1]} {axis}", own("growth", axis, *of), "times", 1.3 if axis == "clients" else None, False
+        )
+        for axis, of in sizes.items()
+    ]
+    counts = sorted({1, core_count() // 2 or 1, core_count()})
+    return [*found, Measurement(f"rounds on {counts[-1]} cores over 1", own("cores", *map(str, counts)), "times")]
 
 
 def run(asked: list[Measurement], only: str = "", progress: bool | None = None) -> Results:
@@ -101,7 +120,11 @@ def run(asked: list[Measurement], only: str = "", progress: bool | None = None) 
 
 
 def _measured(measurement: Measurement) -> Result:
-    done = subprocess.run([sys.executable, "-m", *measurement.command], capture_output=True, text=True, check=False)
+    try:
+        command = [measurement.python(), "-m", *measurement.command]
+    except OSError as error:  # no environment for this peer
+        return Result(measurement, None, error=str(error))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
@@ -117,7 +140,7 @@ class Results:
     results: list[Result]
 
     def ratio(self, result: Result) -> float | None:
-        """How many times better ours is than this peer's, both measured in this run."""
+        """The factor by which ours is better than this peer's, both measured in this run."""
         for ours in self.results:
             if ours.measurement.name == result.measurement.peer_of and ours.value and result.value:
                 better = ours.measurement.higher_is_better
@@ -126,23 +149,25 @@ class Results:
 
     def as_json(self) -> dict[str, Any]:
         rows = []
-        for one in self.results:
-            m = one.measurement
-            row: dict[str, Any] = {"name": m.name, "value": one.value, "unit": m.unit, "aim": m.aim, "met": one.met}
+        for result in self.results:
+            m = result.measurement
+            row: dict[str, Any] = {"name": m.name, "value": result.value, "unit": m.unit, "aim": m.aim, "met": result.met}
             if m.peer_of:
-                row |= {"peer_of": m.peer_of, "ours_is_better_by": self.ratio(one)}
-            rows.append(row | {"details": one.details, "error": one.error or None})
+                row |= {"peer_of": m.peer_of, "ours_is_better_by": self.ratio(result)}
+            rows.append(row | {"details": result.details, "error": result.error or None})
         return {"measurements": rows}
 
     def show(self, console: Console) -> None:
         table = Table(title="Measured on this machine, each in a process of its own", title_justify="left")
-        for heading, side in (("measurement", "left"), ("value", "right"), ("unit", "left"), ("aim", "right"), ("", "left")):
+        columns = (("measurement", "left"), ("ratio, or aim", "left"), ("value", "right"), ("unit", "left"), ("curve", "left"))
+        for heading, side in columns:
             table.add_column(heading, justify=side)  # type: ignore[arg-type]
-        for one in self.results:
-            m = one.measurement
+        for result in self.results:
+            m = result.measurement
             aim = "" if m.aim is None else f"{'>=' if m.higher_is_better else '<='} {m.aim:,g}"
-            ratio = self.ratio(one)  # a peer has a ratio and no aim
-            note = f"ours is {ratio:,.1f}x" if ratio else {True: "reached", False: "missed", None: ""}[one.met]
-            value = "-" if one.value is None else (f"{one.value:,.0f}" if one.value >= 1000 else f"{one.value:.3g}")
-            table.add_row(m.name, value, m.unit, aim, one.error or note)
+            ratio = self.ratio(result)  # a peer has a ratio and no aim
+            note = f"ours is {ratio:,.1f}x" if ratio else {True: f"{aim} reached", False: f"{aim} missed", None: ""}[result.met]
+            value = "-" if result.value is None else (f"{result.value:,.0f}" if result.value >= 1000 else f"{result.value:.3g}")
+            curve = ", ".join(f"{size}: {one:.2f}" for size, one in result.details.get("curve", {}).items())
+            table.add_row(m.name, result.error or note, value, m.unit, curve)
         console.print(table)

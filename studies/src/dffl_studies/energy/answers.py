@@ -76,8 +76,8 @@ class Answer:
 
     def change(self, rule: str, against: str) -> Change | None:
         """By how much a rule changes the zones' regrets; None where there is nothing to lose."""
-        own, other = (self._by_week(name) for name in (rule, against))
-        return change_of(own, other, [str(zone) for zone in self.regrets.index])
+        mine, other = (self._by_week(name) for name in (rule, against))
+        return change_of(mine, other, [str(zone) for zone in self.regrets.index])
 
     def _by_week(self, rule: str) -> np.ndarray:
         """What each week adds to a zone's mean regret, (seeds, zones, weeks)."""
@@ -132,26 +132,26 @@ class Answer:
     @property
     def keeps(self) -> bool:
         """Whether the verdict is to keep the naive rule: the chosen ones gain nothing, or nothing that is sure."""
-        found = self.against
-        return found is None or found.mean > -SAME or not found.significant
+        change = self.against
+        return change is None or change.mean > -SAME or not change.significant
 
     def in_words(self, money: str) -> str:
         """The verdict: the first sentence says what to do, and what it saves in a year."""
-        rule, found, naive = self.choices[-1][1], self.against, self.naive_rule
-        if found is None:
+        rule, change, naive = self.choices[-1][1], self.against, self.naive_rule
+        if change is None:
             return f"Keep to {named(naive)}: it loses nothing, so there is nothing to gain."
         if self.keeps:
-            what = "they lose more" if found.mean > 0 and found.significant else "no clear gain"
-            first = f"Keep to {named(naive)}: the chosen rules change its regret by {found.in_words()}, {what}"
+            what = "they lose more" if change.mean > 0 and change.significant else "no clear gain"
+            first = f"Keep to {named(naive)}: the chosen rules change its regret by {change.in_words()}, {what}"
         else:
             first = (
                 f"Use the chosen rules (now {named(rule)}): they save {self.saved:,.0f} {money} a year in the mean of zones "
-                f"against {named(naive)}, which changes its regret by {found.in_words()}"
+                f"against {named(naive)}, which changes its regret by {change.in_words()}"
             )
-        worse = "no zone loses more" if found.worst <= 0 else f"the worst zone is {found.where} ({found.worst:+.1f} %)"
+        worse = "no zone loses more" if change.worst <= 0 else f"the worst zone is {change.where} ({change.worst:+.1f} %)"
         shared = self.sharing()
-        said = "" if shared is None else f" Sharing changes the regret of models of each zone alone by {shared.in_words()}."
-        return f"{first}; {worse}.{said}"
+        text = "" if shared is None else f" Sharing changes the regret of models of each zone alone by {shared.in_words()}."
+        return f"{first}; {worse}.{text}"
 
     def headline(self, money: str) -> str:
         """The verdict as a title."""
@@ -167,14 +167,14 @@ def named(rule: str) -> str:
     return words.get(rule, f"the mean of the last {rule[5:]} days" if rule.startswith("mean-") else rule)
 
 
-def change_of(own: np.ndarray, other: np.ndarray, zones: Sequence[str]) -> Change | None:
+def change_of(mine: np.ndarray, other: np.ndarray, zones: Sequence[str]) -> Change | None:
     """By how much one rule changes the regret of another, from sums over weeks, (seeds, zones, weeks)."""
-    lost, reference = own.sum(axis=2).mean(axis=0), other.sum(axis=2).mean(axis=0)
+    lost, reference = mine.sum(axis=2).mean(axis=0), other.sum(axis=2).mean(axis=0)
     some = reference > NO_REGRET
     if not some.any():
         return None
     by_zone = 100 * (lost[some] / reference[some] - 1)
-    excess = ((own - other)[:, some] / reference[some][None, :, None]).mean(axis=1)  # (seeds, weeks)
+    excess = ((mine - other)[:, some] / reference[some][None, :, None]).mean(axis=1)  # (seeds, weeks)
     table = 100 * excess.shape[1] * excess  # the mean over weeks is the change
     if len(table) < ENOUGH_STARTS:  # the spread over seeds is unknown: weeks alone
         table = np.tile(table.mean(axis=0), (ENOUGH_STARTS, 1))

@@ -55,38 +55,42 @@ def refit_of(market: Market, preset: Preset) -> int:
     return int(min(preset.refit, (market.panel.days >= np.datetime64(market.first_test, "D")).sum()))
 
 
-def rows_of(found: Any, market: Market) -> pd.DataFrame:
+def rows_of(outcome: Any, market: Market) -> pd.DataFrame:
     """The rows of a backtest (`dffl.time.outcome.Backtest`)."""
     first = np.datetime64(market.first_test, "D")
-    whole = [market.panel.dates[rows] for rows in market.panel.zones.values()]
-    whole = [days[len(days) - client.n :] for days, client in zip(whole, market.federation, strict=True)]  # covariates may lag
-    dates = [days[days >= first] for days in whole]
-    known = [len(days) - len(tested) for days, tested in zip(whole, dates, strict=True)]
+    zone_days = [market.panel.dates[rows] for rows in market.panel.zones.values()]
+    zone_days = [
+        days[len(days) - client.n :] for days, client in zip(zone_days, market.federation, strict=True)
+    ]  # covariates may lag
+    dates = [days[days >= first] for days in zone_days]
+    known = [len(days) - len(tested) for days, tested in zip(zone_days, dates, strict=True)]
     weeks, before = (
         [(days - first).astype(int) // WEEK for days in dates],
-        naive_losses(market.federation.clients, whole, known),
+        naive_losses(market.federation.clients, zone_days, known),
     )
     tables = []
-    for rule in (*found.lost, CHOSEN):
-        lost = [found.regrets(rule, place) for place in range(len(found.clients))]
-        after = [own[len(own) - len(days) :] for own, days in zip(lost, dates, strict=True)]
-        past = [own[SETTLED:end] for own, end in zip(before[rule], known, strict=True)] if rule in before else lost
+    for rule in (*outcome.lost, CHOSEN):
+        lost = [outcome.regrets(rule, place) for place in range(len(outcome.clients))]
+        after = [values[len(values) - len(days) :] for values, days in zip(lost, dates, strict=True)]
+        past = [values[SETTLED:end] for values, end in zip(before[rule], known, strict=True)] if rule in before else lost
         facts = {
-            "zone": [client.name for client in found.clients], "rule": rule,
+            "zone": [client.name for client in outcome.clients], "rule": rule,
             "kind": kind_of(rule),
-            "regret": [own.mean() for own in after],
-            "past": [own.mean() if rule in before and len(own) else np.nan for own in past],
+            "regret": [values.mean() for values in after],
+            "past": [values.mean() if rule in before and len(values) else np.nan for values in past],
         }  # fmt: skip
         tables.append(pd.DataFrame(facts).join(week_columns(after, weeks)))
-    lately = [found.regrets(CHOSEN, place) for place in range(len(found.clients))]
-    lately = [own[: len(own) - len(days)] for own, days in zip(lately, dates, strict=True)]
-    low, high = expected_mean(weekly(lately), weekly([own[SETTLED:end] for own, end in zip(before[EVER], known, strict=True)]))
-    best = [float(client.best_objective[-len(days) :].mean()) for client, days in zip(found.clients, dates, strict=True)]
-    choices = [choice for choice in found.choices if choice.origin >= found.timeline.start]
-    told = [f"{found.timeline.shown(choice.origin)} {_fleet(choice.rules)}" for choice in choices]
-    zones = pd.DataFrame({"zone": list(market.panel.zones), "best": best, "held": list(found.ranges.values())})
+    lately = [outcome.regrets(CHOSEN, place) for place in range(len(outcome.clients))]
+    lately = [values[: len(values) - len(days)] for values, days in zip(lately, dates, strict=True)]
+    low, high = expected_mean(
+        weekly(lately), weekly([values[SETTLED:end] for values, end in zip(before[EVER], known, strict=True)])
+    )
+    best = [float(client.best_objective[-len(days) :].mean()) for client, days in zip(outcome.clients, dates, strict=True)]
+    choices = [choice for choice in outcome.choices if choice.origin >= outcome.timeline.start]
+    told = [f"{outcome.timeline.shown(choice.origin)} {_fleet(choice.rules)}" for choice in choices]
+    zones = pd.DataFrame({"zone": list(market.panel.zones), "best": best, "held": list(outcome.ranges.values())})
     zones = zones.assign(n_test=[len(days) for days in dates], expected_low=low, expected_high=high, choices="; ".join(told))
-    bought = [encoded(spans.decisions[-len(days) :]) for spans, days in zip(found.spans, dates, strict=True)]
+    bought = [encoded(spans.decisions[-len(days) :]) for spans, days in zip(outcome.spans, dates, strict=True)]
     chosen = pd.DataFrame({"zone": list(market.panel.zones), "rule": CHOSEN, "decisions": bought})
     rows = zones.merge(pd.concat(tables), on="zone").merge(chosen, on=["zone", "rule"], how="left")
     return rows.astype({"n_test": "int32"})
@@ -111,7 +115,7 @@ def decoded(text: str, periods: int) -> np.ndarray:
 
 def naive_losses(clients: Sequence[Client], dates: Sequence[np.ndarray], known: Sequence[int]) -> dict[str, list[np.ndarray]]:
     """What naive rules, and a forecast that is brought, lose on every day; the steady average's weight is of ``known`` days."""
-    average = SteadyAverage(list(clients), [own.astype(float) for own in dates])
+    average = SteadyAverage(list(clients), [days.astype(float) for days in dates])
     expected = {rule: [plain_mean(rule, client.c) for client in clients] for rule in PLAIN if rule != STEADY}
     expected[STEADY] = average.forecasts(average.weight(list(known)))
     if all(client.forecast is not None for client in clients):

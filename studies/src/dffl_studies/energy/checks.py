@@ -52,12 +52,12 @@ def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
 
 def only(panel: Panel, zones: list[str]) -> Panel:
     """The panel with some of its zones."""
-    kept = [panel.names.index(zone) for zone in zones]
-    rows = np.concatenate([np.arange(*pair) for pair in [list(pairwise(panel.starts.tolist()))[place] for place in kept]])
-    counts = np.diff(panel.starts)[kept]
+    some = [panel.names.index(zone) for zone in zones]
+    rows = np.concatenate([np.arange(*pair) for pair in [list(pairwise(panel.starts.tolist()))[place] for place in some]])
+    counts = np.diff(panel.starts)[some]
     return replace(
         panel, names=tuple(zones), starts=np.concatenate([[0], np.cumsum(counts)]), dates=panel.dates[rows],
-        prices=panel.prices[rows], covariates=panel.covariates[rows], demands=panel.demands[kept], places=panel.places[kept],
+        prices=panel.prices[rows], covariates=panel.covariates[rows], demands=panel.demands[some], places=panel.places[some],
         forecast=None if panel.forecast is None else panel.forecast[rows],
     )  # fmt: skip
 
@@ -69,14 +69,14 @@ def without_choice(panel: Panel, other_sets: set[str]) -> Panel:
         for zone, demand in zip(panel.names, panel.demands, strict=True)
         if demand in (0, panel.periods) and zone not in other_sets
     }
-    kept = [zone for zone in panel.names if zone not in idle]
-    if not kept:
+    zones_left = [zone for zone in panel.names if zone not in idle]
+    if not zones_left:
         raise ValueError(f"{panel.source}: every zone has a demand of 0 or of all periods: there is nothing to decide")
     notes = [
         f"zone {zone}: its demand is {demand:g} of {panel.periods} periods: there is nothing to decide, so it was left out"
         for zone, demand in idle.items()
     ]
-    return (only(panel, kept) if idle else panel).noted(notes)
+    return (only(panel, zones_left) if idle else panel).noted(notes)
 
 
 class Placed(NamedTuple):
@@ -120,12 +120,12 @@ def placed(panel: Panel, split: str | None) -> Placed:
         after = rows.stop - rows.start - before
         if before < PAST or after < FEWEST:
             short[zone] = f"zone {zone} has {before} days before {first} and {after} from then on"
-    kept = [zone for zone in panel.names if zone not in short]
-    if not kept:
+    zones_left = [zone for zone in panel.names if zone not in short]
+    if not zones_left:
         worst = next(iter(short.values()))
         raise ValueError(f"{panel.source}: {worst}; at least {PAST} and {FEWEST} are needed; split elsewhere with --split")
     notes = [f"left out: {why}, where at least {PAST} and {FEWEST} are needed" for why in short.values()]
-    return Placed((only(panel, kept) if short else panel).noted(notes), str(first))
+    return Placed((only(panel, zones_left) if short else panel).noted(notes), str(first))
 
 
 def fleet(panel: Panel) -> list[str]:

@@ -75,8 +75,7 @@ Refit = Annotated[int, typer.Option(min=1, max=3660, help="Days from one trainin
 def run(
     panel: PanelFile,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="The folder of the results. Default: dffl-energy- and the panel's name."),
+        Path | None, typer.Option("--out", "-o", help="The folder of the results. Default: dffl-energy- and the panel's name.")
     ] = None,
     as_published: Annotated[
         bool,
@@ -131,18 +130,18 @@ def run(
     Example: dffl energy run pjm.csv --as-published --market pjm
     """
     with answering():
-        from dffl_studies.energy.compared import checked_market
+        from dffl_studies.energy.published import checked_market
         from dffl_studies.running.result import RunOptions
 
         known, options = checked_market(market), _preset_options(locals())
         how = RunOptions(out, workers=workers, show=show, progress=shown_progress(quiet), accept_versions=accept_versions)
         if as_published:
-            from dffl_studies.energy.published_run import run as run_published
+            from dffl_studies.energy.study import run as run_published
 
             setup = _published(options, seeds, report)
             answer(run_published(panel, setup, how, list(range(PAPERS_SEEDS)), figures, known), json_)
             return
-        from dffl_studies.energy.running import run as run_market
+        from dffl_studies.energy.market_result import run as run_market
 
         answer(run_market(panel, _preset(options), how, list(range(seeds or SEEDS)), model, report), json_)
 
@@ -215,15 +214,15 @@ def train(
 
         require_model_target(out, "--out", panel_files(panel))
         from dffl_studies.energy.model import train as train_model
-        from dffl_studies.energy.result import print_notes
+        from dffl_studies.energy.study import print_notes
 
         preset = _preset(_preset_options(locals()))
-        made, screen = preset.market(panel), console()
-        print_notes(made.panel.notes, screen)
-        chosen = train_model(made, preset, method, seed, progress=shown_progress(quiet))
+        market, screen = preset.market(panel), console()
+        print_notes(market.panel.notes, screen)
+        chosen = train_model(market, preset, method, seed, progress=shown_progress(quiet))
         chosen.save(out)
-        rule, days = chosen.about["energy"]["rule"], made.panel.days
-        screen.print(f"{rule} of {len(made.panel.names)} zones, {days[0]} to {days[-1]}: {out}")
+        rule, days = chosen.about["energy"]["rule"], market.panel.days
+        screen.print(f"{rule} of {len(market.panel.names)} zones, {days[0]} to {days[-1]}: {out}")
 
 
 @energy.command()
@@ -237,6 +236,7 @@ def newcomer(
     rounds: Rounds = None,
     set_: Other = None,
     seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder for the regrets, the table and its figure.")] = None,
     json_: Json = False,
 ) -> None:
     """Leave a zone out of training, give it its last 3 to 60 days, and say until when the others' model is better.
@@ -250,8 +250,11 @@ def newcomer(
         settings = settings_of(set_) | ({} if rounds is None else {"rounds": rounds})
         shared = {"split": split, "without": tuple(without or ()), "demand_seed": demand_seed, "currency": currency}
         preset = Preset(**shared, settings=settings)  # type: ignore[arg-type]
-        made = preset.market(panel)
-        answer(newcomers(made, preset, zone or list(made.panel.names), seed), json_)
+        market = preset.market(panel)
+        result = newcomers(market, preset, zone or list(market.panel.names), seed)
+        if out is not None:
+            result.write(out)
+        answer(result, json_)
 
 
 @energy.command()
@@ -270,12 +273,12 @@ def decide(
         import dffl
         from dffl_studies.energy.decide import decide as decide_days
 
-        found = decide_days(dffl.load(model), zone, features, past)
+        decided = decide_days(dffl.load(model), zone, features, past)
         if json_:
-            typer.echo(json.dumps([one.as_json() for one in found]))
+            typer.echo(json.dumps([day.as_json() for day in decided]))
             return
-        for one in found:
-            typer.echo(one.in_words())
+        for day in decided:
+            typer.echo(day.in_words())
 
 
 @energy.command()
@@ -301,7 +304,7 @@ def panel(
         from dffl_studies.energy.data.money import Money
         from dffl_studies.energy.data.panel import check_target
 
-        check_target(out, [one for one in (prices, weather, zones, rates) if one is not None])
+        check_target(out, [source for source in (prices, weather, zones, rates) if source is not None])
         money = Money(currency, unit, rates)
         _written(build_panel(prices, weather, zones, _names(covariates), without or (), money=money), out)
 
@@ -363,15 +366,15 @@ def fetch(
         _written(fetch_panel(request, progress=shown_progress(quiet)), out)
 
 
-def _written(made: Panel, out: Path) -> None:
+def _written(panel: Panel, out: Path) -> None:
     """Write a panel, and print its notes and what it contains."""
-    from dffl_studies.energy.result import print_notes
+    from dffl_studies.energy.study import print_notes
 
-    made.write(out)
+    panel.write(out)
     screen = console()
-    print_notes(made.notes, screen)
-    days = f"{made.days[0]} to {made.days[-1]}"
-    screen.print(f"{len(made.names)} zones, {days}, {', '.join(made.covariate_names)}: {out}")
+    print_notes(panel.notes, screen)
+    days = f"{panel.days[0]} to {panel.days[-1]}"
+    screen.print(f"{len(panel.names)} zones, {days}, {', '.join(panel.covariate_names)}: {out}")
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
@@ -384,11 +387,11 @@ SHARED = (
 )  # fmt: skip
 
 
-def _preset_options(given: dict[str, Any]) -> dict[str, Any]:
+def _preset_options(typed: dict[str, Any]) -> dict[str, Any]:
     """The options that run and train share, checked as far as they are texts."""
-    from dffl_studies.energy.data.days import Days
+    from dffl_studies.energy.input_table import Days
 
-    options = {name: given[name] for name in SHARED}
+    options = {name: typed[name] for name in SHARED}
     settings = settings_of(options.pop("set_"))
     if (rounds := options.pop("rounds")) is not None:
         settings["rounds"] = rounds
@@ -413,8 +416,7 @@ def _preset(options: dict[str, Any]) -> Preset:
 
 def _published(options: dict[str, Any], seeds: int | None, report: Path | None) -> Setup:
     """The paper's protocol, with the options that do not contradict it."""
-    from dffl_studies.energy.as_published import published_settings, refuse_contradictions
-    from dffl_studies.energy.setup import Setup
+    from dffl_studies.energy.setup import Setup, published_settings, refuse_contradictions
 
     rounds = options["settings"].get("rounds", 50)
     contradictions = {

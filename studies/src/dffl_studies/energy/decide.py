@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,12 +81,12 @@ def decide(model: Fit | Chosen, zone: str | None, features: Path, past: Path | N
     if zone is not None and zone not in about["zones"]:
         raise ValueError(f"--zone must be one of {', '.join(about['zones'])}, found {zone!r}")
     rows, newer = _rows(features, zone), None if past is None else _rows(past, zone)
-    made = []
+    decided = []
     for name in [zone] if zone is not None else dict.fromkeys(rows.keys):
         if name not in about["zones"]:
             raise ValueError(f"{features}: zone must be one of {', '.join(about['zones'])}, found {name!r}")
-        made += _decide_zone(model, about, name, _of_zone(rows, name), None if newer is None else _of_zone(newer, name))
-    return made
+        decided += _decide_zone(model, about, name, _of_zone(rows, name), None if newer is None else _of_zone(newer, name))
+    return decided
 
 
 def _about(model: Fit | Chosen) -> dict[str, Any]:
@@ -98,12 +99,12 @@ def _about(model: Fit | Chosen) -> dict[str, Any]:
 
 
 def _decide_zone(model: Chosen, about: dict[str, Any], zone: str, rows: InputTable, past: InputTable | None) -> list[Decision]:
-    kept, lag, known = model.kept[zone], about["weather_lag"], about["zones"][zone]
-    newer = TimedRows.of(kept).take(slice(0, 0)) if past is None else _continued(kept, about, past)
-    newest = newer.times[-1] if len(newer) else TimedRows.of(kept).times[-1]
+    client, lag, known = model.kept[zone], about["weather_lag"], about["zones"][zone]
+    newer = TimedRows.of(client).take(slice(0, 0)) if past is None else _continued(client, about, past)
+    newest = newer.times[-1] if len(newer) else TimedRows.of(client).times[-1]
     until = np.datetime64(int(newest), "s").astype("datetime64[D]")
-    reach = max(1, round(Clock.of(TimedRows.of(kept).times, True).usual / SECONDS))
-    x, made = _features(rows, about, kept.forecast is not None), []
+    reach = max(1, round(Clock.of(TimedRows.of(client).times, True).usual / SECONDS))
+    x, decided = _features(rows, about, client.forecast is not None), []
     for row, date in enumerate(rows.dates + lag * DAY):
         ahead = int((date - until) / DAY)
         if ahead < 1:
@@ -112,29 +113,29 @@ def _decide_zone(model: Chosen, about: dict[str, Any], zone: str, rows: InputTab
             fix = "pass the prices since then with --past FILE"
             raise ValueError(f"{rows.at(row)}: prices are known up to {until} only, {ahead} days before; {fix}")
         day = TimedRows(_times(np.array([date])), x[row : row + 1], np.full((1, about["periods"]), np.nan))
-        found = model.ahead(zone, TimedRows.joined([newer, day]))
-        known_range = bool(np.isfinite(found.ranges[0]).all())
-        low, cost, high = (float(end) if known_range else None for end in found.ranges[0])
+        rows_ahead = model.ahead(zone, TimedRows.joined([newer, day]))
+        known_range = bool(np.isfinite(rows_ahead.ranges[0]).all())
+        low, cost, high = (float(end) if known_range else None for end in rows_ahead.ranges[0])
         notes = _unseen(x[row], about["covariates"], *known["seen"])
-        made.append(
+        decided.append(
             Decision(
-                zone, str(date), known["demand"], about["demand_from"], found.decisions[0][: about["periods"]].tolist(),
+                zone, str(date), known["demand"], about["demand_from"], rows_ahead.decisions[0][: about["periods"]].tolist(),
                 cost, low, high, about["currency"], about["unit"], str(until), about["rule"], notes,
             )
         )  # fmt: skip
-    return made
+    return decided
 
 
-def _continued(kept: Client, about: dict[str, Any], past: InputTable) -> TimedRows:
+def _continued(client: Client, about: dict[str, Any], past: InputTable) -> TimedRows:
     """The days of a file that follow those that the model holds."""
     if about["cost"] != "total":
         raise ValueError("--past works with models of the total price only; train again with the days up to today")
     columns = price_columns(past)
     if len(columns) != about["periods"]:
         raise ValueError(f"{past.path}: must have {about['periods']} prices a day, as in training, found {len(columns)}")
-    known = TimedRows.of(kept)
+    known = TimedRows.of(client)
     there = about["weather_lag"] == 0 and all(name in past.table for name in about["covariates"])
-    x = _features(past, about, kept.forecast is not None) if there else np.repeat(known.x[-1:], len(past), axis=0)
+    x = _features(past, about, client.forecast is not None) if there else np.repeat(known.x[-1:], len(past), axis=0)
     rows = TimedRows(_times(past.dates), x, np.stack([past.complete(name) for name in columns], axis=1))
     last = known.times[-1]
     for row in np.argsort(past.dates, kind="stable").tolist():
@@ -182,22 +183,22 @@ def _unseen(values: np.ndarray, names: list[str], low: list[float], high: list[f
 
 def _rows(path: Path, zone: str | None) -> InputTable:
     """The rows of a file; one without a column of zones is of the given zone throughout."""
-    whole, lines = read_table(path, ZONE, DATE)
-    if not any(name in whole for name in ZONE):
+    table = read_table(path, ZONE, DATE)
+    if not any(name in table.frame for name in ZONE):
         if zone is None:
             raise ValueError(f"{path}: has no column zone; name the zone with --zone")
-        whole = whole.assign(zone=zone)
-    return InputTable(path, whole, lines, ZONE, DATE)
+        table = replace(table, frame=table.frame.assign(zone=zone))
+    return InputTable(table, ZONE, DATE)
 
 
 def _of_zone(rows: InputTable, zone: str) -> InputTable:
     """The rows of one zone, each of another day."""
-    kept = rows.keys == zone
-    if not kept.any():
+    mask = rows.keys == zone
+    if not mask.any():
         raise ValueError(f"{rows.path}: must have a row for zone {zone!r}, found {listed(sorted(set(rows.keys)), 8)}")
-    own = rows.kept(kept)
-    own.refuse_repeats()
-    return own
+    zone_rows = rows.kept(mask)
+    zone_rows.refuse_repeats()
+    return zone_rows
 
 
 def _spans(parts: list[float]) -> list[str]:

@@ -6,16 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from dffl.time.bases import NAIVE as PLAIN
 from dffl.time.bases import STEADY
+from dffl.time.mixtures import MIX
 from dffl.time.outcome import CHOSEN
 from dffl_studies.energy.answers import Change, change_of, naive_choice
-from dffl_studies.energy.backtests import NAIVE
-from dffl_studies.energy.expected import DRIFTS_BY, FEWEST_WEEKS, RECORD, drift, expected_mean
+from dffl_studies.energy.backtests import EVER, NAIVE
+from dffl_studies.energy.expected import ENDS, RECORD, USUAL, changes_of, drift
 from dffl_studies.energy.half_years import ALONE, BEST, DAYS, INSIDE, RANGED, SETTINGS, SHARED, TUNED, study
 from dffl_studies.energy.weeks import WEEK, week_names
 from dffl_studies.running.result import RunOptions, StudyResult, finished_rows
@@ -45,7 +47,9 @@ class Judged:
     @cached_property
     def tables(self) -> dict[tuple[str, str], np.ndarray]:
         return {
-            (str(trained), str(rule)): np.stack([one[self.names].to_numpy(float) for _, one in part.groupby("seed")])
+            (str(trained), str(rule)): np.stack(
+                [seed_rows[self.names].to_numpy(float) for _, seed_rows in part.groupby("seed")]
+            )
             for (trained, rule), part in self.rows.groupby(["trained", "rule"], sort=False)
         }
 
@@ -74,8 +78,8 @@ class Judged:
 
     def halves(self) -> list[slice]:
         """All half-years, a month apart, the last one to the end."""
-        whole = len(self.names)
-        return [slice(start, start + HALF) for start in range((whole - HALF - LEAST) % STEP + LEAST, whole - HALF + 1, STEP)]
+        count = len(self.names)
+        return [slice(start, start + HALF) for start in range((count - HALF - LEAST) % STEP + LEAST, count - HALF + 1, STEP)]
 
     def naive_rule(self, before: int) -> str:
         """The naive rule that lost least in the weeks before."""
@@ -90,35 +94,54 @@ class Judged:
 
     def change(self, rule: str, other: str, some: slice, trained: str = SHARED, by: str = SHARED) -> Change | None:
         """By how much a rule changes another's regret."""
-        own, theirs = self.of(trained, rule)[:, :, some], self.of(by, other)[:, :, some]
-        seeds = min(len(own), len(theirs))
-        return change_of(own[:seeds], theirs[:seeds], list(self.rows["zone"].unique()))
+        mine, theirs = self.of(trained, rule)[:, :, some], self.of(by, other)[:, :, some]
+        seeds = min(len(mine), len(theirs))
+        return change_of(mine[:seeds], theirs[:seeds], list(self.rows["zone"].unique()))
 
-    def daily(self, trained: str, rule: str) -> np.ndarray:
-        """A week's mean regret of a day, mean over zones, first seed."""
+    def parts(self) -> dict[str, Parts]:
+        """By market: what the chosen and a naive rule lose in a week, mean over all its zones and of each alone, first seed.
+
+        Markets that lie apart, such as two countries, are markets of their own.
+        """
         days = np.maximum(self.of(SHARED, DAYS)[0], 1)
-        return np.asarray((self.of(trained, rule)[0] / days).mean(axis=0))
+        tables = [self.of(SHARED, rule)[0] / days for rule in (CHOSEN, EVER)]
+        zones = list(self.rows["zone"].unique())
+        if len(zones) < 3:
+            return {zone: [(tables[0][place], tables[1][place])] for place, zone in enumerate(zones)}
+        return {self.name: [(lost.mean(axis=0), naive.mean(axis=0))
+                            for lost, naive in ([table[some] for table in tables] for some in _parts(len(zones)))]}  # fmt: skip
 
 
-def judged(options: RunOptions, given: dict[str, Path | None], seeds: list[int]) -> StudyResult:
+def _parts(zones: int) -> list[list[int]]:
+    return [list(range(zones)), *([place] for place in range(zones))]
+
+
+def judged(options: RunOptions, folders: dict[str, Path | None], seeds: list[int]) -> StudyResult:
     """Run what is missing, and write the tables."""
     from dffl_studies.running.render import write_tables
 
-    there = {name: folder for name, folder in given.items() if folder is not None and folder.is_dir()}
-    found = finished_rows(study(there, seeds), options)
-    tables = all_tables(found.rows)
-    write_tables(tables, found.folder / "tables", found.remark)
-    skipped = [name for name in given if name not in there]
+    there = {name: folder for name, folder in folders.items() if folder is not None and folder.is_dir()}
+    finished = finished_rows(study(there, seeds), options)
+    tables = all_tables(finished.rows)
+    write_tables(tables, finished.folder / "tables", finished.remark)
+    skipped = [name for name in folders if name not in there]
     remark = f"Skipped, as their data were not given: {', '.join(skipped)}." if skipped else ""
-    return StudyResult(found, tables, ("markets", "sharing", "expected"), remark=remark)
+    return StudyResult(finished, tables, ("markets", "sharing", "expected"), remark=remark)
 
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:
     """Every table that the finished jobs allow."""
     markets = [Judged(str(name), part) for name, part in rows.groupby("market", sort=False)]
     markets = [market for market in markets if market.has(SHARED, CHOSEN)]
-    made = [summary(markets), half_years(markets), every_rule(markets), sharing(markets), settings(markets), expected(markets)]
-    return [table for table in made if table.cells]
+    tables = [
+        summary(markets),
+        half_years(markets),
+        every_rule(markets),
+        sharing(markets),
+        settings(markets),
+        expected(markets),
+    ]
+    return [table for table in tables if table.cells]
 
 
 def summary(markets: Sequence[Judged]) -> Table:
@@ -126,12 +149,12 @@ def summary(markets: Sequence[Judged]) -> Table:
     cells: list[Cell] = []
     for market in markets:
         changes = [change.mean for _, _, change in _halves(market)]
-        whole = slice(market.halves()[0].start, len(market.names))
+        all_days = slice(market.halves()[0].start, len(market.names))
         hindsight = min(
-            (rule for rule, kind in market.kinds.items() if kind == NAIVE), key=lambda rule: market.regret(rule, whole)
+            (rule for rule, kind in market.kinds.items() if kind == NAIVE), key=lambda rule: market.regret(rule, all_days)
         )
-        against = market.change(CHOSEN, hindsight, whole)
-        counts = {"half-years": len(changes), "of them apart": (whole.stop - whole.start) // HALF}
+        against = market.change(CHOSEN, hindsight, all_days)
+        counts = {"half-years": len(changes), "of them apart": (all_days.stop - all_days.start) // HALF}
         cells += [Cell((market.name,), column, Count(count)) for column, count in counts.items()]
         numbers = {
             "mean change %": float(np.mean(changes)), "best %": min(changes), "worst %": max(changes),
@@ -159,11 +182,11 @@ def half_years(markets: Sequence[Judged]) -> Table:
     for market in markets:
         for some, naive, change in _halves(market):
             first, last = market.first + WEEK * some.start, market.last_of(some)
-            held = market.of(SHARED, INSIDE)[:, :, some].sum() / max(market.of(SHARED, RANGED)[:, :, some].sum(), 1)
+            inside = market.of(SHARED, INSIDE)[:, :, some].sum() / max(market.of(SHARED, RANGED)[:, :, some].sum(), 1)
             numbers = {
                 "naive": market.regret(naive, some), "chosen": market.regret(CHOSEN, some),
                 "change %": change.mean, "low %": change.low, "high %": change.high, "worst zone %": change.worst,
-                "ranges held %": 100 * float(held),
+                "ranges held %": 100 * float(inside),
             }  # fmt: skip
             if market.has(ALONE, CHOSEN):
                 alone = market.change(CHOSEN, naive, some, ALONE)
@@ -181,12 +204,12 @@ def every_rule(markets: Sequence[Judged]) -> Table:
     """Every rule on all test weeks."""
     cells: list[Cell] = []
     for market in markets:
-        whole = slice(market.halves()[0].start, len(market.names))
+        all_days = slice(market.halves()[0].start, len(market.names))
         for trained, rule in market.tables:
             if rule in FACTS or trained == SETTINGS or (trained != SHARED and (rule in PLAIN or rule == "forecast")):
                 continue
-            row = (rule if trained == SHARED or rule != CHOSEN else f"{rule} ({trained})",)
-            cells.append(Cell(row, market.name, Value(market.regret(rule, whole, trained))))
+            row = (f"{rule} ({trained})" if trained != SHARED and rule in (CHOSEN, MIX) else rule,)
+            cells.append(Cell(row, market.name, Value(market.regret(rule, all_days, trained))))
     return Table(
         "rules", "Regret of every rule", ("rule",), cells, "Mean of a day over zones and seeds, all weeks that are tested."
     )
@@ -196,15 +219,17 @@ def sharing(markets: Sequence[Judged]) -> Table:
     """What sharing changes, with the range over half-years."""
     cells: list[Cell] = []
     for market in markets:
-        whole = slice(market.halves()[0].start, len(market.names))
+        all_days = slice(market.halves()[0].start, len(market.names))
         for rule, trained, other, by in PAIRS:
             if not (market.has(trained, rule) and market.has(by, other)):
                 continue
-            found = market.change(rule, other, whole, trained, by)
+            difference = market.change(rule, other, all_days, trained, by)
             parts = [market.change(rule, other, some, trained, by) for some in market.halves()]
             values = [change.mean for change in parts if change is not None]
             name = f"{rule} against {other if other != CHOSEN else 'chosen among models alone'}"
-            cells += plain_cells((market.name, name), _ends(found) | {"best half-year %": min(values), "worst %": max(values)})
+            cells += plain_cells(
+                (market.name, name), _ends(difference) | {"best half-year %": min(values), "worst %": max(values)}
+            )
     note = "Change of regret, mean over zones; 95 % interval over weeks (and three seeds or more); negative: sharing gains."
     return Table("sharing", "Sharing against each zone alone", ("market", "what"), cells, note)
 
@@ -212,7 +237,7 @@ def sharing(markets: Sequence[Judged]) -> Table:
 def settings(markets: Sequence[Judged]) -> Table:
     """What sharing changes with other numbers of rounds, local epochs and clients."""
     cells: list[Cell] = []
-    for market in markets:
+    for market in (one for one in markets if one.has(ALONE, "local")):
         some = slice(market.halves()[0].start, len(market.names))
         names = [rule for trained, rule in market.tables if trained == SETTINGS and "=" in rule and "+" not in rule]
         for rule in names:
@@ -234,36 +259,80 @@ def _ends(change: Change | None) -> dict[str, float]:
 
 
 def expected(markets: Sequence[Judged]) -> Table:
-    """How often the expected mean regret holds: with the ends in use, and with those that the other markets give."""
-    errors = {market.name: _errors(market) for market in markets if "with" not in market.name}
+    """How often the expected mean regret holds: with the ends in use, and with ends that the other markets give."""
+    groups = {name: parts for market in markets if "with" not in market.name for name, parts in market.parts().items()}
+    if not groups:
+        return Table("expected", "", ("market",), [], "")
+    parts = list(groups.values())
+    limits = measured(parts)
+    columns = {"held %": [_inside(_cases(group, USUAL), ENDS) for group in parts], UNSEEN: limits.unseen}
     cells: list[Cell] = []
-    for name, own in errors.items():
-        others = [table for other, table in errors.items() if other != name]
-        held = {"cases": float(len(own)), "held %": 100 * _inside(own, DRIFTS_BY)}
-        if others:
-            held["held %, ends of the other markets"] = 100 * _inside(own, _quantiles(others))
-        cells += plain_cells((name,), held)
-    if errors:
-        low, high = _quantiles(list(errors.values()))
-        row = ("all",)
-        cells += plain_cells(row, {"low end": low, "high end": high})
-        means = [cell.ours.mean for cell in cells if cell.column == "held %, ends of the other markets"]
-        cells += plain_cells(row, {"held %, ends of the other markets": float(np.mean(means))} if means else {})
+    for place, (name, group) in enumerate(groups.items()):
+        counts = {"zones and parts": float(len(group)), "cases": float(len(_cases(group, USUAL)))}
+        cells += plain_cells((name,), counts | {column: 100 * shares[place] for column, shares in columns.items() if shares})
+    ends = dict(zip(("low end", "high end"), limits.ends, strict=True))
+    means = {column: 100 * float(np.mean(shares)) for column, shares in columns.items() if shares}
+    cells += plain_cells(("all",), means | {"usual change": limits.usual, "wider by": limits.factor} | ends)
     note = (
-        "Cases: half-years that begin a week apart. The ends are the 10 % and 90 % quantiles of log(regret / mean of the last "
-        f"{RECORD} weeks) over the market's own month-to-month changes; in use: {DRIFTS_BY[0]:g} and {DRIFTS_BY[1]:g}."
+        "Cases: the chosen rules in the 13, 26 and 52 weeks after each week, in the mean of all zones and of each zone alone. "
+        "Ends: the 10 % and 90 % quantiles of log(regret / mean of the last "
+        f"{RECORD} weeks) over the market's own monthly changes, markets counting alike; wider by the factor with which those "
+        f"of the other markets hold 80 %. In use: {USUAL:g} and {ENDS[0]:g} to {ENDS[1]:g}."
     )
     return Table("expected", "Does the expected mean regret hold?", ("market",), cells, note)
 
 
-def _errors(market: Judged) -> np.ndarray:
-    """For each half-year how far its mean is from what was expected, in units of the usual drift."""
-    lost, naive = market.daily(SHARED, CHOSEN), market.daily(SHARED, "mean-14")
-    made = []
-    for start in range(FEWEST_WEEKS, len(lost) - HALF + 1):
-        middle = expected_mean(lost[:start], naive[:start], (0.0, 0.0))[0]
-        made.append(np.log(lost[start : start + HALF].mean() / middle) / drift(naive[:start]))
-    return np.array(made)
+UNSEEN = "held %, ends of the other markets"
+HORIZONS = (13, 26, 52)
+HELD = 0.8
+Parts = list[tuple[np.ndarray, np.ndarray]]
+"""What the chosen and a naive rule lose in each week, for all zones together and for each alone."""
+
+
+class Measured(NamedTuple):
+    """What the range of 80 % is made of."""
+
+    usual: float
+    """The usual monthly change."""
+    factor: float
+    """By what the ends are wider than the quantiles, so that they hold 80 % on markets that they were not made of."""
+    ends: tuple[float, float]
+    unseen: list[float]
+    """How often the range holds in each market with the ends of the others."""
+
+
+def measured(groups: Sequence[Parts]) -> Measured:
+    """The numbers that `dffl_studies.energy.expected` needs."""
+    usual, apart = usual_change(groups), []
+    for place, group in enumerate(groups):
+        others = [parts for number, parts in enumerate(groups) if number != place]
+        if others:
+            change = usual_change(others)
+            apart.append((_cases(group, change), _quantiles([_cases(parts, change) for parts in others])))
+    shares_by = {
+        float(factor): [_inside(cases, (factor * low, factor * high)) for cases, (low, high) in apart]
+        for factor in np.arange(1, 5, 0.01)
+    }
+    factor = next((limit for limit, shares in shares_by.items() if not shares or np.mean(shares) >= HELD), max(shares_by))
+    low, high = _quantiles([_cases(parts, usual) for parts in groups])
+    return Measured(usual, factor, (factor * low, factor * high), shares_by[factor])
+
+
+def usual_change(groups: Sequence[Parts]) -> float:
+    """The root of the mean square of monthly changes, each market counting alike."""
+    squares = [np.concatenate([changes_of(naive) for _, naive in parts]) ** 2 for parts in groups]
+    return float(np.sqrt(np.mean([values.mean() for values in squares])))
+
+
+def _cases(parts: Parts, usual: float) -> np.ndarray:
+    """How far each mean is from what was expected, in monthly changes."""
+    cases = []
+    for lost, naive in parts:
+        for start in range(RECORD, len(lost)):
+            known = lost[start - RECORD : start].mean()
+            later = [lost[start : start + weeks].mean() for weeks in HORIZONS if start + weeks <= len(lost)]
+            cases += [np.log(mean / known) / drift(naive[:start], usual) for mean in later if min(mean, known) > 0]
+    return np.array(cases)
 
 
 def _quantiles(tables: Sequence[np.ndarray]) -> tuple[float, float]:

@@ -82,25 +82,27 @@ def judge(*, market: str, trained: str, seed: int, refit: int, **folders: str) -
     panels = [source.preset.panel(Path(folders[source.folder]) / file) for file in source.files]
     clients = [client for panel in panels for client in source.preset.federation(panel).clients]
     first = max(panel.dates[rows][PAST] for panel in panels for rows in panel.zones.values())
-    found = dffl.backtest(Federation(clients), CANDIDATES[trained], refit=refit, start=str(first), seed=seed, progress=False)
-    return _rows(found, panels, first)
+    outcome = dffl.backtest(Federation(clients), CANDIDATES[trained], refit=refit, start=str(first), seed=seed, progress=False)
+    return _rows(outcome, panels, first)
 
 
-def _rows(found: Backtest, panels: Sequence[Panel], first: np.datetime64) -> pd.DataFrame:
+def _rows(outcome: Backtest, panels: Sequence[Panel], first: np.datetime64) -> pd.DataFrame:
     dates = [panel.dates[rows] for panel in panels for rows in panel.zones.values()]
     weeks = [(days[days >= first] - first).astype(int) // WEEK for days in dates]
-    count = 1 + max(int(own.max()) for own in weeks)
-    made: list[tuple[str, str, str, np.ndarray]] = []
-    for place, (client, own) in enumerate(zip(found.clients, weeks, strict=True)):
-        rows, spans = found.reported(place), found.spans[place]
+    count = 1 + max(int(client_weeks.max()) for client_weeks in weeks)
+    sums_of: list[tuple[str, str, str, np.ndarray]] = []
+    for place, (client, client_weeks) in enumerate(zip(outcome.clients, weeks, strict=True)):
+        rows, spans = outcome.reported(place), outcome.spans[place]
         ranged = np.isfinite(spans.ends).all(axis=1)
         below, above = misses(spans.cost, spans.ends)
         facts = {BEST: client.best_objective, DAYS: np.ones(client.n), INSIDE: ~(below | above) & ranged, RANGED: ranged}
-        lost = {rule: found.regrets(rule, place) for rule in (*found.lost, CHOSEN)}
+        lost = {rule: outcome.regrets(rule, place) for rule in (*outcome.lost, CHOSEN)}
         for name, values in (facts | lost).items():
             kind = "fact" if name in facts else kind_of(name)
-            made.append((client.name, name, kind, np.bincount(own, weights=values[rows].astype(float), minlength=count)))
-    table = pd.DataFrame([row[:3] for row in made], columns=["zone", "rule", "kind"])
-    sums = np.array([row[3] for row in made], np.float32)
-    whole = table.join(pd.DataFrame(sums, columns=[f"week_{week:03d}" for week in range(count)]))
-    return whole.assign(first=str(first))
+            sums_of.append(
+                (client.name, name, kind, np.bincount(client_weeks, weights=values[rows].astype(float), minlength=count))
+            )
+    table = pd.DataFrame([row[:3] for row in sums_of], columns=["zone", "rule", "kind"])
+    sums = np.array([row[3] for row in sums_of], np.float32)
+    rows_and_weeks = table.join(pd.DataFrame(sums, columns=[f"week_{week:03d}" for week in range(count)]))
+    return rows_and_weeks.assign(first=str(first))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +13,17 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from dffl.files import write_text
 from dffl.jsonable import jsonable
+from dffl.report import require_page, write
+from dffl.report.data import KEPT
 from dffl.terminal import command_name, printable
 from dffl_studies.energy.answers import DAYS, Answer, named
-from dffl_studies.energy.backtests import CHOSEN, METHOD, NAIVE
-from dffl_studies.energy.preset import Market
-from dffl_studies.running.result import StudyRows
+from dffl_studies.energy.backtests import CHOSEN, METHOD, NAIVE, study
+from dffl_studies.energy.data.folder import panel_files
+from dffl_studies.energy.preset import Market, Preset
+from dffl_studies.running.render import write_tables
+from dffl_studies.running.result import RunOptions, StudyRows, finished_rows
 from dffl_studies.running.tables import Cell, Table, Value
 
 MODEL = "model.dffl"
@@ -52,9 +58,11 @@ class MarketResult(StudyRows):
         if np.isfinite(low):
             mean = answer.regrets[CHOSEN].mean()
             console.print(f"Regret of the chosen rules: {mean:.2f} {self.unit}; expected beforehand: {low:.2f} to {high:.2f}.")
-        held = answer.held[np.isfinite(answer.held)]
-        if len(held):
-            console.print(f"Ranges of 80 % held {held.mean():.0%} of the costs (zones: {held.min():.0%} to {held.max():.0%}).")
+        shares = answer.held[np.isfinite(answer.held)]
+        if len(shares):
+            console.print(
+                f"Ranges of 80 % held {shares.mean():.0%} of the costs (zones: {shares.min():.0%} to {shares.max():.0%})."
+            )
         console.print(self._heading())
         for table in self.tables():
             console.print(_to_rich(table))
@@ -85,12 +93,12 @@ class MarketResult(StudyRows):
         answer, money = self.answer, self.market.panel.money
         naive, cells, zones = answer.naive_rule, [], []
         for rule in answer.rules:
-            found = answer.change(rule, naive)
+            change = answer.change(rule, naive)
             row = (rule + (" (chosen by the days before)" if rule == naive else ""),)
             cells.append(Cell(row, f"{money} a day", Value(float(answer.regrets[rule].mean())), None))
             cells.append(Cell(row, f"{money} a year", Value(DAYS * float(answer.regrets[rule].mean())), None))
-            if found is not None and rule != naive:
-                cells += [Cell(row, f"change % ({name})", Value(value), None) for name, value in found._asdict().items()
+            if change is not None and rule != naive:
+                cells += [Cell(row, f"change % ({name})", Value(value), None) for name, value in change._asdict().items()
                           if name in ("mean", "low", "high", "worst")]  # fmt: skip
         shown = list(dict.fromkeys([naive, *answer.of_kind(METHOD), CHOSEN]))
         regrets = {rule: {str(zone): float(lost) for zone, lost in answer.regrets[rule].items()} for rule in shown}
@@ -106,17 +114,17 @@ class MarketResult(StudyRows):
             f"Regret on a test day, in {self.unit}, mean over zones and seeds. Change: mean over zones of the change in "
             f"percent against {named(naive)}, with its 95 % interval over {over}, and the worst zone; negative is a gain."
         )
-        whole = Table("rules", "What each rule loses", ("rule",), cells, note)
-        return [whole, Table("zones", "Each zone", ("zone", "decides"), zones, f"Regret on a test day, in {self.unit}.")]
+        rules_table = Table("rules", "What each rule loses", ("rule",), cells, note)
+        return [rules_table, Table("zones", "Each zone", ("zone", "decides"), zones, f"Regret on a test day, in {self.unit}.")]
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
         answer, panel = self.answer, self.market.panel
         by_zone = {rule: column.to_dict() for rule, column in answer.regrets.items()}
-        found, shared = answer.against, answer.sharing()
+        change, shared = answer.against, answer.sharing()
         chosen = {
             "rule": answer.choices[0][1], "by_zone": by_zone[CHOSEN], "expected": list(answer.expected),
-            "rules": [list(one) for one in answer.choices],
+            "rules": [list(choice) for choice in answer.choices],
         }  # fmt: skip
         demands = {
             zone: {"periods": float(demand), "from": panel.demand_from}
@@ -130,7 +138,7 @@ class MarketResult(StudyRows):
                     "methods": {rule: by_zone[rule] for rule in answer.of_kind(METHOD)},
                     "chosen": chosen,
                     "naive_rule": answer.naive_rule,
-                    "change": None if found is None else found._asdict(),
+                    "change": None if change is None else change._asdict(),
                     "sharing": None if shared is None else shared._asdict(),
                     "saved_a_year": answer.saved,
                     "verdict": answer.in_words(panel.money),
@@ -150,3 +158,31 @@ def _to_rich(table: Table) -> RichTable:
     from dffl_studies.running.render import to_rich
 
     return to_rich(table)
+
+
+def run(
+    path: Path, preset: Preset, options: RunOptions, seeds: list[int], model: bool = True, report: Path | None = None
+) -> MarketResult:
+    """Run the backtests of a market, or only show them, and write everything into their folder."""
+    from dffl_studies.energy.page import report_data  # it draws, and Matplotlib is slow to import
+
+    if report is not None:
+        require_page(report, inputs=panel_files(path))
+    market = preset.market(path)  # refuses what is wrong before any training
+    finished = finished_rows(study(path, preset, seeds), options, default_folder(path))
+    result = MarketResult(**vars(finished), market=market, cost=preset.cost, report=report)
+    write_tables(result.tables(), finished.folder / "tables", finished.remark)
+    if model and not options.show:
+        from dffl_studies.energy.model import train
+
+        train(market, preset, result.answer.choices[-1][1], seeds[0], progress=options.progress).save(finished.folder / MODEL)
+    page = report_data(result)
+    write_text(finished.folder / KEPT, json.dumps(page.as_json()))  # for `dffl report FOLDER`
+    if report is not None:
+        write(page, report)
+    return result
+
+
+def default_folder(panel: Path) -> Path:
+    """The default folder of a run, named by the panel."""
+    return Path(f"dffl-energy-{panel.resolve().name.split('.')[0]}")

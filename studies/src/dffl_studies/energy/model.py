@@ -31,8 +31,8 @@ def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0
     federation, past = market.federation, Past(season=False)
     if rule is None:
         asked: dict[str, Any] = {"refit": refit_of(market, preset), "start": market.first_test, "seed": seed}
-        found = dffl.backtest(federation, preset.candidates, progress=progress, **asked, **preset.settings)
-        rule = final_rules(found, WINDOW, FLEET)[0][0]
+        outcome = dffl.backtest(federation, preset.candidates, progress=progress, **asked, **preset.settings)
+        rule = final_rules(outcome, WINDOW, FLEET)[0][0]
     base = FORECAST if federation.has_forecast else STEADY
     candidates = _candidates(rule, base, preset)
     days = [day_numbers(client) for client in federation]
@@ -50,7 +50,9 @@ def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0
         share=SHARE,
         trained=tuple(candidates),
         parts={
-            label: prepared.trained(one, federation.counts, settings) for label, one in candidates.items() if label in needed
+            label: prepared.trained(candidate, federation.counts, settings)
+            for label, candidate in candidates.items()
+            if label in needed
         },
         kept={client.name: _last(client) for client in federation},
         ranges={client.name: _learned(client, expected) for client, expected in zip(federation, bases, strict=True)},
@@ -60,8 +62,8 @@ def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0
 
 
 def _candidates(rule: str, base: str, preset: Preset) -> dict[str, Candidate]:
-    """The methods of a backtest by their labels, and those that the rule names besides."""
-    known = {one.label: one for one in map(Candidate.of, preset.candidates)}
+    """The methods of a backtest by their labels, and others that the rule names."""
+    known = {candidate.label: candidate for candidate in map(Candidate.of, preset.candidates)}
     for part in rule.split("+"):
         if part not in (*known, *MEANS, STEADY, FORECAST, base, "mix"):
             known[part] = Candidate.of(choice_of(part))
@@ -90,8 +92,8 @@ def _last(client: Client) -> Client:
     """The last days of a zone, on which averages look back."""
     some = slice(max(client.n - KEPT, 0), client.n)
     forecast = None if client.forecast is None else client.forecast[some]
-    own = client.x if client.forecast is None else client.x[:, : -client.c.shape[1]]
-    return Client(client.name, own[some], client.c[some], client.set, times=seconds(client)[some], forecast=forecast)
+    features = client.x if client.forecast is None else client.x[:, : -client.c.shape[1]]
+    return Client(client.name, features[some], client.c[some], client.set, times=seconds(client)[some], forecast=forecast)
 
 
 def _learned(client: Client, expected: np.ndarray) -> AdaptiveRange:
@@ -109,10 +111,10 @@ def _about(market: Market, preset: Preset, rule: str) -> dict[str, Any]:
     panel, zones = market.panel, {}
     names = [name for name in panel.covariate_names if name not in CALENDAR]
     for client, demand in zip(market.federation, panel.demands, strict=True):
-        own = client.x[:, : len(names)]
+        features = client.x[:, : len(names)]
         zones[client.name] = {
             "demand": None if client.name in market.sets else float(demand),
-            "seen": [own.min(axis=0).tolist(), own.max(axis=0).tolist()],
+            "seen": [features.min(axis=0).tolist(), features.max(axis=0).tolist()],
         }
     return {
         "rule": rule, "cost": preset.cost, "weather_lag": preset.weather_lag, "covariates": names, "periods": panel.periods,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pandas as pd
 from rich.console import Console
 
 from dffl.federation import Client
+from dffl.files import write_text
 from dffl.fitting import Fit, Member
 from dffl.jsonable import jsonable
 from dffl.judging import regrets_at
@@ -22,7 +24,7 @@ from dffl.time.past import Past
 from dffl.time.refits import Candidate, Prepared
 from dffl_studies.energy.model import day_numbers, table
 from dffl_studies.energy.preset import Market, Preset
-from dffl_studies.running.render import to_rich
+from dffl_studies.running.render import to_rich, write_tables
 from dffl_studies.running.tables import Cell, Table, Value
 
 DAYS = (3, 7, 14, 30, 60)
@@ -40,16 +42,30 @@ class Newcomers:
     rows: pd.DataFrame
     money: str
 
-    def show(self, console: Console) -> None:
-        """Print the mean over zones by the number of days, and until when sharing pays."""
+    @property
+    def table(self) -> Table:
+        """The mean over zones by the number of days."""
         means = self.rows.pivot_table(index="days", columns="rule", values="regret", sort=False)
         cells = [
             Cell((str(days),), str(rule), Value(float(lost)))
             for rule, column in means.items() for days, lost in column.dropna().items()
         ]  # fmt: skip
         note = f"Regret of a day in {self.money}, mean over zones, in the {HORIZON} days after the first ones."
-        console.print(to_rich(Table("newcomers", "What a newcomer loses", ("days of its own",), cells, note)))
+        return Table("newcomers", "What a newcomer loses", ("days of its own",), cells, note)
+
+    def show(self, console: Console) -> None:
+        """Print the table, and until when sharing pays."""
+        console.print(to_rich(self.table))
         console.print(self.in_words())
+
+    def write(self, folder: Path) -> None:
+        """Write the regrets of every zone, the table and its figure."""
+        from dffl.drawing import write_figures
+        from dffl_studies.energy.figures.newcomers import draw_newcomers  # Matplotlib is slow to import
+
+        write_tables([self.table], folder, self.in_words())
+        write_text(folder / "regrets.csv", self.rows.round(4).to_csv(index=False, lineterminator="\n"))
+        write_figures([("newcomers", draw_newcomers(self.rows, self.money, HORIZON))], folder, ("png",), 200)
 
     def in_words(self) -> str:
         """Until when the others' model is better than what a newcomer can do by itself."""
@@ -72,11 +88,11 @@ def newcomers(market: Market, preset: Preset, zones: Sequence[str], seed: int = 
     """Leave each of these zones out in turn, and judge it with this many days of its own."""
     if len(market.federation) < 2:
         raise ValueError(f"{market.panel.source}: a newcomer needs other zones to learn from, found one zone")
-    made = []
+    rows = []
     for zone in zones:
         market.panel.rows(zone)  # refuses an unknown zone
-        made += _judged(market, preset, zone, seed, days)
-    return Newcomers(pd.DataFrame(made, columns=["zone", "days", "rule", "regret"]), market.panel.money)
+        rows += _judged(market, preset, zone, seed, days)
+    return Newcomers(pd.DataFrame(rows, columns=["zone", "days", "rule", "regret"]), market.panel.money)
 
 
 def _judged(market: Market, preset: Preset, zone: str, seed: int, days: Sequence[int]) -> list[tuple[str, int, str, float]]:
@@ -86,21 +102,23 @@ def _judged(market: Market, preset: Preset, zone: str, seed: int, days: Sequence
     weight = SteadyAverage(others, [day_numbers(client) for client in others]).weight(known)
     settings, shared = preset.settings | {"seed": seed}, Candidate.of("fedavg")
     fit = _prepared(others, weight).trained(shared, known, settings)
-    newcomer, made = market.federation[zone], []
+    newcomer, rows_judged = market.federation[zone], []
     start = int((day_numbers(newcomer) < first).sum())
     for count in (count for count in days if count <= start):
-        own = newcomer.rows(slice(start - count, start + HORIZON))
-        prepared, later = _prepared([own], weight), slice(count, own.n)
-        expected = {rule: table(rule, own, weight)[later] for rule in (STEADY, "mean-7")}
-        expected[SHARED] = prepared.predictions(_with(fit, own), [later])[0]
+        few = newcomer.rows(slice(start - count, start + HORIZON))
+        prepared, later = _prepared([few], weight), slice(count, few.n)
+        expected = {rule: table(rule, few, weight)[later] for rule in (STEADY, "mean-7")}
+        expected[SHARED] = prepared.predictions(_with(fit, few), [later])[0]
         enough = count - Past().longest
         if enough >= TUNES:
             [client] = prepared.federation([count])
             expected[TUNED] = prepared.predictions(fit.joined_by(client, progress=False), [later])[0]
         if enough >= LEARNS:
             expected[ALONE] = prepared.predictions(prepared.trained(Candidate.of("local"), [count], settings), [later])[0]
-        made += [(zone, count, rule, float(regrets_at(own.rows(later), costs).mean())) for rule, costs in expected.items()]
-    return made
+        rows_judged += [
+            (zone, count, rule, float(regrets_at(few.rows(later), costs).mean())) for rule, costs in expected.items()
+        ]
+    return rows_judged
 
 
 def _prepared(clients: Sequence[Client], weight: float) -> Prepared:

@@ -23,8 +23,8 @@ from dffl_studies.energy.weeks import week_names
 def report_data(result: MarketResult) -> ReportData:
     """The page of a run."""
     answer, panel, first = result.answer, result.market.panel, result.market.first_test
-    held = answer.held[np.isfinite(answer.held)]
-    ranges = [f"Ranges of 80 % held {held.mean():.0%} of the costs; zones: {held.min():.0%} to {held.max():.0%}."]
+    shares = answer.held[np.isfinite(answer.held)]
+    ranges = [f"Ranges of 80 % held {shares.mean():.0%} of the costs; zones: {shares.min():.0%} to {shares.max():.0%}."]
     return ReportData(
         title=answer.headline(panel.money),
         main=CHOSEN,
@@ -39,7 +39,7 @@ def report_data(result: MarketResult) -> ReportData:
         pictures=pictures(result),
         notes=(
             f"Each day from {first} on is decided with what was known before it. Demands: {panel.demand_from}.",
-            *(ranges if len(held) else ()),
+            *(ranges if len(shares) else ()),
             "Rules chosen, from when on: " + "; ".join(f"{day} {rule}" for day, rule in answer.choices) + ".",
             *panel.notes,
         ),
@@ -71,13 +71,13 @@ def _results(result: MarketResult) -> list[Result]:
     """Each zone under each rule: regrets are shares of the best possible cost."""
     rows, weeks = result.rows.sort_values("seed", kind="stable"), week_names(result.rows)
     parts = dict(iter(rows.groupby(["zone", "rule"], sort=False)))
-    made = []
+    results = []
     for (zone, rule), part in parts.items():
         best, mean = abs(float(part["best"].mean())), float(part["regret"].mean())
         reference = parts[zone, result.answer.naive_rule]
         change = _change(part, reference, weeks, best) if rule != result.answer.naive_rule else _itself(rule)
-        made.append(Result(str(zone), str(rule), _share(mean, best), lost=mean, changes=(change,)))
-    return made
+        results.append(Result(str(zone), str(rule), _share(mean, best), lost=mean, changes=(change,)))
+    return results
 
 
 def _itself(rule: str) -> Change:
@@ -86,8 +86,8 @@ def _itself(rule: str) -> Change:
 
 def _change(part: Any, reference: Any, weeks: list[str], best: float) -> Change:
     """A zone's regret minus that of the naive rule, with its interval over weeks (and seeds, where there are three)."""
-    own, other = (table[weeks].to_numpy(float) * len(weeks) for table in (part, reference))
-    excess = own - other
+    mine, other = (table[weeks].to_numpy(float) * len(weeks) for table in (part, reference))
+    excess = mine - other
     mean, low, high = interval(excess if len(excess) >= ENOUGH_STARTS else np.tile(excess.mean(axis=0), (ENOUGH_STARTS, 1)))
     naive, base = str(reference["rule"].iloc[0]), float(reference["regret"].mean())
     above = base > NO_REGRET and float(part["regret"].mean()) > (1 + HARM_TOLERANCE) * base

@@ -2,22 +2,77 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from dffl.time.bases import NAIVE
+from dffl.training.methods import label_of
 from dffl_studies.energy import published
-from dffl_studies.energy.compared import Comparison
-from dffl_studies.energy.summary import PAPERS, STATISTICS, by_seed
-from dffl_studies.energy.tables import HEADINGS, LAMBDA, name_of, over_seeds, trained
+from dffl_studies.energy.published import Comparison
+from dffl_studies.energy.setup import EVERY_METHOD
+from dffl_studies.energy.summary import FAIR, PAPERS, STATISTICS, by_seed, harmed_zones
 from dffl_studies.running.tables import Cell, Table, Value
+
+RULE_LABELS = {
+    "forecast": "Steady moving average",
+    "mean-7": "Mean of the last 7 days",
+    "mean-14": "Mean of the last 14 days",
+    "mean-28": "Mean of the last 28 days",
+    "steady": "Steady moving average",
+    "chosen": "the chosen rules",
+}
+"""What the tables and figures call naive rules; methods have their usual label."""
+HEADINGS = ("mean change %", "median change %", "worst harm %", "worst-20 % harm")
+LAMBDA = "lambda"
+HARM = (
+    "Over 1 %: zones with over 1 % more regret, in a seed. Harmed: zones with over 1 % more regret in the mean of the seeds, "
+    "where the 95 % interval over weeks and seeds lies above 0 too. Two seeds do not tell."
+)
+
+
+def name_of(method: str) -> str:
+    """What this study's tables and figures call a method or a rule."""
+    return RULE_LABELS.get(method) or label_of(method)
+
+
+def trained(rows: pd.DataFrame) -> list[str]:
+    """The methods of these rows that are trained, in the order of the tables."""
+    there = set(rows["method"])
+    return [method for method in EVERY_METHOD if method in there]
+
+
+def all_tables(rows: pd.DataFrame, comparison: Comparison) -> list[Table]:
+    """The paper's Tables 4 and 5, and the change against a zone's own model that is made with as much care."""
+    return [table_4(rows, comparison), table_5(rows, comparison), changes(rows, FAIR)]
+
+
+def changes(rows: pd.DataFrame, against: str) -> Table:
+    """How each method changes the zones' regrets, against one of their own models."""
+    harmed, zones, cells = harmed_zones(rows, against), rows["zone"].nunique(), []
+    for method, part in by_seed(rows, against).groupby("method", sort=False):
+        if method == against:
+            continue
+        row = (name_of(str(method)),)
+        for name, heading in zip(STATISTICS, HEADINGS, strict=True):
+            cells.append(Cell(row, heading, over_seeds(part[name])))
+        cells.append(Cell(row, f"over 1 % of {zones}", over_seeds(part["harmed"])))
+        cells.append(Cell(row, f"harmed of {zones}", Value(float(harmed.get(method, np.nan)))))
+    note = (
+        f"Change of a zone's regret against its own model ({against}), in percent; negative is a gain. Statistics over zones "
+        "in each seed, then mean +- sd over seeds. Worst harm: the largest change, even if it is a gain. Worst-20 % harm: the "
+        f"mean harm, gains counted as zero, of the worst fifth of the zones. {HARM}"
+    )
+    return Table(f"changes-{against}", f"Change of regret against {against}", ("method",), cells, note)
+
+
+def over_seeds(values: pd.Series) -> Value:
+    """The mean over seeds and its standard deviation; no deviation if the values are equal."""
+    value = Value.over_seeds(values)
+    return value if value.sd > 1e-9 else Value(value.mean)
+
 
 COLUMNS = {"local": "local", "fedavg": "federated", "interp-spo": "interpolated"}
 """The columns of Table 5, by method."""
-
-
-def papers_tables(rows: pd.DataFrame, comparison: Comparison) -> list[Table]:
-    """Tables 4 and 5, if they are wanted."""
-    return [table_4(rows, comparison), table_5(rows, comparison)] if comparison.wanted else []
 
 
 def table_4(rows: pd.DataFrame, comparison: Comparison) -> Table:

@@ -16,10 +16,9 @@ from dffl.training.methods import method
 from dffl_studies.energy.checks import fleet, noted, placed, without_choice
 from dffl_studies.energy.data import Panel, Sampling, open_panel
 from dffl_studies.energy.data.clients import in_time
-from dffl_studies.energy.data.days import Days
 from dffl_studies.energy.data.money import Money
 from dffl_studies.energy.decisions import sets_of
-from dffl_studies.energy.input_table import read_day
+from dffl_studies.energy.input_table import Days, read_day
 
 REFIT = 28
 """Days from one training to the next."""
@@ -113,9 +112,9 @@ class Preset:
         """The market that is judged: zones without a choice or without enough days are left out, each with a note."""
         panel = self.panel(path)
         sets = {} if self.decisions is None else sets_of(Path(self.decisions), panel)
-        made = placed(without_choice(panel, set(sets)), self.split)
-        panel = made.panel.noted(fleet(made.panel))
-        return Market(panel, in_time(panel, self.sampling, sets), sets, made.first_test)
+        usable = placed(without_choice(panel, set(sets)), self.split)
+        panel = usable.panel.noted(fleet(usable.panel))
+        return Market(panel, in_time(panel, self.sampling, sets), sets, usable.first_test)
 
 
 def choice_of(name: str) -> MethodChoice:

@@ -2,21 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dffl.federation import Federation
 from dffl.randomness import checked_seed
 from dffl.training import Settings
 from dffl.training.methods import requests
-from dffl_studies.energy.as_published import one_year, six_months
 from dffl_studies.energy.data import Panel, Sampling, federation, open_panel
 from dffl_studies.energy.data.clients import require_days, tuned_weight
-from dffl_studies.energy.data.days import Days
 from dffl_studies.energy.data.reading import demands_in_order
-from dffl_studies.energy.input_table import read_day
+from dffl_studies.energy.input_table import Days, read_day
+from dffl_studies.paper.study import AUTHORS
+
+OPTION = "--as-published"
+PAPERS_METHODS = ("local", "fedavg", "interp-mse", "interp-spo")
+"""The paper's methods: their options are the paper's. Those of other methods may be chosen."""
+FREE = ("engine", "chunk_size")
+"""Settings that change no number."""
+
+
+def published_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The synthetic study's settings, as in the authors' later code, and what is ``given`` (--set) unless that contradicts."""
+    papers: dict[str, Any] = AUTHORS["settings"]
+    for name, value in options.items():
+        method, dot, _ = name.partition(".")
+        if dot and method in PAPERS_METHODS:
+            raise ValueError(
+                f"--set {name}={value} contradicts {OPTION}, which has the paper's {method}; leave one of them out"
+            )
+        if not dot and name in Settings.names() and name not in FREE:
+            ours, theirs = getattr(Settings.of(**{name: value}), name), getattr(Settings.of(**papers), name)
+            if ours != theirs:
+                raise ValueError(
+                    f"--set {name}={value} contradicts {OPTION}, which has {name} = {theirs}; leave one of them out"
+                )
+    return papers | dict(options)
+
+
+def refuse_contradictions(contradictions: Mapping[str, tuple[bool, str]]) -> None:
+    """Refuse the first option that contradicts the protocol: each with whether it was used, and what the protocol has."""
+    for option, (used, instead) in contradictions.items():
+        if used:
+            raise ValueError(f"{option} contradicts {OPTION}, which {instead}; leave one of them out")
+
+
+def one_year(panel: Panel, asked: str | None) -> Days:
+    """The year that begins with the panel's first day, or what the panel has of it; ``asked`` is what --to says."""
+    first, last = pd.Timestamp(panel.days[0]), pd.Timestamp(panel.days[-1])
+    end = first + pd.DateOffset(years=1) - pd.Timedelta(days=1)
+    if asked is not None and last > end:
+        raise ValueError(
+            f"--to {asked} contradicts {OPTION}, which has one year, {first.date()} to {end.date()}; leave one of them out"
+        )
+    return Days(str(first.date()), str(min(end, last).date()))
+
+
+def six_months(panel: Panel) -> str:
+    """The first test day: six months after the first day."""
+    first, last = pd.Timestamp(panel.days[0]), pd.Timestamp(panel.days[-1])
+    split = first + pd.DateOffset(months=6)
+    if split > last:
+        raise ValueError(
+            f"{panel.source}: {OPTION} trains on six months and tests from {split.date()} on, and the last day is "
+            f"{last.date()}; use a panel with more days, or leave {OPTION} out"
+        )
+    return str(split.date())
+
 
 METHODS = ("local", "local-tuned", "fedavg", "interp-spo", "finetune", "finetune-mix", "crossfit")
 """What is trained."""

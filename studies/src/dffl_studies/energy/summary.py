@@ -4,13 +4,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from dffl.harm import above_tolerance
-from dffl_studies.energy.harm import NO_REGRET, harmed_zones
+from dffl.harm import above_tolerance, interval
+from dffl_studies.energy.weeks import week_names
+
+NO_REGRET = 1e-9
+"""Regrets below this count as 0, and no percentage is computed."""
+
+
+class Change(NamedTuple):
+    """A change of regret in percent of what it is compared with, and the ends of its 95 % interval; unbounded if unknown."""
+
+    change: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, mine: np.ndarray, other: np.ndarray) -> Change:
+        """From what each week adds to a mean regret, (seeds, weeks); ``other`` is what is compared with."""
+        # The parts add up to a mean: multiplied by their number they are what a day of each week loses.
+        ends = interval((mine - other) * other.shape[1])
+        return cls(*(100 * value / float(other.sum(axis=1).mean()) for value in ends))
+
+
+def excesses(rows: pd.DataFrame, against: str) -> pd.DataFrame:
+    """One row per method and zone: its regret with ``against`` (``reference``), and by how much the method changes it.
+
+    ``over`` says that the change is above 1 %, ``harmed`` (1 or 0) that its interval is above 0 too; nan where the interval is
+    unknown. Zones where ``against`` loses nothing are left out.
+    """
+    wide = rows.sort_values("seed", kind="stable").set_index(["method", "zone"])
+    parts = {key: part.to_numpy(float) for key, part in wide[week_names(rows)].groupby(level=[0, 1], sort=False)}
+    regrets = dict(wide["regret"].groupby(level=[0, 1], sort=False).mean().items())
+    rows_made = []
+    for (method, zone), mine in parts.items():
+        reference = regrets[against, zone]
+        if method == against or not reference > NO_REGRET:
+            continue
+        change, over = Change.of(mine, parts[against, zone]), bool(above_tolerance(regrets[method, zone], reference))
+        harmed = float(over and change.low > 0) if np.isfinite(change.low) else np.nan
+        rows_made.append((method, zone, reference, *change, over, harmed))
+    return pd.DataFrame(rows_made, columns=["method", "zone", "reference", *Change._fields, "over", "harmed"])
+
+
+def harmed_zones(rows: pd.DataFrame, against: str) -> pd.Series:
+    """How many zones each method harms; nan where that is unknown."""
+    return excesses(rows, against).groupby("method", sort=False)["harmed"].sum(min_count=1)
+
 
 WORST_SHARE = 0.2
 STATISTICS = ("mean_change", "median_change", "worst_harm", "worst20_harm")
@@ -30,9 +74,9 @@ def with_changes(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
     """
     keys = ["seed", "zone"]
     reference = rows[rows["method"] == against].set_index(keys)["regret"]
-    own = reference.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy(float)
-    own, regret = np.where(own > NO_REGRET, own, np.nan), rows["regret"].to_numpy()
-    return rows.assign(change=100 * (regret / own - 1), harmed=above_tolerance(regret, own))
+    reference_regret = reference.reindex(pd.MultiIndex.from_frame(rows[keys])).to_numpy(float)
+    reference_regret, regret = np.where(reference_regret > NO_REGRET, reference_regret, np.nan), rows["regret"].to_numpy()
+    return rows.assign(change=100 * (regret / reference_regret - 1), harmed=above_tolerance(regret, reference_regret))
 
 
 def zone_changes(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
@@ -69,11 +113,11 @@ def statistics(changes: np.ndarray) -> dict[str, float]:
 
 def by_seed(rows: pd.DataFrame, against: str = FAIR) -> pd.DataFrame:
     """One row per method and seed: the statistics of the changes, the mean regret and how many zones are over 1 % worse."""
-    made = []
+    tables = []
     for (method, seed), part in with_changes(rows, against).groupby(["method", "seed"], sort=False):
         facts = {"method": method, "seed": seed, "regret": part["regret"].mean(), "harmed": int(part["harmed"].sum())}
-        made.append(facts | statistics(part["change"].to_numpy()))
-    return pd.DataFrame(made)
+        tables.append(facts | statistics(part["change"].to_numpy()))
+    return pd.DataFrame(tables)
 
 
 def as_json(rows: pd.DataFrame) -> dict[str, object]:
@@ -81,7 +125,7 @@ def as_json(rows: pd.DataFrame) -> dict[str, object]:
     rows = rows.sort_values("seed", kind="stable")
     zones = []
     for zone, part in rows.groupby("zone", sort=False):
-        regret = {str(method): own["regret"].tolist() for method, own in part.groupby("method", sort=False)}
+        regret = {str(method): method_rows["regret"].tolist() for method, method_rows in part.groupby("method", sort=False)}
         weights = part.loc[part["method"] == "interp-spo", "lambda"].tolist()
         zones.append({"zone": zone, "demand": float(part["demand"].iloc[0]), "regret": regret, "lambda": weights})
     return {"zones": zones, "against": {against: _summary(rows, against) for against in REFERENCES}}

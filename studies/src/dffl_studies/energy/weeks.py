@@ -24,9 +24,9 @@ def weeks_of(panel: Panel, first_test: str) -> list[np.ndarray]:
 
 def week_columns(regrets: Sequence[np.ndarray], weeks: Sequence[np.ndarray]) -> pd.DataFrame:
     """One row per zone: what each week adds to the mean of its daily regrets."""
-    count = 1 + max(int(own.max()) for own in weeks)
+    count = 1 + max(int(of.max()) for of in weeks)
     parts = [
-        np.bincount(own, weights=lost, minlength=count) / len(lost) for own, lost in zip(weeks, regrets, strict=True)
+        np.bincount(of, weights=lost, minlength=count) / len(lost) for of, lost in zip(weeks, regrets, strict=True)
     ]  # fmt: skip
     return pd.DataFrame(np.array(parts, np.float32), columns=[f"{COLUMN}{week:02d}" for week in range(count)])
 

@@ -1,4 +1,4 @@
-"""`dffl leaderboard`: all methods and losses, each with the same small search, judged on data that the search has not seen."""
+"""`dffl leaderboard`: all methods and losses, each with the same small search, judged on data that the search did not use."""
 
 from typing import TYPE_CHECKING
 

@@ -50,8 +50,8 @@ def leaderboard(
         answer(judge(options, entries or [], zones, quick, whole), json_)
 
 
-def judge(options: RunOptions, wanted: list[str], zones: Path | None, quick: bool = False, whole: bool = False) -> StudyResult:
-    """Search, judge what was chosen, and write tables and the figure."""
+def judge(options: RunOptions, wanted: list[str], zones: Path | None, quick: bool = False, full: bool = False) -> StudyResult:
+    """Search, judge the chosen options, and write tables and the figure."""
     from dataclasses import replace
 
     from dffl.files import write_text
@@ -62,7 +62,7 @@ def judge(options: RunOptions, wanted: list[str], zones: Path | None, quick: boo
     from dffl_studies.running.render import write_tables
     from dffl_studies.running.result import StudyResult, finished_rows
 
-    if quick and (whole or options.only):
+    if quick and (full or options.only):
         raise ValueError("--quick judges three federations of its own; leave --all and --only out")
     entries = [find(ENTRIES, name, "entry") for name in wanted] or list(ENTRIES.values())
     folder = options.out or Path("dffl-leaderboard-quick" if quick else "dffl-leaderboard")
@@ -73,14 +73,14 @@ def judge(options: RunOptions, wanted: list[str], zones: Path | None, quick: boo
         search = study.search_study(entries, zones)
         asked = replace(options, out=folder / "search", only=[text for text in options.only if text.startswith("problem=")])
         finished_rows(search, asked)
-        # What was chosen for other problems than those asked for stands: the choice is made from all the rows that are there.
+        # The tables include earlier problems: the choice is made from all existing rows.
         there = finished_rows(search, replace(asked, only=[], workers=None, ray=None, show=True))
         chosen, known = study.choose(there.rows, entries), study.searched(there.rows)
-        planned = study.judging_study(chosen, entries, zones, whole=whole)
-    found = finished_rows(planned, replace(options, out=folder / "judged"))
-    made = tables.all_tables(found.rows)
-    write_tables(made, folder / "tables", found.remark)
+        planned = study.judging_study(chosen, entries, zones, full=full)
+    finished = finished_rows(planned, replace(options, out=folder / "judged"))
+    all_of_them = tables.all_tables(finished.rows)
+    write_tables(all_of_them, folder / "tables", finished.remark)
     write_text(folder / "tables" / "chosen.md", tables.chosen_text(chosen, known))
-    refused = tables.refused_text(found.rows)
-    shown, figures = tuple(table.name for table in made), draw(found.rows, folder / "figures")
-    return StudyResult(found, made, shown, figures, f".\n{refused}".rstrip() if refused else "", there)
+    refused = tables.refused_text(finished.rows)
+    shown, figures = tuple(table.name for table in all_of_them), draw(finished.rows, folder / "figures")
+    return StudyResult(finished, all_of_them, shown, figures, f".\n{refused}".rstrip() if refused else "", there)

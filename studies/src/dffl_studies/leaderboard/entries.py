@@ -17,7 +17,7 @@ from dffl.training.trainers.tuning import EPOCHS
 from dffl_studies.running.study import Parameters
 
 Candidate = dict[str, Any]
-"""Options and settings of a fit, as JSON has them."""
+"""Options and settings of a fit, as JSON values."""
 
 PLAIN: Candidate = {"learning_rate": 1e-3, "schedule": "constant", "aggregate": "mean"}
 """The paper's recipe of training."""
@@ -26,7 +26,7 @@ FAST: Candidate = {name: plain(value) for name, value in FAST_SETTINGS.items()}
 COSINE: Candidate = {**PLAIN, "learning_rate": 2e-3, "schedule": "cosine"}
 MOMENTUM: Candidate = {**PLAIN, "aggregate": FAST["aggregate"]}
 STARTS = 3
-"""Significant harm needs the spread of at least three starts."""
+"""Significant harm needs the variance between at least three seeds."""
 RATES = [{"learning_rate": 1e-3}, {"learning_rate": 2e-3}]
 RECIPES = [PLAIN, FAST]
 JUDGES = [{"judge": "spo+"}, {"judge": "regret"}]
@@ -42,29 +42,31 @@ class Entry:
     """naive (no network), alone (no other client), shared (one model for all), personal, or loss (another than SPO+)."""
     candidates: tuple[Candidate, ...]
     searched_as: str = ""
-    """The entry whose search serves this one too; empty: its own."""
+    """The entry whose search this one uses; empty: its own."""
 
     def runs_on(self, part: Parameters) -> bool:
-        """Whether it takes part in a federation. Losses have those of equal sizes: perturbed ones take ten times as long."""
+        """Whether it takes part in a federation. Losses take part only in those of equal sizes: perturbed ones take ten times
+        as long.
+        """
         return self.kind != "loss" or not part["imbalanced"]
 
     @property
     def starts(self) -> int:
-        """From how many starts it is trained. Naive models have none, and losses are compared in their means alone."""
+        """The number of random seeds of its trainings. Naive models have none, and losses are compared only by their means."""
         return 1 if self.kind in ("naive", "loss") else STARTS
 
 
 def crossed(*axes: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Every combination of one candidate of each axis."""
-    made: list[Candidate] = [{}]
+    candidates: list[Candidate] = [{}]
     for axis in axes:
-        made = [{**one, **more} for more in axis for one in made]
-    return tuple(made)
+        candidates = [{**candidate, **more} for more in axis for candidate in candidates]
+    return tuple(candidates)
 
 
 def _methods() -> list[Entry]:
     judged = crossed(RECIPES, JUDGES)
-    own = [{"own_epochs": 5}, {"own_epochs": 20}]
+    epochs = [{"own_epochs": 5}, {"own_epochs": 20}]
     rows: list[tuple[str, str, tuple[Candidate, ...]]] = [
         ("mean-cost", "naive", ({},)),
         ("nearest", "naive", crossed(JUDGES_OF_COSTS)),
@@ -81,8 +83,8 @@ def _methods() -> list[Entry]:
         ("interp-refit", "personal", judged),
         ("clustered", "personal", crossed([{"epochs": list(EPOCHS)}], RECIPES, [{"clusters": 2}, {"clusters": 4}])),
         ("fedrep", "personal", crossed(RECIPES, [{"head_epochs": 5}, {"head_epochs": 20}])),
-        ("ditto", "personal", crossed([{"pull": 0.1}], RECIPES, own)),
-        ("apfl", "personal", crossed(RECIPES, own)),
+        ("ditto", "personal", crossed([{"pull": 0.1}], RECIPES, epochs)),
+        ("apfl", "personal", crossed(RECIPES, epochs)),
         ("fedrspo", "personal", FEDRSPO),
         ("finetune", "personal", judged),
         ("finetune-mix", "personal", judged),
@@ -97,12 +99,12 @@ JUDGES_OF_COSTS = [{"judge": "regret"}, {"judge": "mse"}]
 DEGREES_OF_RIDGE = [{"degree": 1}, {"degree": 2}]
 TURNED = ({**PLAIN, "judge": "spo+"}, *({**FAST, "judge": "regret", "pooled_units": pooled} for pooled in (False, True)),
           {**FAST, "judge": "spo+", "pooled_units": True})  # fmt: skip
-"""A matrix in front of the first layer, with each client's own units and with pooled ones."""
+"""A matrix before the first layer, with each client's own units and with pooled ones."""
 _SAME_BUDGET = {"warm_rounds": None, "warm_epochs": None, "warm_fraction": None, "personal_rounds": 100}
 FEDRSPO: tuple[Candidate, ...] = (
     {}, _SAME_BUDGET, {**_SAME_BUDGET, "freeze_at": None}, {**_SAME_BUDGET, "personal_step": 0.003, "freeze_at": None},
 )  # fmt: skip
-"""As its authors publish it, and with as many rounds and epochs as the others have."""
+"""As published by its authors, and with the same number of rounds and epochs as the others."""
 
 LOSSES: dict[str, list[Candidate]] = {
     "spo+": [{}],
@@ -114,18 +116,18 @@ LOSSES: dict[str, list[Candidate]] = {
 }
 """The losses, each with values of its own parameter."""
 LOSS_METHODS = ("finetune", "crossfit")
-"""The parameter of a loss is chosen with the first, which is cheaper, for both."""
+"""The parameter of a loss is chosen with the first method, which is faster, for both."""
 
 
 def _losses() -> list[Entry]:
-    made = []
-    for loss, own in LOSSES.items():
+    entries = []
+    for loss, options in LOSSES.items():
         for method in LOSS_METHODS:
-            # What is compared is the loss that trains: all have the same recipe, and candidates are judged alike.
+            # The training losses are compared: all have the same recipe, and candidates are judged in the same way.
             first = [{**FAST, "loss": loss, "judge": "regret"}]
             searched_as = "" if method == LOSS_METHODS[0] else f"{LOSS_METHODS[0]}, {loss}"
-            made.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, own), searched_as))
-    return made
+            entries.append(Entry(f"{method}, {loss}", method, "loss", crossed(first, options), searched_as))
+    return entries
 
 
 ENTRIES: dict[str, Entry] = {entry.name: entry for entry in [*_methods(), *_losses()]}
@@ -137,20 +139,20 @@ def written(candidate: Candidate) -> str:
 
 
 def read(text: str) -> dict[str, Any]:
-    """The keywords of `dffl.fit` that `written` wrote down."""
+    """The keywords of `dffl.fit` from the text of `written`."""
     return {name: rebuilt(value) for name, value in json.loads(text).items()}
 
 
 def in_words(text: str) -> str:
-    """A candidate for people: recipes by their names."""
-    given: dict[str, Any] = json.loads(text)
+    """A candidate in words: recipes by their names."""
+    settings: dict[str, Any] = json.loads(text)
     words = []
     for name, recipe in (("fast", FAST), ("plain", PLAIN), ("cosine", COSINE), ("momentum", MOMENTUM)):
-        if all(given.get(key) == value for key, value in recipe.items()):
+        if all(settings.get(key) == value for key, value in recipe.items()):
             words.append(name)
-            given = {key: value for key, value in given.items() if key not in recipe}
+            settings = {key: value for key, value in settings.items() if key not in recipe}
             break
-    for key, value in given.items():
+    for key, value in settings.items():
         shown = (
             ", ".join(f"{k} {v}" for k, v in value.items() if k not in ("kind", "name")) if isinstance(value, dict) else value
         )

@@ -1,7 +1,4 @@
-"""What is judged on: a balanced part of the paper's grid, the same with shortest paths, and the real zones.
-
-The search has federations of its own.
-"""
+"""The data for judging: a balanced part of the paper's grid, the same with shortest paths, and the real zones."""
 
 from __future__ import annotations
 
@@ -15,13 +12,13 @@ from dffl_studies.paper.study import PROBLEMS as PAPER_PROBLEMS
 from dffl_studies.running.study import Parameters, grid
 
 SEEDS = (0, 1, 2, 3, 4)
-"""The paper's seeds: they judge."""
+"""The paper's seeds, for judging."""
 PROBLEMS = (*PAPER_PROBLEMS, "shortest-path")
 """The synthetic problems. Shortest paths are not the paper's: they have PyEPO's costs with its noise, on the paper's axes."""
 PART = 16 * len(PROBLEMS)
 """The configurations of one seed in the balanced part of the grid."""
 SEARCH_SEED = 101
-"""The search sees no federation that judges."""
+"""The search uses no federation for judging."""
 TEST_SAMPLES = 1000
 ZONES = ("zones, weather", "zones, past prices")
 NO_AXES: Parameters = {"imbalanced": None, "degree": None, "eta_obj": None, "eta_constr": None}
@@ -30,22 +27,22 @@ SYNTHETIC = {"rounds": 50, "local_epochs": 5, "batch_size": 64, "client_fraction
 
 
 class Divided(NamedTuple):
-    """What trains and what judges, and the settings that belong to it."""
+    """The training part and the judging part, and their settings."""
 
     train: Federation
     test: Federation
     settings: dict[str, Any]
 
 
-def synthetic_part(seeds: Sequence[int], whole: bool = False) -> list[Parameters]:
+def synthetic_part(seeds: Sequence[int], full: bool = False) -> list[Parameters]:
     """For each seed and problem 16 configurations that cover every axis evenly, or all 128."""
     axes = {"imbalanced": (False, True), "degree": DEGREES, "eta_obj": ETAS, "eta_constr": ETAS}
     jobs = [job.parameters for job in grid(seed=seeds, problem=PROBLEMS, **axes)]
-    return sorted((job for job in jobs if whole or in_fraction(job)), key=_turn)
+    return sorted((job for job in jobs if full or in_fraction(job)), key=_turn)
 
 
 def _turn(job: Parameters) -> tuple[int, ...]:
-    """The place in the order: of each seed, every four configurations of a problem have every heterogeneity and degree once."""
+    """The place in the order: every four configurations of a problem and seed contain every heterogeneity and degree once."""
     i, j = ETAS.index(job["eta_obj"]), ETAS.index(job["eta_constr"])
     return (
         job["seed"],
@@ -59,12 +56,12 @@ def _turn(job: Parameters) -> tuple[int, ...]:
 
 def search_part() -> list[Parameters]:
     """Four configurations of each problem: every degree and every heterogeneity once, one of them with unequal sizes."""
-    made = []
+    parts = []
     for problem in PROBLEMS:
         for i, j in ((0, 0), (1, 3), (2, 1), (3, 2)):
             axes = {"imbalanced": i == 2, "degree": DEGREES[i ^ j], "eta_obj": ETAS[i], "eta_constr": ETAS[j]}
-            made.append({"seed": SEARCH_SEED, "problem": problem, **axes})
-    return made
+            parts.append({"seed": SEARCH_SEED, "problem": problem, **axes})
+    return parts
 
 
 def zones_part() -> list[Parameters]:
@@ -79,26 +76,26 @@ def divided(search: bool, folder: str | None, **configuration: Any) -> Divided:
         return _zones(search, folder, configuration["problem"])
     from dffl import synthetic
 
-    given = {name: value for name, value in configuration.items() if name != "problem"}
+    arguments = {name: value for name, value in configuration.items() if name != "problem"}
     makers: dict[str, Callable[..., Federation]] = {
         "knapsack": synthetic.knapsack, "portfolio": synthetic.portfolio, "shortest-path": synthetic.shortest_path,
     }  # fmt: skip
     make = makers[configuration["problem"]]
-    return Divided(make(**given), make(split="test", samples=TEST_SAMPLES, **given), SYNTHETIC)
+    return Divided(make(**arguments), make(split="test", samples=TEST_SAMPLES, **arguments), SYNTHETIC)
 
 
 def _zones(search: bool, folder: str | None, problem: str) -> Divided:
     from dffl_studies.energy.setup import Setup, halves
 
     if folder is None:
-        raise ValueError(f"{problem}: hand in the folder of the zones' tables with --zones")
+        raise ValueError(f"{problem}: pass the folder of the zones' tables with --zones")
     setup = Setup(lags=problem == ZONES[1], without=("NE_INTERNAL_HUB",))
-    made = halves(setup.open(folder), setup)
+    parts = halves(setup.open(folder), setup)
     settings = {name: value for name, value in setup.training(seed=0).items() if name != "seed"}
     if not search:
-        return Divided(made.train, made.test, settings)
-    # The search sees the training half alone: its last quarter judges.
-    cuts = [3 * client.n // 4 for client in made.train]
-    first = Federation([client.rows(slice(None, cut)) for client, cut in zip(made.train, cuts, strict=True)])
-    last = Federation([client.rows(slice(cut, None)) for client, cut in zip(made.train, cuts, strict=True)])
+        return Divided(parts.train, parts.test, settings)
+    # The search uses only the training half: its last quarter judges.
+    cuts = [3 * client.n // 4 for client in parts.train]
+    first = Federation([client.rows(slice(None, cut)) for client, cut in zip(parts.train, cuts, strict=True)])
+    last = Federation([client.rows(slice(cut, None)) for client, cut in zip(parts.train, cuts, strict=True)])
     return Divided(first, last, settings)

@@ -1,4 +1,4 @@
-"""One figure: what each entry loses, against what it costs."""
+"""One figure: the regret of each entry against its cost."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dffl_studies.leaderboard.tables import shared_federations, summary
 
 MARKERS = {"naive": "s", "alone": "D", "shared": "^", "personal": "o"}
 DRAWN = 18
-"""So many of the best entries are drawn; the others are named under the title."""
+"""The number of best entries that are drawn; the others are named under the title."""
 FAR = 4.0
-"""Entries with so many times the lowest regret are only named too: they would press all others together."""
+"""Entries with more than this many times the lowest regret are only named: they would compress the others."""
 GAP = 0.052
 """The least distance of two names, as a share of a panel's height."""
 
 
 def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
-    """Regret against core-seconds, one panel for each problem; the line joins what no cheaper entry beats."""
+    """Regret against core-seconds, one panel for each problem; the line connects entries that no cheaper entry beats."""
     rows = rows[rows["entry"].map(lambda name: ENTRIES[name].kind != "loss")]
     problems = sorted(str(name) for name in rows["problem"].unique())
     if not problems:  # losses alone were asked for
@@ -43,8 +43,8 @@ def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
         return write_figures([("regret-against-cost", figure)], folder, ("png", "pdf"), 200)
 
 
-def _panel(axes: Any, problem: str, found: pd.DataFrame) -> None:
-    near = found[(found["mean"].rank(method="first") <= DRAWN) & (found["mean"] <= FAR * found["mean"].min())]
+def _panel(axes: Any, problem: str, rows: pd.DataFrame) -> None:
+    near = rows[(rows["mean"].rank(method="first") <= DRAWN) & (rows["mean"] <= FAR * rows["mean"].min())]
     for entry, row in near.iterrows():
         marker, colour = MARKERS[ENTRIES[str(entry)].kind], colour_of(ENTRIES[str(entry)].method)
         axes.scatter(row["core-seconds"], row["mean"], s=16, marker=marker, color=colour, zorder=3)
@@ -59,14 +59,14 @@ def _panel(axes: Any, problem: str, found: pd.DataFrame) -> None:
     axes.yaxis.set_minor_formatter("{x:g}")
     axes.set_xlabel("core-seconds of a fit")
     axes.set_ylabel("mean relative regret, %")
-    far = found.drop(near.index).sort_values("mean")
+    far = rows.drop(near.index).sort_values("mean")
     above = fill(", ".join(f"{entry} {row['mean']:.1f}" for entry, row in far.iterrows()), 52)
     axes.set_title(problem + (f"\nabove: {above}" if above else ""), fontsize=6.5)
     _name(axes, near.sort_values("mean"))
 
 
 def _name(axes: Any, points: pd.DataFrame) -> None:
-    """Write the names in a column beside the panel, each joined to its point; none covers another."""
+    """Write the names in a column next to the panel, each connected to its point, without overlap."""
     to_share = axes.transData + axes.transAxes.inverted()
     wanted = np.array([to_share.transform((row["core-seconds"], row["mean"]))[1] for _, row in points.iterrows()])
     heights = spread(wanted)
@@ -80,7 +80,7 @@ def _name(axes: Any, points: pd.DataFrame) -> None:
 
 def spread(heights: np.ndarray, gap: float = GAP) -> np.ndarray:
     """Increasing heights, moved until all are ``gap`` apart, and inside the panel if they fit there."""
-    most = 1 - gap * np.arange(len(heights))[::-1]  # all above it must fit too
+    most = 1 - gap * np.arange(len(heights))[::-1]  # there must be room for all above it, too
     places: list[float] = []
     for wanted, limit in zip(heights, most, strict=True):
         places.append(min(max(wanted, places[-1] + gap if places else 0.0), max(limit, places[-1] + gap if places else 0.0)))

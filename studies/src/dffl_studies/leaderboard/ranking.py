@@ -1,4 +1,4 @@
-"""Who is better than whom: paired over federations, and corrected for the number of comparisons."""
+"""Comparisons of entries: paired over federations, and corrected for the number of comparisons."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def standings(units: pd.DataFrame, reference: str) -> dict[str, Standing]:
     """
     entries = [str(entry) for entry in units]
     above, below = dict.fromkeys(entries, 0), dict.fromkeys(entries, 0)
-    for one, other in different(units):
-        better, worse = (one, other) if units[one].mean() < units[other].mean() else (other, one)
+    for first, second in different(units):
+        better, worse = (first, second) if units[first].mean() < units[second].mean() else (second, first)
         above[worse] += 1
         below[better] += 1
     differences = {entry: paired(units[entry].to_numpy() - units[reference].to_numpy()) for entry in entries}
@@ -41,22 +41,22 @@ def standings(units: pd.DataFrame, reference: str) -> dict[str, Standing]:
 
 def different(units: pd.DataFrame) -> list[tuple[str, str]]:
     """The pairs of entries that can be distinguished."""
-    from scipy.stats import wilcoxon  # slow to import, and needed here alone
+    from scipy.stats import wilcoxon  # slow to import, and needed only here
 
     pairs, p_values = list(itertools.combinations(units.columns, 2)), []
-    for one, other in pairs:
-        gap = (units[one] - units[other]).to_numpy()
+    for first, second in pairs:
+        gap = (units[first] - units[second]).to_numpy()
         p_values.append(float(wilcoxon(gap).pvalue) if np.any(gap != 0) else 1.0)
-    found = []
+    pairs_apart = []
     for place, number in enumerate(np.argsort(p_values, kind="stable")):
         if p_values[number] > LEVEL / (len(pairs) - place):
             break
-        found.append(pairs[number])
-    return found
+        pairs_apart.append(pairs[number])
+    return pairs_apart
 
 
 def paired(differences: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """The mean of paired differences and half the width of its Student interval; not a number for a single one."""
+    """The mean of paired differences and half the width of its Student interval; NaN for a single one."""
     from scipy.special import stdtrit
 
     n, mean = len(differences), float(differences.mean())

@@ -1,4 +1,4 @@
-"""The two studies behind the leaderboard: a search over each entry's candidates, then the judgement of what it chose."""
+"""The two studies of the leaderboard: a search over each entry's candidates, then the judgement of the chosen ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dffl.fitting import Fit
 
 BLOCKS = 20
-"""Test samples are kept as so many means of consecutive ones: enough for an interval, and small on disk."""
+"""Regrets of test samples are stored as this many means of consecutive samples: enough for an interval, and small."""
 BLOCK_COLUMNS = [f"block_{number:02d}" for number in range(BLOCKS)]
 
 
@@ -52,12 +52,12 @@ def judging_study(
     entries: Sequence[Entry],
     zones: Path | None,
     seeds: Sequence[int] = SEEDS,
-    whole: bool = False,
+    full: bool = False,
 ) -> Study:
     """One job for each federation, start and entry; ``chosen`` holds each problem's options of each entry."""
     parts = [(-1, part) for part in zones_part()] if zones else []
-    parts += enumerate(synthetic_part(seeds, whole))
-    found = [
+    parts += enumerate(synthetic_part(seeds, full))
+    weighted = [
         (
             _phase(place, part, entry, start),
             {**part, "entry": entry.name, "options": chosen[part["problem"]][entry.name], "start": start},
@@ -67,15 +67,15 @@ def judging_study(
         for entry in entries
         if start < entry.starts and entry.runs_on(part)
     ]
-    jobs = [Job(parameters) for _, parameters in sorted(found, key=lambda one: one[0])]
+    jobs = [Job(parameters) for _, parameters in sorted(weighted, key=lambda pair: pair[0])]
     return Study("leaderboard", judge_entry, jobs, {"search": False}, weight, _places(zones))
 
 
 def _phase(place: int, part: Parameters, entry: Entry, start: int) -> tuple[int, ...]:
-    """When a job's turn comes, so that a run which is stopped early has something whole.
+    """The order of the jobs, so that the results of an interrupted run are complete for some part.
 
-    Seed by seed: the zones; federations of equal sizes, which are quick, first from one start and half of them from all; those
-    of unequal sizes; the losses; the rest.
+    Seed by seed: the zones; federations of equal sizes, which are fast, first with one start and half of them with all;
+    those of unequal sizes; the losses; the rest.
     """
     later, loss = place % PART >= PART // 2, entry.kind == "loss"
     order = [
@@ -90,7 +90,7 @@ def _phase(place: int, part: Parameters, entry: Entry, start: int) -> tuple[int,
 
 
 def quick_study(chosen: dict[str, dict[str, str]], entries: Sequence[Entry]) -> Study:
-    """One start on one federation of each problem, without the losses: a first look."""
+    """One start on one federation of each problem, without the losses, for quick results."""
     parts: list[Parameters] = [
         {"seed": 0, "problem": problem, "imbalanced": False, "degree": 4, "eta_obj": 0.5, "eta_constr": 0.5}
         for problem in PROBLEMS
@@ -112,14 +112,14 @@ def choose(rows: pd.DataFrame, entries: Sequence[Entry]) -> dict[str, dict[str, 
     for problem in problems:
         for entry in entries:
             texts = [written(candidate) for candidate in entry.candidates]
-            found = np.array([float(scores.get((problem, entry.searched_as or entry.name, text), np.inf)) for text in texts])
-            if np.isfinite(found).any():
-                chosen[problem][entry.name] = texts[int(np.nanargmin(found))]
+            regrets = np.array([float(scores.get((problem, entry.searched_as or entry.name, text), np.inf)) for text in texts])
+            if np.isfinite(regrets).any():
+                chosen[problem][entry.name] = texts[int(np.nanargmin(regrets))]
     return chosen
 
 
 def searched(rows: pd.DataFrame) -> set[tuple[str, str]]:
-    """The problems and entries that the search has rows of."""
+    """The problems and entries for which the search has rows."""
     return {(str(problem), str(entry)) for problem, entry in rows[["problem", "entry"]].drop_duplicates().to_numpy()}
 
 
@@ -133,8 +133,8 @@ def weight(job: Parameters) -> float:
     slow = 1.7 if job["problem"] == "portfolio" else 1.0
     large = 3.5 if job["imbalanced"] else 1.0
     heavy = {"crossfit": 2.4, "crossfit-turned": 2.8, "local-tuned": 3.5, "interp-refit": 4.0}
-    own = heavy.get(ENTRIES[job["entry"]].method, 1.0) if job["entry"] in ENTRIES else 1.0
-    return slow * large * own * (4.0 if job["entry"].endswith(("dpo", "fenchel-young")) else 1.0)
+    factor = heavy.get(ENTRIES[job["entry"]].method, 1.0) if job["entry"] in ENTRIES else 1.0
+    return slow * large * factor * (4.0 if job["entry"].endswith(("dpo", "fenchel-young")) else 1.0)
 
 
 def judge_entry(
@@ -147,24 +147,24 @@ def judge_entry(
     import dffl
     from dffl.randomness import start_seeds
 
-    made = divided(search, zones, **configuration)
+    parts = divided(search, zones, **configuration)
     seed = start_seeds(int(configuration["seed"]), start + 1)[start]
     used = time.process_time()
     try:
-        fit = dffl.fit(made.train, ENTRIES[entry].method, progress=False, seed=seed, **{**made.settings, **read(options)})
+        fit = dffl.fit(parts.train, ENTRIES[entry].method, progress=False, seed=seed, **{**parts.settings, **read(options)})
     except ValueError as error:
         return pd.DataFrame([{"client": "", "refused": str(error)}])
     seconds = time.process_time() - used
-    return in_blocks(fit, made).assign(refused="", fit_seconds=np.float32(seconds), **fit.effort)
+    return in_blocks(fit, parts).assign(refused="", fit_seconds=np.float32(seconds), **fit.effort)
 
 
-def in_blocks(fit: Fit, made: Divided) -> pd.DataFrame:
+def in_blocks(fit: Fit, parts: Divided) -> pd.DataFrame:
     """One row per client: its regret in the mean and in blocks of test samples, as shares of the mean |z*|."""
     rows = []
-    for client, lost in zip(made.test, fit.regrets_of(made.test.clients), strict=True):
+    for client, lost in zip(parts.test, fit.regrets_of(parts.test.clients), strict=True):
         size = float(client.z_star_size.mean())
         blocks = [float(part.mean()) / size for part in np.array_split(lost, min(BLOCKS, len(lost)))]
-        row = {"client": client.name, "n": made.train[client.name].n, "relative_regret": float(lost.mean()) / size}
+        row = {"client": client.name, "n": parts.train[client.name].n, "relative_regret": float(lost.mean()) / size}
         rows.append(row | dict(zip(BLOCK_COLUMNS, blocks, strict=False)))
     table = pd.DataFrame(rows)
     numbers = ["relative_regret", *BLOCK_COLUMNS]

@@ -14,9 +14,9 @@ from dffl_studies.leaderboard.study import BLOCK_COLUMNS
 from dffl_studies.running.tables import Cell, Count, Table, Value
 
 DEFAULT = "crossfit"
-"""What the others are compared with."""
+"""The reference of all others."""
 UNIT = ["seed", "eta_obj", "eta_constr", "degree", "imbalanced"]
-"""What tells the federations of a problem apart."""
+"""The columns that distinguish the federations of a problem."""
 REFERENCES = {"local-tuned": "harmed", "local": "harmed (local)"}
 """The own models that a client could have instead, and the columns that count whom an entry harms significant against them."""
 
@@ -32,20 +32,20 @@ def all_tables(rows: pd.DataFrame) -> list[Table]:
 
     Where some methods were judged on more federations than others, they have a table of their own, with all of these.
     """
-    made = []
+    tables = []
     for problem, part in rows.groupby("problem", sort=False):
         losses = part["entry"].map(lambda name: ENTRIES[name].kind == "loss")
         methods, name = part[~losses], _slug(str(problem))
         if len(methods):
-            made.append(standing_table(methods, f"methods-{name}", f"All methods, trained on SPO+: {problem}"))
+            tables.append(standing_table(methods, f"methods-{name}", f"All methods, trained on SPO+: {problem}"))
             wide = _judged_most(methods)
             if wide["entry"].nunique() < methods["entry"].nunique():
-                made.append(
+                tables.append(
                     standing_table(wide, f"more-{name}", f"The methods that were judged on more federations: {problem}")
                 )
         if losses.any():
-            made.append(standing_table(part[losses], f"losses-{name}", f"Losses, each with two methods: {problem}"))
-    return made
+            tables.append(standing_table(part[losses], f"losses-{name}", f"Losses, each with two methods: {problem}"))
+    return tables
 
 
 def _judged_most(rows: pd.DataFrame) -> pd.DataFrame:
@@ -70,11 +70,11 @@ def shared_federations(rows: pd.DataFrame) -> pd.DataFrame:
 def standing_table(rows: pd.DataFrame, name: str, title: str) -> Table:
     """One row per entry, the lowest mean regret first."""
     judged = shared_federations(rows)
-    found = summary(judged)
+    summaries = summary(judged)
     cells = []
-    for entry, row in found.sort_values("mean").iterrows():
-        numbers = {column: Value(float(row[column])) for column in found.columns}
-        numbers |= {column: Count(float(row[column])) for column in ("rank from", "rank to") if column in found}
+    for entry, row in summaries.sort_values("mean").iterrows():
+        numbers = {column: Value(float(row[column])) for column in summaries.columns}
+        numbers |= {column: Count(float(row[column])) for column in ("rank from", "rank to") if column in summaries}
         numbers[f"against {DEFAULT}"] = Value(float(row["difference"]), float(row["half"]))
         cells += [Cell((str(entry),), column, numbers[column]) for column in COLUMNS if column in numbers]
     zones = bool(rows["problem"].iloc[0].startswith("zones"))
@@ -101,33 +101,39 @@ def summary(ran: pd.DataFrame, harm: bool = True) -> pd.DataFrame:
     common = by_unit.dropna()
     reference = DEFAULT if DEFAULT in common else f"{DEFAULT}, spo+"
     place = standings(100 * common, reference) if reference in common and len(common) else {}
-    made = {}
+    rows = {}
     for entry, part in ran.groupby("entry", sort=False):
         regrets = 100 * clients[entry]
         row = {"mean": regrets.mean(), "p90": regrets.quantile(0.9), "worst": regrets.max()}
-        one = place.get(str(entry))
-        row |= {"difference": np.nan, "half": np.nan} if one is None else {"difference": one.difference, "half": one.half}
-        row |= {} if one is None else {"rank from": one.best, "rank to": one.worst}
+        standing = place.get(str(entry))
+        row |= (
+            {"difference": np.nan, "half": np.nan}
+            if standing is None
+            else {"difference": standing.difference, "half": standing.half}
+        )
+        row |= {} if standing is None else {"rank from": standing.best, "rank to": standing.worst}
         row |= _harm_shares(ran, str(entry)) if harm else {}
         fits = part.drop_duplicates([*UNIT, "start"])
         row |= {"passes": fits["passes"].mean(), "core-seconds": fits["fit_seconds"].median()}
-        made[str(entry)] = row | {"kB": (fits["sent"] + fits["answered"]).mean() / 1000}
-    return pd.DataFrame.from_dict(made, orient="index")
+        rows[str(entry)] = row | {"kB": (fits["sent"] + fits["answered"]).mean() / 1000}
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def _harm_shares(rows: pd.DataFrame, entry: str) -> dict[str, float]:
     """The % of clients that an entry harms against each own model, and those above the tolerance in the first start."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for reference, column in REFERENCES.items():
         if entry == reference:
-            found[column] = np.nan
+            shares[column] = np.nan
             continue
         judged = [judge_harm(*pair) for pair in _pairs(rows, entry, reference)]
-        known = [one.harmed for one in judged if one.harmed is not None]
-        found[column] = 100 * float(np.mean(known)) if known else np.nan
+        known = [judgement.harmed for judgement in judged if judgement.harmed is not None]
+        shares[column] = 100 * float(np.mean(known)) if known else np.nan
         if reference == "local-tuned":
-            found["in one run"] = 100 * float(np.mean([one.above_tolerance for one in judged])) if judged else np.nan
-    return found
+            shares["in one run"] = (
+                100 * float(np.mean([judgement.above_tolerance for judgement in judged])) if judged else np.nan
+            )
+    return shares
 
 
 def _pairs(rows: pd.DataFrame, entry: str, reference: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -28,7 +28,7 @@ from dffl_studies.running.tables import Cell, Table, Value
 AXES = ("eta_obj", "eta_constr")
 COMPARED = ("local", "fedavg")
 REFERENCE = "interp-spo"
-"""The paper's own method, to which all others are compared."""
+"""The paper's own method, the reference of all others."""
 OURS = tuple(method for method in ORDER if method not in ("mean-cost", *PAPER_FOUR, *ORACLES))
 TIE = 1e-7
 """Regrets, in percent, that differ by less are equal."""
@@ -75,8 +75,8 @@ def differences(rows: pd.DataFrame, reference: str = REFERENCE) -> pd.DataFrame:
     keys = ["job", "client"]
     others = rows[rows["method"] != reference]
     base = rows[rows["method"] == reference].set_index(keys)["regret"]
-    own = base.reindex(pd.MultiIndex.from_frame(others[keys])).to_numpy()
-    change = others.assign(regret=others["regret"] - own)
+    reference_values = base.reindex(pd.MultiIndex.from_frame(others[keys])).to_numpy()
+    change = others.assign(regret=others["regret"] - reference_values)
     return over_degrees(change[change["regret"].notna()])
 
 
@@ -87,13 +87,13 @@ def mean_weights(clients: pd.DataFrame) -> pd.DataFrame:
 
 
 def contests(rows: pd.DataFrame) -> dict[str, list[str]]:
-    """Which methods compete: the paper's four, and these with ours. A method of ours that lacks clients of theirs is not in."""
+    """Which methods compete: the paper's four, and these with ours. One of ours that lacks clients of theirs is left out."""
     four = methods_in(rows, PAPER_FOUR)
     clients = {method: set(zip(part["job"], part["client"], strict=True)) for method, part in rows.groupby("method")}
     wanted = set.union(set(), *(clients[method] for method in four))
     ours = [method for method in methods_in(rows, OURS) if wanted <= clients[method]]
-    found = {"the paper's four methods": four, "with our methods": [*four, *ours]}
-    return {title: methods for title, methods in found.items() if len(four) > 1 and (ours or methods is four)}
+    contests_by_title = {"the paper's four methods": four, "with our methods": [*four, *ours]}
+    return {title: methods for title, methods in contests_by_title.items() if len(four) > 1 and (ours or methods is four)}
 
 
 def winner_shares(rows: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
@@ -124,7 +124,7 @@ def level_tables(rows: pd.DataFrame, noise: float = 0.0, reading: str = READING)
         return []
     rows = percent(rows, reading)
     clients = over_degrees(rows)
-    made = [
+    tables = [
         _by_level(clients, "levels", "Mean relative regret (%) by level of heterogeneity", "Mean relative regret in percent."),
         _by_level(
             differences(rows), "differences", f"Differences to {name_of(REFERENCE)} by level of heterogeneity", DIFFERENCE
@@ -133,7 +133,7 @@ def level_tables(rows: pd.DataFrame, noise: float = 0.0, reading: str = READING)
         weights(clients),
         winners(rows),
     ]
-    return [table for table in made if table.cells]
+    return [table for table in tables if table.cells]
 
 
 DIFFERENCE = (
@@ -164,9 +164,9 @@ def federated_lower(clients: pd.DataFrame) -> Table:
     parts += [(f"imbalanced, {group}", pairs[pairs["group"] == group]) for group in GROUPS]
     for problem in pairs["problem"].unique():
         for words, part in parts:
-            for (obj, constr), own in part[part["problem"] == problem].groupby(list(AXES)):
+            for (obj, constr), cell in part[part["problem"] == problem].groupby(list(AXES)):
                 row = (str(problem), words, f"eta_obj = {obj:g}")
-                cells.append(Cell(row, f"eta_constr = {constr:g}", federated_share(own)))
+                cells.append(Cell(row, f"eta_constr = {constr:g}", federated_share(cell)))
     note = "Percent of the clients with lower regret when federated; mean over seeds +- inter-seed sd. A tie is not lower."
     labels = ("problem", "clients", "objectives")
     return Table("federated-lower", "Clients that have lower regret when federated (%)", labels, cells, note)
@@ -192,9 +192,9 @@ def winners(rows: pd.DataFrame) -> Table:
     cells = []
     for title, methods in contests(rows).items():
         shares = winner_shares(rows, methods)
-        for problem, own in shares.groupby(level="problem", sort=False):
+        for problem, cell in shares.groupby(level="problem", sort=False):
             for axis in AXES:
-                for level, line in shares_by_level(own, axis).iterrows():
+                for level, line in shares_by_level(cell, axis).iterrows():
                     cells += [
                         Cell((str(problem), title, name_of(str(method))), f"{axis} = {level:g}", Value(float(share)))
                         for method, share in line.items()

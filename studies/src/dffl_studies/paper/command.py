@@ -82,22 +82,26 @@ def reproduce(
     if quick + variants + authors > 1:
         raise ValueError("--quick, --variants and --authors are different studies; ask for one of them")
     reading = tables.AUTHORS_READING if authors else tables.READING
-    whole = study.quick() if quick else study.study(protocol=study.AUTHORS) if authors else study.study()
+    planned = study.quick() if quick else study.study(protocol=study.AUTHORS) if authors else study.study()
     if methods is not None:
         if variants or options.show:
             raise ValueError(f"--methods says what to run; leave {'--variants' if variants else '--show'} out")
-        whole = whole.asking(study.checked_methods([name.strip() for name in methods.split(",")]))
-    found = compared.run_stages(options) if variants else finished_rows(whole, options)
+        planned = planned.asking(study.checked_methods([name.strip() for name in methods.split(",")]))
+    finished = compared.run_stages(options) if variants else finished_rows(planned, options)
     if variants:
-        made = compared.tables(found.rows)
+        tables_made = compared.tables(finished.rows)
     else:
-        made = [nearness_table(found.rows), *tables.all_tables(found.rows, reading), *level_tables(found.rows, reading=reading)]
-    write_tables(made, found.folder / "tables", found.remark)
+        tables_made = [
+            nearness_table(finished.rows),
+            *tables.all_tables(finished.rows, reading),
+            *level_tables(finished.rows, reading=reading),
+        ]
+    write_tables(tables_made, finished.folder / "tables", finished.remark)
     drawn, speed = [], ""
     if not variants:
-        speed = study.speed_line(found)
+        speed = study.speed_line(finished)
         if figures:
             from dffl_studies.paper.figures import draw_all  # Matplotlib, only where pictures are wanted
 
-            drawn = draw_all(found.rows, found.folder / "figures", ("png",) if quick else ("png", "pdf"), reading=reading)
-    return StudyResult(found, made, SHOWN, drawn, speed)
+            drawn = draw_all(finished.rows, finished.folder / "figures", ("png",) if quick else ("png", "pdf"), reading=reading)
+    return StudyResult(finished, tables_made, SHOWN, drawn, speed)

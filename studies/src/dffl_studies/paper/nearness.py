@@ -1,4 +1,4 @@
-"""How near measured rows are to the paper: the 76 cells that it prints, in per cent and in its own standard deviations.
+"""The distance of measured rows from the paper: the 76 cells that it prints, in per cent and in its own standard deviations.
 
 These are the 60 statistics of its Table 7 (40 of them are its Table 2) and the 16 means by client size of its Table 8.
 """
@@ -55,7 +55,7 @@ def measured(rows: pd.DataFrame, reading: str, pooled: bool = False) -> dict[Pla
 
 
 class Nearness(NamedTuple):
-    """How near measured cells are to the paper's."""
+    """The distance of measured cells from the paper's."""
 
     distance: float
     """The mean of |log(ours / paper's)| over the cells, in per cent."""
@@ -71,7 +71,7 @@ class Nearness(NamedTuple):
 
 
 def nearness(cells: Mapping[Place, float]) -> Nearness:
-    """How near these cells are; those that are not measured do not count."""
+    """The distance of these cells; those that are not measured do not count."""
     gaps = {place: ours / PUBLISHED[place].mean - 1 for place, ours in cells.items()}
     logs = [abs(math.log(max(1 + gap, 1e-12))) for gap in gaps.values()]
     deviations = [abs(cells[place] - PUBLISHED[place].mean) / PUBLISHED[place].sd for place in gaps]
@@ -89,7 +89,7 @@ NOTE = (
 
 
 def nearness_row(row: tuple[str, ...], cells: Mapping[Place, float]) -> list[Cell]:
-    """A row of a table that says how near cells are."""
+    """A row of a table with the distance of cells."""
     near = nearness(cells)
     numbers: dict[str, Value] = {"distance, %": Value(near.distance)}
     for problem in sorted({place.problem for place in cells}):
@@ -103,7 +103,7 @@ def nearness_row(row: tuple[str, ...], cells: Mapping[Place, float]) -> list[Cel
 
 
 def nearness_table(rows: pd.DataFrame) -> Table:
-    """How near a study's rows are, without noise and over both levels of it, under both readings."""
+    """The distance of a study's rows, without noise and over both levels of it, under both readings."""
     cells = []
     for words, part in (("without noise", rows[rows["noise"] == 0]), ("both levels averaged", with_both_levels(rows))):
         count = part["job"].nunique()

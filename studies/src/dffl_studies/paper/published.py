@@ -1,4 +1,6 @@
-"""What the paper reports, cell by cell, to compare with our numbers. Regrets in percent; each value with its inter-seed sd."""
+"""The numbers in the paper, cell by cell, for comparison with ours. Regrets in percent; each value with its standard deviation
+over seeds.
+"""
 
 from __future__ import annotations
 
@@ -54,4 +56,4 @@ BY_SIZE: dict[tuple[str, str, str], dict[str, Value]] = {
 }
 
 CORE_HOURS = 800.0
-"""What the paper's own run took."""
+"""The cost of the paper's own run."""

@@ -33,7 +33,7 @@ METHODS = (
     "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
     KNOWN_MEAN,
 )  # fmt: skip
-"""The paper's six methods and what they are compared with in all configurations. Others can be added with --methods."""
+"""The paper's six methods and their references in all configurations. Others can be added with --methods."""
 
 PROTOCOL: Parameters = {
     "methods": list(METHODS),
@@ -43,28 +43,29 @@ PROTOCOL: Parameters = {
     "settings": {"rounds": 50, "local_epochs": 10, "batch_size": 64, "client_fraction": 0.2, "scale_costs": True},
     "federation": {"knapsack": {"constraint_seed": 0}},
 }
-"""What the paper leaves open, as the rule of `dffl_studies.paper.variants` chooses it: ten local epochs, budgets drawn once."""
+"""What the paper does not state, as chosen by the rule of `dffl_studies.paper.variants`: ten local epochs, budgets drawn once.
+"""
 AUTHORS: Parameters = PROTOCOL | {"settings": PROTOCOL["settings"] | {"local_epochs": 5}, "federation": {}}
-"""The same as the paper's authors have it in the code of their later method: five local epochs, budgets drawn by each seed."""
+"""The same by the authors' code of their later method: five local epochs, budgets drawn by each seed."""
 
 
 def study(settings: dict[str, Any] | None = None, protocol: Parameters = PROTOCOL) -> Study:
-    """All 2,560 configurations: those without noise first, a whole seed at a time, so that partial tables mean something."""
+    """All 2,560 configurations: those without noise first, seed by seed, so that partial tables have a meaning."""
     jobs = grid(
         noise=NOISES, seed=SEEDS, imbalanced=(False, True), degree=DEGREES, eta_obj=ETAS, eta_constr=ETAS, problem=PROBLEMS
     )
     protocol = protocol | {"settings": protocol["settings"] | (settings or {})}
-    axis, before = ("methods", "method"), {"turned": 1.0, "federation": {}}  # folders of earlier versions do not name them
+    axis, before = ("methods", "method"), {"turned": 1.0, "federation": {}}  # folders of earlier versions do not have them
     return Study("paper", fit_configuration, jobs, protocol, weight, inner_axis=axis, defaults=before)
 
 
 def quick() -> Study:
     """A faithful small version: one seed, without noise, 32 configurations that cover every axis evenly."""
-    whole = study()
+    full = study()
     jobs = [
-        job for job in whole.jobs if job.parameters["seed"] == 0 and not job.parameters["noise"] and in_fraction(job.parameters)
+        job for job in full.jobs if job.parameters["seed"] == 0 and not job.parameters["noise"] and in_fraction(job.parameters)
     ]
-    return replace(whole, name="paper-quick", jobs=jobs)
+    return replace(full, name="paper-quick", jobs=jobs)
 
 
 def in_fraction(job: Parameters) -> bool:
@@ -114,20 +115,20 @@ def fit_configuration(
         "imbalanced": imbalanced,
     } | (federation or {}).get(problem, {})  # fmt: skip
     test = make(split="test", samples=test_samples, **common)
-    found = []
+    tables = []
     if trained := [name for name in methods if name != KNOWN_MEAN]:
         oracle = any(name.startswith("oracle") for name in trained)
         validation = make(split="validation", samples=validation_samples, **common) if oracle else None
         # Options of methods that are not asked for would be refused.
         asked = {name: value for name, value in settings.items() if name.partition(".")[0] in (*trained, name)}
         rows = tabulate(fit_all(make(**common), trained, validation=validation, progress=False, seed=seed, **asked), test)
-        found.append(rows[rows["method"].isin(trained)])
+        tables.append(rows[rows["method"].isin(trained)])
     if KNOWN_MEAN in methods:
-        found.append(known_mean(test, [client.n for client in make(**common)]))
-    rows = pd.concat(found, ignore_index=True)
+        tables.append(known_mean(test, [client.n for client in make(**common)]))
+    rows = pd.concat(tables, ignore_index=True)
     saturated = {client.name: bool(getattr(client.set, "saturated", False)) for client in test}
     rows = rows.assign(saturated=rows["client"].map(saturated), client=rows["client"].str.removeprefix("client-"))
-    if not noise:  # the expected costs are the realised ones: the same numbers once more would only take space
+    if not noise:  # the expected costs are the realised ones: a copy of the numbers would only take space
         rows = rows.drop(columns=list(rows.filter(like="expected_")))
     numbers = ("relative_regret", "mean_ratio", "expected_relative_regret", "expected_mean_ratio", "lambda", "epochs")
     kinds = {"client": "int8", "n": "int16"} | dict.fromkeys(numbers, "float32")
@@ -135,7 +136,7 @@ def fit_configuration(
 
 
 def known_mean(test: Federation, trained_on: list[int]) -> pd.DataFrame:
-    """What decisions at the conditional-mean costs lose at the realised ones: for each client, under both readings."""
+    """The loss at realised costs of decisions by the conditional-mean costs: for each client, under both readings."""
     import dffl
 
     rows = []
@@ -149,17 +150,17 @@ def known_mean(test: Federation, trained_on: list[int]) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(expected_relative_regret=0.0, expected_mean_ratio=0.0)
 
 
-# How fast a run was: training samples for each second and core.
+# The speed of a run: training samples for each second and core.
 
 
 def samples_trained(rows: pd.DataFrame, settings: dict[str, Any]) -> float:
-    """How many samples the gradient steps of these fits saw, each time that they saw it."""
+    """The number of samples in the gradient steps of these fits, each as often as it was used."""
     tuning, rest = options_of("finetune", settings)
     used, longest = Settings.of(**rest), checked_epochs(tuning.get("epochs", EPOCHS))[-1]
-    kept, epochs = 1 - used.validation_fraction, used.rounds * used.local_epochs
+    share, epochs = 1 - used.validation_fraction, used.rounds * used.local_epochs
     # Local and federated models, each on all the data and on the part that the split keeps; then fine-tuning, on that part
     # with every candidate number of epochs, on all the data with the number that the client chose.
-    passes = epochs * (1 + used.client_fraction) * (1 + kept) + kept * longest
+    passes = epochs * (1 + used.client_fraction) * (1 + share) + share * longest
     # In each fold on the others: a shared model and its tuning, and a model of the client alone.
     folded = {"crossfit": epochs * used.client_fraction + EPOCHS[-1], "local-tuned": LOCAL_EPOCHS[-1]}
     passes += (FOLDS - 1) * sum(folded[name] for name in rows["method"].unique() if name in folded)
@@ -167,10 +168,10 @@ def samples_trained(rows: pd.DataFrame, settings: dict[str, Any]) -> float:
     return float((clients["n"].astype(float) * (passes + clients["epochs"])).sum())
 
 
-def speed_line(found: StudyRows) -> str:
-    """Training samples for each second and core, and what the paper's own run took."""
-    seconds = max(3600 * found.core_hours, 1e-9)
-    speed = samples_trained(found.rows, found.study.protocol["settings"]) / seconds
+def speed_line(finished: StudyRows) -> str:
+    """Training samples for each second and core, and the cost of the paper's own run."""
+    seconds = max(3600 * finished.core_hours, 1e-9)
+    speed = samples_trained(finished.rows, finished.study.protocol["settings"]) / seconds
     return f", {speed:,.0f} training samples per second and core (the paper's 2,560: {CORE_HOURS:.0f} core-hours)"
 
 

@@ -1,4 +1,4 @@
-"""The paper's tables from a study's rows, each cell with the paper's own. Regrets are in percent."""
+"""The paper's tables from a study's rows, next to the paper's numbers. Regrets are in percent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAPER_NAMES = {
     "crossfit": "Cross-fitted (ours)",
     "known-mean": "Best possible (mean costs known)",
 }
-"""The paper's names of its methods, and our names of those that it does not have. The others have their usual label."""
+"""The paper's names of its methods, and our names of the methods that it does not have. The others have their usual label."""
 ORDER = (
     "mean-cost", "local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo", "finetune",
     "finetune-mix", "local-tuned", "crossfit",
@@ -34,19 +34,20 @@ PAPER_FOUR = ("local", "fedavg", "interp-mse", "interp-spo")
 ORACLES = ("oracle-interp-mse", "oracle-interp-spo")
 BEYOND = ("local-tuned", "finetune", "crossfit", "mean-cost")
 FLOOR = ("known-mean",)
-"""What no rule can avoid: 0 without noise."""
+"""The regret that no rule can avoid: 0 without noise."""
 GROUPS = ("data-rich", "data-poor")
 BALANCED_SAMPLES = 100
-"""What a client of a balanced configuration trains on; in an imbalanced one it is 500 or 50."""
+"""The training samples of a client of a balanced configuration; in an imbalanced one there are 500 or 50."""
 
 
 READINGS = {"relative_regret": "in total", "mean_ratio": "per sample"}
-"""What a client's relative regret may mean: the sum of its regrets over the sum of |z*|, or the mean over its samples of
-regret / |z*|. The paper does not say; both are in the rows."""
+"""The two possible meanings of a client's relative regret: the sum of its regrets over the sum of |z*|, or the mean over its
+samples of regret / |z*|. The paper does not say; both are in the rows.
+"""
 READING = "mean_ratio"
-"""The one that the tables and figures show: `dffl_studies.paper.variants` chooses it together with the settings."""
+"""The meaning in tables and figures: `dffl_studies.paper.variants` chooses it together with the settings."""
 AUTHORS_READING = "relative_regret"
-"""The one that the authors' later code computes."""
+"""The meaning in the authors' later code."""
 ABOVE = "1 % above local"
 ABOVE_NOTE = (
     f"{ABOVE}: the share of clients and configurations whose regret is over 1 % above that of their local model, in one run. "
@@ -59,21 +60,21 @@ def percent(rows: pd.DataFrame, column: str = READING) -> pd.DataFrame:
     keys = ["job", "client"]
     out = rows.assign(regret=100.0 * rows[column].astype(float))
     local = out.loc[out["method"] == "local"].set_index(keys)["regret"]
-    own = local.reindex(pd.MultiIndex.from_frame(out[keys])).to_numpy()
-    above = pd.Series(above_tolerance(out["regret"].to_numpy(), own, margin=1e-9).astype(float), out.index)
-    return out.assign(above=above.where(~np.isnan(own)))  # unknown without a local model
+    local_regret = local.reindex(pd.MultiIndex.from_frame(out[keys])).to_numpy()
+    above = pd.Series(above_tolerance(out["regret"].to_numpy(), local_regret, margin=1e-9).astype(float), out.index)
+    return out.assign(above=above.where(~np.isnan(local_regret)))  # unknown without a local model
 
 
 def name_of(method: str) -> str:
-    """What this study's tables and figures call a method."""
+    """The name of a method in this study's tables and figures."""
     return PAPER_NAMES.get(method) or label_of(method)
 
 
 def methods_in(rows: pd.DataFrame, wanted: Iterable[str] | None = None) -> list[str]:
-    """Those of the wanted methods that have rows; by default all methods that have."""
-    found = [str(method) for method in rows["method"].unique()]
-    every = (method for method in dict.fromkeys((*ORDER, *found)) if method not in FLOOR)
-    return [method for method in (every if wanted is None else wanted) if method in found]
+    """The wanted methods that have rows; by default all methods that have."""
+    methods = [str(method) for method in rows["method"].unique()]
+    every = (method for method in dict.fromkeys((*ORDER, *methods)) if method not in FLOOR)
+    return [method for method in (every if wanted is None else wanted) if method in methods]
 
 
 def client_group(rows: pd.DataFrame) -> pd.Series:
@@ -87,7 +88,7 @@ CONFIGURATION = ["problem", "seed", "imbalanced", "eta_obj", "eta_constr"]
 
 
 def over_degrees(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each client's mean over the degrees: what the paper's narrow quantiles are taken of (see the protocol's page)."""
+    """Each client's mean over the degrees, the basis of the paper's narrow quantiles (see the protocol's page)."""
     keys = ["method", *CONFIGURATION, "client", "n", "saturated"]
     return rows.groupby(keys, sort=False, observed=True, as_index=False)[["regret", "lambda", "above"]].mean()
 
@@ -117,9 +118,9 @@ def readings(rows: pd.DataFrame) -> Table:
     """The means of every method and the paper's, under both readings of a client's relative regret."""
     cells = []
     for reading, words in READINGS.items():
-        found = _aggregate_cells(percent(rows, reading), [*PAPER_FOUR, *ORACLES, *BEYOND], AGGREGATE)
-        cells += [cell._replace(column=f"mean, {words}") for cell in found if cell.column == "mean"]
-        cells += [cell._replace(column=f"{ABOVE}, {words}") for cell in found if cell.column == ABOVE]
+        values = _aggregate_cells(percent(rows, reading), [*PAPER_FOUR, *ORACLES, *BEYOND], AGGREGATE)
+        cells += [cell._replace(column=f"mean, {words}") for cell in values if cell.column == "mean"]
+        cells += [cell._replace(column=f"{ABOVE}, {words}") for cell in values if cell.column == ABOVE]
     note = (
         "Mean relative regret in percent over clients and configurations without noise (+- inter-seed sd). "
         f"{ABOVE_NOTE} The paper does not say what a client's relative regret is: in total, the sum of its regrets over the "
@@ -131,9 +132,9 @@ def readings(rows: pd.DataFrame) -> Table:
 def averaging(rows: pd.DataFrame) -> Table:
     """Quantiles over clients whose regrets were averaged over the degrees first, and over all clients and degrees."""
     cells = []
-    for words, kept in (("degrees averaged", over_degrees(rows)), ("each degree separately", rows)):
-        found = _aggregate_cells(kept, PAPER_FOUR, AGGREGATE)
-        cells += [cell._replace(row=(*cell.row, words)) for cell in found if cell.column in STATISTICS[1:]]
+    for words, part in (("degrees averaged", over_degrees(rows)), ("each degree separately", rows)):
+        values = _aggregate_cells(part, PAPER_FOUR, AGGREGATE)
+        cells += [cell._replace(row=(*cell.row, words)) for cell in values if cell.column in STATISTICS[1:]]
     order = list(dict.fromkeys(cell.row[:2] for cell in cells))
     cells.sort(key=lambda cell: order.index(cell.row[:2]))
     note = "The paper's quantiles are too narrow for single configurations; averaged over the degrees they come closer."
@@ -202,10 +203,10 @@ def by_size(rows: pd.DataFrame, reading: str) -> Table:
 
 
 def saturation(rows: pd.DataFrame) -> Table:
-    """How many knapsack clients have a budget that covers everything, by constraint heterogeneity, and what they lose."""
-    own, cells = _where(rows, problem="knapsack", method="local"), []
-    for eta in sorted(own["eta_constr"].unique()):
-        part, label = _where(own, eta_constr=eta), (f"eta_constr = {eta:g}",)
+    """The number of knapsack clients whose budget covers all items, by constraint heterogeneity, and their loss."""
+    local, cells = _where(rows, problem="knapsack", method="local"), []
+    for eta in sorted(local["eta_constr"].unique()):
+        part, label = _where(local, eta_constr=eta), (f"eta_constr = {eta:g}",)
         cells += _cells(label, part, ("saturated",), {})
         for column, some in (("local regret of these", part[part["saturated"]]), ("of the others", part[~part["saturated"]])):
             cells += [cell._replace(column=column) for cell in _cells(label, some, ("mean",), {})]
@@ -217,8 +218,8 @@ def with_noise(rows: pd.DataFrame, reading: str = READING) -> Table:
     """The configurations with the noise as the paper words it, against realised and against conditional-mean costs."""
     cells = []
     for kind, column in (("realised costs", reading), ("conditional-mean costs", f"expected_{reading}")):
-        found = _aggregate_cells(over_degrees(percent(rows, column)), [*PAPER_FOUR, *ORACLES, *BEYOND, *FLOOR], {})
-        cells += [cell._replace(row=(cell.row[0], kind, cell.row[1])) for cell in found]
+        values = _aggregate_cells(over_degrees(percent(rows, column)), [*PAPER_FOUR, *ORACLES, *BEYOND, *FLOOR], {})
+        cells += [cell._replace(row=(cell.row[0], kind, cell.row[1])) for cell in values]
     note = (
         "Every cost has its own Uniform(0, 2) factor: at realised costs no rule can avoid the regret that it brings. The best "
         "possible decisions are those of a client that knows the mean costs given its features."
@@ -246,7 +247,7 @@ def both_levels(rows: pd.DataFrame, reading: str = READING) -> Table:
     return Table("table7-both-noise-levels", title, ("problem", "method"), cells, note)
 
 
-# What they are made of
+# Parts of tables
 
 COLUMN_VALUES: dict[str, Callable[[pd.DataFrame], float]] = {
     "mean": lambda one: one["regret"].mean(),
@@ -264,10 +265,10 @@ COLUMN_VALUES: dict[str, Callable[[pd.DataFrame], float]] = {
 
 def _cells(row: tuple[str, ...], rows: pd.DataFrame, columns: Sequence[str], paper: dict[str, Value]) -> list[Cell]:
     """A row of a table: each column's mean and standard deviation over seeds; nan where there are too few seeds for it."""
-    seeds = [one for _, one in rows.groupby("seed")]
+    seeds = [seed_rows for _, seed_rows in rows.groupby("seed")]
     cells = []
     for column in columns:
-        value = Value.over_seeds([COLUMN_VALUES[column](one) for one in seeds])
+        value = Value.over_seeds([COLUMN_VALUES[column](seed_rows) for seed_rows in seeds])
         cells.append(Cell(row, column, value, paper.get(column)))
     return cells
 

@@ -30,17 +30,17 @@ from dffl_studies.running.study import Job, Parameters, Study
 from dffl_studies.running.tables import Table
 
 FIRST = (0, 3)
-"""The seeds that all combinations are run with: the one whose knapsacks lose least, and the one whose lose most."""
+"""The seeds with which all combinations are run: the one whose knapsacks lose least, and the one whose lose most."""
 NEAREST = 3
-"""How many of the combinations are run with all seeds."""
+"""The number of combinations that are run with all seeds."""
 OTHER_FRACTION, OTHER_EPOCHS = 1.0, (2, 10)
-"""The client fraction and the local epochs that are tried with the nearest."""
+"""The client fraction and the local epochs that are tried with the best combination."""
 MARGIN = 2.0
-"""In per cent. The part of the grid is 4 % from the whole one in the mean of the cells, for the same settings."""
+"""In per cent. For equal settings, this part of the grid differs from the full grid by 4 % in the mean of the cells."""
 ONE_SEED = 0
 """The seed of the budgets that are drawn once for all seeds."""
 VALIDATION = 500
-"""Validation samples of the oracle's methods: a quarter of the paper's, which decide nothing here."""
+"""Validation samples of the oracle methods: a quarter of the paper's; they decide nothing here."""
 PAPER_SIX = ("local", "fedavg", "interp-mse", "interp-spo", "oracle-interp-mse", "oracle-interp-spo")
 
 
@@ -49,7 +49,7 @@ class Variant(NamedTuple):
 
     scale_costs: bool = True
     turned: float = 1.0
-    """How many times as far rotations turn: with 1.41 the norm of the angles is eta_obj, with 1.78 the largest angle, about."""
+    """The factor on the angles of rotations: with 1.41 the norm of the angles is eta_obj, with 1.78 about the largest angle."""
     budgets: str = "by seed"
     client_fraction: float = 0.2
     local_epochs: int = 5
@@ -71,7 +71,7 @@ COMBINED = tuple(
 
 
 class Distance(NamedTuple):
-    """How far a variant is from the paper under one reading of relative regret."""
+    """The distance of a variant from the paper under one reading of relative regret."""
 
     distance: float
     """In per cent."""
@@ -80,7 +80,7 @@ class Distance(NamedTuple):
 
     @property
     def changes(self) -> int:
-        """In how many settings it differs from the authors' later code; the reading is one of them."""
+        """The number of settings that differ from the authors' later code; the reading is one of them."""
         return sum(a != b for a, b in zip(self.variant, Variant(), strict=True)) + (self.reading != AUTHORS_READING)
 
 
@@ -88,15 +88,15 @@ def study(several: Iterable[Variant] = (Variant(),)) -> Study:
     """The combinations on the first seeds, then ``several`` variants on all seeds."""
     asked = [(variant, FIRST) for variant in COMBINED] + [(variant, paper.SEEDS) for variant in several]
     jobs = dict(item for variant, seeds in asked for item in _jobs(variant, seeds).items())  # equal fits run once
-    kept = {name: paper.PROTOCOL["settings"][name] for name in ("rounds", "batch_size")}
-    fixed = {"test_samples": 1000, "validation_samples": VALIDATION, "methods": list(PAPER_SIX), "settings": kept}
+    common = {name: paper.PROTOCOL["settings"][name] for name in ("rounds", "batch_size")}
+    fixed = {"test_samples": 1000, "validation_samples": VALIDATION, "methods": list(PAPER_SIX), "settings": common}
     weight = lambda job: paper.weight(job | {"noise": 0.0})  # noqa: E731
     return Study("paper-variants", fit_variant, list(jobs.values()), fixed, weight, inner_axis=("methods", "method"))
 
 
 @cache
 def _part() -> list[Parameters]:
-    """The configurations that variants are run on."""
+    """The configurations for variants."""
     grid = [job.parameters for job in paper.study().jobs if not job.parameters["noise"] and in_part(job.parameters)]
     return [{name: value for name, value in job.items() if name != "noise"} for job in grid]
 
@@ -109,21 +109,21 @@ def _jobs(variant: Variant, seeds: tuple[int, ...]) -> dict[str, Job]:
 
 
 def run_stages(options: RunOptions) -> StudyRows:
-    """Run the three stages, each of which begins when the rows of the one before it are complete; or show what is finished."""
+    """Run the three stages, each after the rows of the one before are complete; or show the results so far."""
     several: list[Variant] = [Variant()]
     while True:
-        found = finished_rows(study(several), options)
-        if not (more := [variant for variant in next_variants(found.rows) if variant not in several]):
-            return found
+        finished = finished_rows(study(several), options)
+        if not (more := [variant for variant in next_variants(finished.rows) if variant not in several]):
+            return finished
         several += more
 
 
 def next_variants(rows: pd.DataFrame) -> list[Variant]:
-    """The variants that the rule runs with all seeds, as far as the rows decide it."""
+    """The variants that the rule runs with all seeds, as far as the rows determine it."""
     first = distances(COMBINED, FIRST, rows)
     if len(first) < len(COMBINED) * len(READINGS):
         return [Variant()]
-    nearest = list(dict.fromkeys(one.variant for one in first))[:NEAREST]
+    nearest = list(dict.fromkeys(judged_variant.variant for judged_variant in first))[:NEAREST]
     several = list(dict.fromkeys([*nearest, Variant()]))
     judged = distances(several, paper.SEEDS, rows)
     if len(judged) < len(several) * len(READINGS):
@@ -134,17 +134,17 @@ def next_variants(rows: pd.DataFrame) -> list[Variant]:
 
 
 def chosen(rows: pd.DataFrame) -> Distance | None:
-    """What the rule chooses; None before all that it compares are complete."""
+    """The choice of the rule; None until everything that it compares is complete."""
     several = next_variants(rows)
     judged = distances(several, paper.SEEDS, rows)
     if len(several) == 1 or len(judged) < len(several) * len(READINGS):
         return None
-    near = [one for one in judged if one.distance <= judged[0].distance + MARGIN]
-    return min(near, key=lambda one: (one.changes, one.distance))
+    near = [variant for variant in judged if variant.distance <= judged[0].distance + MARGIN]
+    return min(near, key=lambda variant: (variant.changes, variant.distance))
 
 
 def distances(variants: Iterable[Variant], seeds: tuple[int, ...], rows: pd.DataFrame) -> list[Distance]:
-    """The distances of the complete variants under both readings, nearest first: half a variant is another design."""
+    """The distances of the complete variants under both readings, nearest first; an incomplete variant is not comparable."""
     done, judged = set(rows["job"]), []
     for variant in variants:
         if (keys := _jobs(variant, seeds).keys()) <= done:
@@ -152,11 +152,11 @@ def distances(variants: Iterable[Variant], seeds: tuple[int, ...], rows: pd.Data
             judged += [
                 Distance(nearness(measured(part, reading, pooled=True)).distance, variant, reading) for reading in READINGS
             ]
-    return sorted(judged, key=lambda one: one.distance)
+    return sorted(judged, key=lambda entry: entry.distance)
 
 
 def _deciding(variant: Variant, place: Parameters) -> Variant:
-    """The variant without what makes no difference here (budgets of portfolios, rotations by 0): equal fits run once."""
+    """The variant without settings that have no effect here (budgets of portfolios, rotations by 0): equal fits run once."""
     variant = variant if place["problem"] == "knapsack" else variant._replace(budgets="by seed")
     return variant if place["eta_obj"] else variant._replace(turned=1.0)
 
@@ -175,14 +175,14 @@ def in_part(job: Parameters) -> bool:
 def fit_variant(
     *, scale_costs: bool, budgets: str, client_fraction: float, local_epochs: int, settings: dict[str, Any], **job: Any
 ) -> pd.DataFrame:  # fmt: skip
-    """The rows of one configuration under one variant."""
+    """The rows of one configuration with one variant."""
     changed = {"scale_costs": scale_costs, "client_fraction": client_fraction, "local_epochs": local_epochs}
     once = {"constraint_seed": ONE_SEED} if budgets == "once" else {}
     return paper.fit_configuration(**job, noise=0.0, settings=settings | changed, federation={"knapsack": once})
 
 
 def tables(rows: pd.DataFrame) -> list[Table]:
-    """How near every complete variant is under both readings: those that are run with all seeds, and with the first ones."""
+    """The distance of every complete variant under both readings: those with all seeds, and those with the first ones."""
     by_rule = chosen(rows)
     words = f" By the rule: {by_rule.variant.words()}, regret {READINGS[by_rule.reading]}." if by_rule else ""
     both = [
@@ -196,7 +196,9 @@ def _nearness_table(
     name: str, words: str, variants: Iterable[Variant], seeds: tuple[int, ...], rows: pd.DataFrame, note: str
 ) -> Table:
     cells = []
-    for one in distances(variants, seeds, rows):
-        part = rows[rows["job"].isin(_jobs(one.variant, seeds).keys())]
-        cells += nearness_row((one.variant.words(), READINGS[one.reading]), measured(part, one.reading, pooled=True))
+    for variant in distances(variants, seeds, rows):
+        part = rows[rows["job"].isin(_jobs(variant.variant, seeds).keys())]
+        cells += nearness_row(
+            (variant.variant.words(), READINGS[variant.reading]), measured(part, variant.reading, pooled=True)
+        )
     return Table(name, f"How near each variant is to the paper, {words}", ("variant", "regret"), cells, note)

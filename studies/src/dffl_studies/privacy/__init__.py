@@ -1,4 +1,4 @@
-"""`dffl privacy-study`: what privacy and sites that lie cost, in regret."""
+"""`dffl privacy-study`: the cost of privacy and of lying sites, in regret."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`dffl privacy-study`: what privacy and sites that lie cost, in regret."""
+"""`dffl privacy-study`: the cost of privacy and of lying sites, in regret."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def privacy_study(
 
 
 def judge(options: RunOptions, zones: Path | None) -> StudyResult:
-    """Search, judge what was chosen, and write tables and the figure."""
+    """Search, judge the chosen settings, and write tables and the figure."""
     from dataclasses import replace
 
     from dffl.training.privacy.spending import accountant
@@ -58,12 +58,12 @@ def judge(options: RunOptions, zones: Path | None) -> StudyResult:
 
     accountant()  # refused at once, not in every job
     if zones is not None and not zones.is_dir():
-        raise ValueError(f"--zones: {zones} is no folder")
+        raise ValueError(f"--zones: {zones} is not a folder")
     folder = options.out or Path("dffl-privacy")
     searched = finished_rows(study.search_study(zones), replace(options, out=folder / "search", only=[]))
     planned = study.judging_study(study.choose(searched.rows), zones)
-    found = finished_rows(planned, replace(options, out=folder / "judged"))
-    made = all_tables(found.rows)
-    write_tables(made, folder / "tables", found.remark)
-    shown = tuple(table.name for table in made)
-    return StudyResult(found, made, shown, draw(found.rows, folder / "figures"), chosen_by=searched)
+    finished = finished_rows(planned, replace(options, out=folder / "judged"))
+    tables = all_tables(finished.rows)
+    write_tables(tables, folder / "tables", finished.remark)
+    shown = tuple(table.name for table in tables)
+    return StudyResult(finished, tables, shown, draw(finished.rows, folder / "figures"), chosen_by=searched)

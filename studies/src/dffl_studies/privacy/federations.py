@@ -11,14 +11,16 @@ from dffl_studies.leaderboard.federations import divided as on_leaderboard
 
 DEMO, FIXED, MANY, REAL = "demo", "demo in fixed units", "demo with 200 clients", "zones"
 CLIENTS = {MANY: 200}
-"""Where they are not the demo's 20."""
+"""The numbers of clients, if not the demo's 20."""
 UNIT = 10.0
-"""What the demo's costs are divided by where units must not depend on samples; its features are standard normal already."""
+"""The divisor of the demo's costs if units must not depend on samples; its features are standard normal already."""
 
 
 @lru_cache(maxsize=2)  # consecutive jobs of a worker have the same federation
 def divided(data: str, search: bool, zones: str | None) -> Divided:
-    """What trains and what judges; the search has clients of another seed, or the first half of the zones' year alone."""
+    """The training part and the judging part. The search uses clients of another seed, or only the first half of the zones'
+    year.
+    """
     if data == REAL:
         return on_leaderboard(search, zones, seed=0, problem=ZONES[0], **NO_AXES)
     from dffl import synthetic

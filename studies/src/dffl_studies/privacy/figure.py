@@ -15,7 +15,7 @@ from dffl_studies.privacy.study import AGGREGATORS, LEVELS, NAIVE, NOTHING, TRAI
 from dffl_studies.privacy.tables import in_order
 
 NAIVE_LINES = {"mean-cost": (":", 0.01), "local": ("--", 0.32), "local-tuned": ("-", 0.55)}
-"""The line of each naive row, and where across the panel its name stands: apart, also where two are equally good."""
+"""The line style of each naive rule, and the position of its name, which differs so that names do not overlap."""
 COLOURS = ("#222222", "#E69F00", "#0072B2", "#009E73", "#CC79A7", "#D55E00")
 """Of aggregators, in their order."""
 
@@ -43,7 +43,7 @@ def draw(rows: pd.DataFrame, folder: Path) -> list[Path]:
             used.add(axes)
         for axes in set(panels.flat) - used:
             axes.set_axis_off()
-        if below:  # beside the last panel, where no line is
+        if below:  # next to the last panel, where there are no lines
             handles = panels[-1][0].get_legend_handles_labels()
             panels[-1][min(len(below), columns - 1)].legend(*handles, loc="center left", title="aggregator", alignment="left")
         note(
@@ -62,28 +62,28 @@ def _has(rows: pd.DataFrame, data: str, level: str) -> bool:
 def _of(means: pd.Series, level: str, method: str) -> pd.Series:
     """The means of a method at a level, by epsilon."""
     levels, methods = (means.index.get_level_values(name) for name in ("level", "method"))
-    own = means[(levels == level) & (methods == method)]
-    return pd.Series(own.to_numpy(), index=own.index.get_level_values("epsilon"))
+    rows = means[(levels == level) & (methods == method)]
+    return pd.Series(rows.to_numpy(), index=rows.index.get_level_values("epsilon"))
 
 
 def _epsilon_panel(axes: Any, rows: pd.DataFrame, data: str, level: str) -> None:
     means = 100 * rows.groupby(["level", "method", "epsilon"], dropna=False)["relative_regret"].mean()
     right = 0.0
     for method in TRAININGS:
-        own = _of(means, level, method)
-        if own.empty:
+        curve = _of(means, level, method)
+        if curve.empty:
             continue
-        right = 10 * float(own.index.max())
-        axes.plot(own.index, own, marker="o", color=colour_of(method), label=method)
+        right = 10 * float(curve.index.max())
+        axes.plot(curve.index, curve, marker="o", color=colour_of(method), label=method)
         plain = _of(means, NOTHING, method)
         if len(plain):
             axes.plot(
                 [right], plain.to_numpy()[:1], marker="o", color=colour_of(method), markerfacecolor="white", clip_on=False
             )
     for name in NAIVE:
-        own = _of(means, NOTHING, name)
-        if len(own):
-            value = float(own.iloc[0])
+        curve = _of(means, NOTHING, name)
+        if len(curve):
+            value = float(curve.iloc[0])
             style, place = NAIVE_LINES[name]
             axes.axhline(value, color=PALE_INK, linewidth=0.6, linestyle=style)
             axes.annotate(name, (place, value), xycoords=("axes fraction", "data"), fontsize=5.5, color=PALE_INK, va="bottom")
@@ -111,8 +111,8 @@ def _liars_panel(axes: Any, rows: pd.DataFrame, data: str) -> None:
     worst = means.groupby(["aggregate", "liars"]).max()
     for colour, aggregate in zip(COLOURS, AGGREGATORS, strict=True):
         if aggregate in worst.index.get_level_values("aggregate"):
-            own = worst[aggregate]
-            axes.plot(own.index, own, marker="o", color=colour, label=aggregate)
+            curve = worst[aggregate]
+            axes.plot(curve.index, curve, marker="o", color=colour, label=aggregate)
     _log_heights(axes)
     axes.set_xticks(sorted(set(worst.index.get_level_values("liars"))))
     axes.set_xlabel(f"sites that lie, of {rows['client'].nunique()}")

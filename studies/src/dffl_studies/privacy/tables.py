@@ -19,14 +19,14 @@ REFERENCE = "local-tuned"
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:
     """Two tables for each data set, of what is finished."""
-    made = []
+    tables = []
     for data, part in in_order(rows).groupby("data", sort=False):
         hidden = part[(part["liars"] == 0) & (part["aggregate"] == "mean")]
-        made.append(epsilon_table(hidden, str(data)))
+        tables.append(epsilon_table(hidden, str(data)))
         lied_to = part[(part["level"] == NOTHING) & ~part["method"].isin(NAIVE)]
         if lied_to["liars"].any():
-            made.append(liars_table(lied_to, str(data)))
-    return made
+            tables.append(liars_table(lied_to, str(data)))
+    return tables
 
 
 ORDER: dict[str, Sequence[str]] = {
@@ -47,14 +47,14 @@ def in_order(rows: pd.DataFrame) -> pd.DataFrame:
 
 def epsilon_table(rows: pd.DataFrame, data: str) -> Table:
     """One row per level, method and epsilon; the rows where nothing is hidden, and the naive ones, first."""
-    own = _by_client(rows[rows["method"] == REFERENCE])
+    reference = _by_client(rows[rows["method"] == REFERENCE])
     cells = []
     for level, of_level in rows.groupby("level", sort=False):
         for method, of_method in of_level.groupby("method", sort=False):
             for epsilon, part in of_method.groupby("epsilon", sort=True, dropna=False):
                 shown = "-" if pd.isna(epsilon) else f"{float(str(epsilon)):g}"
                 row = (str(level), str(method), shown)
-                cells += [Cell(row, column, value) for column, value in _numbers(part, own).items()]
+                cells += [Cell(row, column, value) for column, value in _numbers(part, reference).items()]
     note = (
         f"Relative regret in %, means over {STARTS} starts, of {rows['client'].nunique()} clients. Epsilon is that of the "
         f"whole fit at delta = {DELTA:g}, without any amplification. Noise: its standard deviation, in clips. Harmed: clients "
@@ -70,13 +70,13 @@ def liars_table(rows: pd.DataFrame, data: str) -> Table:
     regrets = 100 * honest.groupby(["method", "aggregate", "attack", "liars"])["relative_regret"].mean()
     cells = []
     for method, aggregate in honest[["method", "aggregate"]].drop_duplicates().itertuples(index=False):
-        own = regrets[method, aggregate]
-        there = set(own.index.get_level_values("attack"))
+        reference = regrets[method, aggregate]
+        there = set(reference.index.get_level_values("attack"))
         attacks = [name for name in honest["attack"].unique() if name and name in there]
-        calm = float(own.get(("", 0), np.nan))
+        calm = float(reference.get(("", 0), np.nan))
         for attack in attacks:
             row = (str(method), str(aggregate), str(attack))
-            counts = {liars: float(value) for (_, liars), value in own[[attack]].items()}
+            counts = {liars: float(value) for (_, liars), value in reference[[attack]].items()}
             values = {"0 liars": calm} | {f"{liars} liars": counts[liars] for liars in sorted(counts)}
             cells += [Cell(row, column, Value(value)) for column, value in values.items()]
     note = (
@@ -87,7 +87,7 @@ def liars_table(rows: pd.DataFrame, data: str) -> Table:
     return Table(f"liars-{_slug(data)}", f"Regret against sites that lie: {data}", labels, cells, note)
 
 
-def _numbers(part: pd.DataFrame, own: dict[str, pd.DataFrame]) -> dict[str, Value]:
+def _numbers(part: pd.DataFrame, reference: dict[str, pd.DataFrame]) -> dict[str, Value]:
     clients = 100 * part.groupby("client")["relative_regret"].mean()
     numbers: dict[str, Value] = {}
     if part["noise"].notna().all():
@@ -96,22 +96,22 @@ def _numbers(part: pd.DataFrame, own: dict[str, pd.DataFrame]) -> dict[str, Valu
         numbers["rounds"] = Count(float(part["rounds"].iloc[0]))
     numbers |= {"mean": Value(float(clients.mean())), "worst": Value(float(clients.max()))}
     if part["method"].iloc[0] != REFERENCE:
-        judged = [_judged(lost, own[name]) for name, lost in _by_client(part).items() if name in own]
-        if judged and all(one.harmed is not None for one in judged):
-            numbers["harmed"] = Count(float(sum(bool(one.harmed) for one in judged)))
+        judged = [_judged(lost, reference[name]) for name, lost in _by_client(part).items() if name in reference]
+        if judged and all(judgement.harmed is not None for judgement in judged):
+            numbers["harmed"] = Count(float(sum(bool(judgement.harmed) for judgement in judged)))
     return numbers
 
 
 def _by_client(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """For each client its regrets, a row for each start and a column for each block."""
     columns = [name for name in BLOCK_COLUMNS if name in rows]
-    return {str(name): own.set_index("start")[columns] for name, own in rows.groupby("client", sort=False)}
+    return {str(name): client_rows.set_index("start")[columns] for name, client_rows in rows.groupby("client", sort=False)}
 
 
-def _judged(lost: pd.DataFrame, own: pd.DataFrame) -> Judgement:
+def _judged(lost: pd.DataFrame, reference: pd.DataFrame) -> Judgement:
     """A method against the own model, from the starts that both have: a study may be half done."""
-    both = lost.index.intersection(own.index).sort_values()
-    return judge_harm(lost.loc[both].to_numpy(float), own.loc[both].to_numpy(float))
+    both = lost.index.intersection(reference.index).sort_values()
+    return judge_harm(lost.loc[both].to_numpy(float), reference.loc[both].to_numpy(float))
 
 
 def _slug(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Studies: many fits over a grid, as tidy rows that are safe when a run stops."""
+"""Studies: many fits over a grid. Their results are rows of a table, and are kept when a run stops."""
 
 from typing import TYPE_CHECKING
 

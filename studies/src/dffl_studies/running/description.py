@@ -1,4 +1,4 @@
-"""study.json: what the rows of a folder mean, and which versions of dffl made them."""
+"""study.json: the meaning of the rows of a folder, and the versions of dffl that made them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from dffl_studies.running.sealed import seal_json
 from dffl_studies.running.study import Study, json_copy
 
 FORMAT = 3
-"""Of the folder. Raise it when a reader of old folders would go wrong. Older formats are read as they stand.
+"""The version of the folder's format. Raise it if a reader of older versions would read a folder wrongly. Older formats are
+still read.
 
-Format 1 has no digests. Formats 1 and 2 have one version for all rows, and rows of complete jobs alone.
+Format 1 has no digests. Formats 1 and 2 have one version for all rows, and only rows of complete jobs.
 """
 ANOTHER = "restore it from a copy, or choose another folder"
 
@@ -53,13 +54,13 @@ def write_description(folder: Path, described: Description) -> None:
 
 
 def first_description(study: Study) -> Description:
-    """Of a new folder."""
+    """The description of a new folder."""
     about = {"format": FORMAT, "study": study.name, "dffl": dffl.__version__, "protocol": json_copy(study.protocol)}
     return about | _axis(study) | {"machine": machine()}
 
 
 def widened(described: Description, study: Study) -> Description:
-    """Of a folder that gets rows of this study, made by this version, too."""
+    """The description of a folder that also gets rows of this study, made by this version."""
     later = dict(described.get("later_versions", {}))
     if dffl.__version__ != described["dffl"]:
         later.setdefault(dffl.__version__, machine())
@@ -68,13 +69,13 @@ def widened(described: Description, study: Study) -> Description:
 
 
 def axis_column(described: Description) -> str | None:
-    """The column of the inner axis; None where a job's rows are complete or not there."""
+    """The column of the inner axis; None if there is none."""
     axis = described.get("inner_axis")
     return None if axis is None else str(axis["column"])
 
 
 def axis_values(described: Description) -> list[str]:
-    """The values of the inner axis that the folder is to have."""
+    """The wanted values of the inner axis."""
     axis = described.get("inner_axis")
     return [] if axis is None else list(described["protocol"][axis["argument"]])
 
@@ -87,7 +88,7 @@ def _axis(study: Study) -> Description:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were computed on; no name of the machine."""
+    """The system on which the numbers were computed, without the name of the machine."""
     names = ("jax", "jaxlib", "optax", "equinox", "numpy")
     model = platform.processor() or platform.machine()
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Rows as tables of Parquet: checked, in a fixed order, small; and the part of a job, with what it cost."""
+"""Rows as tables of Parquet: checked, in a fixed order, small. Also the file of one job, with its cost."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from dffl_studies.running.sealed import seal_table
 from dffl_studies.running.study import RESERVED, Job
 
 COSTS = ["job", "added", "dffl", *TIMES]
-"""Columns of jobs.parquet: one row for each time that a job was run. ``added`` is the JSON list of the values of the inner
-axis that it computed, or empty where it computed everything."""
+"""Columns of jobs.parquet: one row for each run of a job. ``added`` is the JSON list of the values of the inner axis that it
+computed; empty if it computed all.
+"""
 
 
 class ColumnClashError(ValueError):
-    """Rows with a column of the name of a parameter: a mistake of the study, which all its jobs share."""
+    """A column of the rows has the name of a parameter: a mistake of the study, for all its jobs."""
 
 
 class Part(NamedTuple):
-    """Rows of one job, and what they cost."""
+    """Rows of one job, and its cost."""
 
     rows: pd.DataFrame
     costs: pd.DataFrame
@@ -46,38 +47,38 @@ def row_table(job: Job, rows: pd.DataFrame, version: str) -> pd.DataFrame:
 
 
 def require_values(job: Job, rows: pd.DataFrame, column: str) -> None:
-    """Refuse rows without the column of the inner axis, and rows of other values than those that were asked for."""
+    """Refuse rows without the column of the inner axis, and rows with values that were not asked for."""
     if column not in rows:
         raise ValueError(f"the task's rows have no column {column!r}, which the study's inner axis needs")
-    made = list(dict.fromkeys(rows[column]))
+    values = list(dict.fromkeys(rows[column]))
     if job.values is None:
         return
-    if lacking := [value for value in job.values if value not in made]:
+    if lacking := [value for value in job.values if value not in values]:
         raise ValueError(f"the task's rows lack {column} {lacking[0]!r}, which was asked for")
-    if other := [value for value in made if value not in job.values]:
+    if other := [value for value in values if value not in job.values]:
         raise ValueError(f"the task's rows have {column} {other[0]!r}, which was not asked for")
 
 
 def cost_table(job: Job, version: str, seconds: float, cpu_seconds: float) -> pd.DataFrame:
-    """What one run of a job cost."""
+    """The cost of one run of a job."""
     added = "" if job.values is None else json.dumps(job.values)
     return pd.DataFrame([[job.key, added, version, round(seconds, 3), round(cpu_seconds, 3)]], columns=COSTS)
 
 
 def with_version(table: pd.DataFrame, version: str) -> pd.DataFrame:
-    """Rows of a folder of one version say nothing of it: they get its version."""
+    """Folders with one version do not store it in the rows: they get it here."""
     if "dffl" not in table:
         table.insert(1, "dffl", pd.Series(version, table.index, dtype=table["job"].dtype))
     return table
 
 
 def with_all_costs(table: pd.DataFrame, version: str) -> pd.DataFrame:
-    """The times of jobs, with the columns that those of older folders lack."""
+    """The times of jobs, with the columns that older folders lack."""
     return with_version(table if "added" in table else table.assign(added=""), version)[COSTS]
 
 
 def units(rows: pd.DataFrame, column: str | None) -> set[tuple[str, ...]]:
-    """What is there, by what is kept or lost as a whole: a job, or a job and a value of the inner axis."""
+    """The units that exist: a job, or a job and a value of the inner axis. A unit is complete or absent."""
     columns = ["job", *([column] if column else [])]
     return set(rows[columns].drop_duplicates().itertuples(index=False, name=None))
 
@@ -89,7 +90,7 @@ def without(rows: pd.DataFrame, known: set[tuple[str, ...]], column: str | None)
 
 
 def joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """One table. Where frames differ in their columns, the order must not depend on which of them came first."""
+    """One table. If frames have different columns, the result must not depend on which of them came first."""
     rows = pd.concat(frames, ignore_index=True)
     alike = takewhile(lambda names: len(set(names)) == 1, zip_longest(*(frame.columns for frame in frames)))
     first = [names[0] for names in alike]
@@ -102,7 +103,7 @@ def ordered(table: pd.DataFrame, place: dict[str, int]) -> pd.DataFrame:
 
 
 def column_kinds(rows: pd.DataFrame) -> dict[str, str]:
-    """What each column holds; a column without any value may hold anything."""
+    """The type of each column; a column without values may have any type."""
     table, kinds = pa.Table.from_pandas(rows, preserve_index=False), {}
     for field in table.schema:
         kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -130,7 +131,7 @@ def part_bytes(part: Part) -> bytes:
 
 
 def read_part(content: bytes, key: str, version: str) -> Part:
-    """A part that `part_bytes` made, or one of an older format."""
+    """The inverse of `part_bytes`, also for older formats."""
     stored = pq.read_schema(io.BytesIO(content)).metadata
     if b"costs" in stored:
         costs = pd.DataFrame(json.loads(stored[b"costs"]), columns=COSTS)

@@ -1,4 +1,4 @@
-"""One job: what every kind of worker calls."""
+"""One job: the function that every kind of worker calls."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dffl.ray_cluster import one_line
+
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-"""A job has one core, so that its arithmetic does not depend on how many jobs run at the same time."""
+"""A job has one core, so that its numbers do not depend on how many jobs run at the same time."""
 
 
 class Finished(NamedTuple):
-    """A job's rows and what they cost."""
+    """A job's rows and cost."""
 
     rows: pd.DataFrame
     seconds: float
@@ -24,22 +26,22 @@ class Finished(NamedTuple):
 
 
 TIMES = ("seconds", "cpu_seconds")
-"""The fields of a finished job that hold what it cost."""
+"""The fields of a finished job with its cost."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a job has no rows: the error in one line, and where it came from."""
+    """Why a job has no rows: the error in one line, and its origin."""
 
     line: str
     trace: str
 
 
 def run_job(task: Callable[..., pd.DataFrame], arguments: dict[str, Any]) -> Finished | Failed:
-    """The rows of one job and what they cost, or why there are none."""
+    """The rows and the cost of one job, or the reason why there are none."""
     flags = os.environ.get("XLA_FLAGS", "")
     if ONE_THREAD not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {ONE_THREAD}".strip()  # read when JAX first computes, in the task
+        os.environ["XLA_FLAGS"] = f"{flags} {ONE_THREAD}".strip()  # JAX reads it at its first computation, in the task
     started, used = time.perf_counter(), time.process_time()
     try:
         rows = task(**arguments)
@@ -50,9 +52,3 @@ def run_job(task: Callable[..., pd.DataFrame], arguments: dict[str, Any]) -> Fin
     except (Exception, SystemExit) as error:
         return Failed(one_line(error), traceback.format_exc())
     return Finished(rows, time.perf_counter() - started, time.process_time() - used)
-
-
-def one_line(error: BaseException) -> str:
-    """An error's kind and the first line of its message."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -15,9 +15,9 @@ from dffl.files import write_text
 from dffl_studies.running.tables import Cell, Count, Table, Value
 
 REMARK = "remark.md"
-"""The file with what a reader of averages must know, such as that rows are of several versions."""
+"""The file with remarks on averages, such as that rows come from several versions."""
 MANY = 1000
-"""From here on numbers are shown without decimals."""
+"""Numbers from this size on are shown without decimals."""
 
 
 def write_tables(tables: list[Table], folder: Path, remark: str = "") -> list[Path]:
@@ -76,7 +76,7 @@ def to_rich(table: Table) -> RichTable:
     for number, heading in enumerate(headings):
         label = number < labels
         width = 9 if number == 0 else None
-        # In a narrow terminal numbers continue in the next line instead of being cut.
+        # In a narrow terminal, numbers continue in the next line instead of being cut.
         out.add_column(heading, justify="left" if label else "right", no_wrap=label, overflow="fold", min_width=width)
     compared = any(cell.paper for cell in table.cells)
     for line, after in pairwise([*body, None]):
@@ -101,13 +101,13 @@ def _grid(table: Table, plus_minus: str = "±") -> tuple[list[str], list[list[st
 
 
 def _lines(cells: dict[str, Cell], columns: list[str], plus_minus: str, differences: bool) -> Iterator[tuple[str, list[str]]]:
-    found = [cells.get(column) for column in columns]
-    compared = any(cell is not None and cell.paper is not None for cell in found)
+    values = [cells.get(column) for column in columns]
+    compared = any(cell is not None and cell.paper is not None for cell in values)
     if compared:
-        yield "paper", [_value(cell.paper if cell else None, plus_minus) for cell in found]
-    yield "ours" if compared else "ours alone", [_value(cell.ours if cell else None, plus_minus) for cell in found]
+        yield "paper", [_value(cell.paper if cell else None, plus_minus) for cell in values]
+    yield "ours" if compared else "ours alone", [_value(cell.ours if cell else None, plus_minus) for cell in values]
     if compared and differences:
-        yield "difference", [_difference(cell) for cell in found]
+        yield "difference", [_difference(cell) for cell in values]
 
 
 def _value(value: Value | None, plus_minus: str) -> str:

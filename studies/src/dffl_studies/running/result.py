@@ -1,4 +1,4 @@
-"""A study from the command line: run what is missing, then show what is there."""
+"""A study from the command line: run the missing jobs, then show the results."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from dffl_studies.running.tables import Table
 from dffl_studies.running.versions import count_versions, in_words
 
 MOST_FAILURES = 10
-"""How many failed jobs are named on the screen; all are in the folder."""
+"""The most failed jobs that are named on the screen; all are in the folder."""
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a command asks for a study to be run."""
+    """The options of a command that runs a study."""
 
     out: Path | None = None
     only: list[str] = field(default_factory=list)
     workers: int | None = None
     ray: str | None = None
     show: bool = False
-    """Run nothing: show what is finished."""
+    """Run nothing: show only the results so far."""
     progress: bool | None = None
     accept_versions: bool = False
-    """Add to a folder with rows of another version of dffl."""
+    """Add to a folder that has rows of another version of dffl."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class StudyRows:
 
     @property
     def core_hours(self) -> float:
-        """What the finished jobs took."""
+        """The cost of the finished jobs."""
         return float(self.jobs["cpu_seconds"].sum()) / 3600
 
     @property
@@ -66,7 +66,7 @@ class StudyRows:
 
     @property
     def remark(self) -> str:
-        """What a reader of averages must know: rows of several versions, and methods that some configurations lack."""
+        """Remarks on averages: rows of several versions, and methods that some configurations lack."""
         versions, finished, lines = self.versions, self.rows["job"].nunique(), []
         if len(versions) > 1:
             lines.append(f"Rows of dffl {in_words(versions)}: see the column dffl of rows.parquet.")
@@ -76,19 +76,19 @@ class StudyRows:
         return " ".join(lines)
 
     def failures(self) -> list[dict[str, Any]]:
-        """For programs: the parameters of each failed job, and why it failed."""
+        """As JSON values: the parameters of each failed job, and the reason."""
         return [{**job.parameters, "why": why} for job, why in self.failed]
 
 
-def finished_rows(whole: Study, options: RunOptions, folder: Path | None = None) -> StudyRows:
-    """Run the missing jobs among those asked for, unless they are only to be shown, and read the rows of all of them."""
+def finished_rows(planned: Study, options: RunOptions, folder: Path | None = None) -> StudyRows:
+    """Run the missing jobs among those asked for, unless rows are only shown, and read the rows of all of them."""
     if options.show and (options.workers or options.ray):
         raise ValueError("--show runs nothing; leave --workers and --ray out")
-    study = whole.only(options.only)
-    store = Store(options.out or folder or Path(f"dffl-{whole.name}"))
+    study = planned.only(options.only)
+    store = Store(options.out or folder or Path(f"dffl-{planned.name}"))
     keys = {job.key: job for job in study.jobs}
     if options.show:
-        store.check(whole)
+        store.check(planned)
         failed = [(keys[key], "see failed/") for key in sorted(store.failures() & set(keys))]
     else:
         try:
@@ -112,48 +112,48 @@ def finished_rows(whole: Study, options: RunOptions, folder: Path | None = None)
 
 @dataclass(frozen=True)
 class StudyResult:
-    """The tables and figures of a study, ready to be shown."""
+    """The tables and figures of a study."""
 
-    found: StudyRows
+    finished: StudyRows
     tables: list[Table]
     shown: tuple[str, ...]
     """The tables that the terminal shows; all are written."""
     figures: list[Path] = field(default_factory=list)
     remark: str = ""
-    """Text that follows the cost."""
+    """A text after the cost."""
     chosen_by: StudyRows | None = None
-    """Rows of a search, whose averages decided what the tables show."""
+    """Rows of a search whose averages determined the settings behind the tables."""
 
     @property
     def failed(self) -> list[tuple[Job, str]]:
-        return self.found.failed
+        return self.finished.failed
 
     def show(self, console: Console) -> None:
-        """Print the main tables and where everything is, for people."""
+        """Print the main tables and the places of all files."""
         for table in [table for table in self.tables if table.name in self.shown] or self.tables:
             console.print(to_rich(table))
             console.print()
         for job, why in self.failed[:MOST_FAILURES]:
             console.print(f"failed: {job}: {why}", style="red")
-        for line in (*self.found.damaged, *self._remarks()):
+        for line in (*self.finished.damaged, *self._remarks()):
             console.print(line, style="yellow")
         console.print(self._closing())
 
     def _remarks(self) -> list[str]:
         search = self.chosen_by.remark if self.chosen_by else ""
-        return [line for line in (self.found.remark, search and f"Search: {search}") if line]
+        return [line for line in (self.finished.remark, search and f"Search: {search}") if line]
 
     def _closing(self) -> str:
-        total, finished, hours = len(self.found.study.jobs), self.found.rows["job"].nunique(), self.found.core_hours
+        total, finished, hours = len(self.finished.study.jobs), self.finished.rows["job"].nunique(), self.finished.core_hours
         spent = f"{hours:.2f} core-hours" if hours >= 0.1 else f"{60 * hours:.1f} core-minutes"
         lines = [f"{finished} of {total} configurations, {len(self.failed)} failed; {spent}{self.remark}."]
-        counts = self.found.value_counts()
+        counts = self.finished.value_counts()
         if absent := [value for value, count in counts.items() if not count]:
             lines.append(f"None has {', '.join(absent)}.")
         if finished < total or any(count < finished for count in counts.values()):
             lines.append("Run the same command again for the rest." + (" Failures are in failed/." if self.failed else ""))
         figures = " and the figures" if self.figures else ""
-        lines.append(f"Rows, {len(self.tables)} tables{figures}: {self.found.folder}")
+        lines.append(f"Rows, {len(self.tables)} tables{figures}: {self.finished.folder}")
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
@@ -169,11 +169,11 @@ class StudyResult:
             ]
             for table in self.tables
         }
-        found = self.found
-        counts = {"configurations": len(found.study.jobs), "finished": found.rows["job"].nunique()}
-        about = {"core_hours": round(found.core_hours, 4), "failed": found.failures(), "folder": str(found.folder)}
-        made = {"versions": found.versions, "values": found.value_counts(), "remarks": self._remarks()}
-        return jsonable({**counts, **about, **made, "tables": tables})
+        finished = self.finished
+        counts = {"configurations": len(finished.study.jobs), "finished": finished.rows["job"].nunique()}
+        about = {"core_hours": round(finished.core_hours, 4), "failed": finished.failures(), "folder": str(finished.folder)}
+        content = {"versions": finished.versions, "values": finished.value_counts(), "remarks": self._remarks()}
+        return jsonable({**counts, **about, **content, "tables": tables})
 
 
 def _cut_short(path: Path, done: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""Run the jobs of a study that its folder lacks, on this machine or on a cluster."""
+"""Run the jobs that a study's folder lacks, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ import pyarrow as pa
 
 from dffl.checks import require_whole
 from dffl.progress import Progress
-from dffl_studies.running.cluster import RayWorkers, require_cluster
+from dffl.ray_cluster import one_line, require_cluster
+from dffl_studies.running.cluster import OPTION, RayWorkers
 from dffl_studies.running.frames import ColumnClashError
-from dffl_studies.running.job import Failed, Finished, one_line
+from dffl_studies.running.job import Failed, Finished
 from dffl_studies.running.store import Store
 from dffl_studies.running.study import Job, Study
 from dffl_studies.running.workers import LocalWorkers, core_ids
 
 TICK = 0.5
-"""Seconds between checks of the workers: the longest that Ctrl-C waits."""
+"""Seconds between checks of the workers: the longest delay of Ctrl-C."""
 
 
 class WorkerPool(Protocol):
@@ -43,18 +44,18 @@ class WorkerPool(Protocol):
 
 @dataclass(frozen=True)
 class Report:
-    """How a run ended."""
+    """The result of a run."""
 
     rows: pd.DataFrame
-    """All rows of the folder, those of an earlier and wider grid too; ``dffl`` is the version that made a row."""
+    """All rows of the folder, also those of an earlier, larger grid; ``dffl`` is the version that made a row."""
     jobs: int
-    """How many jobs the study has."""
+    """The number of jobs of the study."""
     resumed: int
-    """How many were finished before, with all the values of the inner axis."""
+    """The number of jobs that were finished before, with all the values of the inner axis."""
     failed: list[tuple[Job, str]]
-    """The jobs without rows, and why."""
+    """The jobs without rows, and the reasons."""
     damaged: list[Path]
-    """Files that were cut short or altered; their jobs were run again."""
+    """Damaged files; their jobs were run again."""
 
 
 def run(
@@ -80,7 +81,7 @@ def run(
     if workers is not None and ray is not None:
         raise ValueError("workers and ray exclude each other: a cluster gives all its cores")
     if ray is not None:
-        require_cluster(ray)  # before anything is written
+        require_cluster(ray, OPTION)  # before anything is written
     store = Store(folder)
     with store.locked(), _terminated_like_interrupted():
         with _disk(store):
@@ -105,8 +106,8 @@ def _run_jobs(
     failed: list[tuple[Job, str]] = []
     waiting, under_way = iter(missing), 0
     with Progress(progress) as bar:
-        whole, left = (sum(map(study.weigh, jobs)) for jobs in (study.jobs, missing))
-        bar.expect(whole, done=whole - left)
+        total, left = (sum(map(study.weigh, jobs)) for jobs in (study.jobs, missing))
+        bar.expect(total, done=total - left)
         done = len(study.jobs) - len(missing)
         try:
             while True:
@@ -130,9 +131,9 @@ def _run_jobs(
 
 
 def _kept(store: Store, job: Job, result: Finished | Failed, first: bool) -> Failed | None:
-    """Keep a job's rows. Rows that no file can hold are that job's failure, not the study's.
+    """Store a job's rows. Rows that cannot be stored are a failure of that job, not of the study.
 
-    But where the first rows of all clash with the grid, so will the others: every job would train, and then fail.
+    But if the very first rows do not match the grid, the run stops: every job would train, and then fail.
     """
     if isinstance(result, Failed):
         return result
@@ -147,7 +148,7 @@ def _kept(store: Store, job: Job, result: Finished | Failed, first: bool) -> Fai
 
 @contextmanager
 def _disk(store: Store) -> Iterator[None]:
-    """Say what a full disk means for the rows."""
+    """The message of a full disk for rows."""
     try:
         yield
     except OSError as error:
@@ -160,7 +161,7 @@ def _disk(store: Store) -> Iterator[None]:
 
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM end a run as Ctrl-C does."""
+    """Let SIGTERM end a run in the same way as Ctrl-C."""
 
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -1,10 +1,4 @@
-"""Files that show any damage: each holds a digest of its own content.
-
-In a Parquet file the digest stands between the data and the footer. Parquet finds the data by their distance from the start
-and the footer by its length from the end, so the bytes between are free, and every reader of Parquet reads the file as usual.
-The checksums of pages that Parquet has do not cover the footer. A digest in a second file would have to be moved into place
-after the first one: a run that is killed in between, or one that reads at that moment, would find two files that do not agree.
-"""
+"""Files in which any damage is noticed: each contains a digest of its own content."""
 
 from __future__ import annotations
 
@@ -30,7 +24,7 @@ def seal_table(table: pa.Table, **options: Any) -> bytes:
 
 
 def check_table(content: bytes) -> None:
-    """Refuse a Parquet file of which any bit has changed."""
+    """Refuse a Parquet file in which any bit has changed."""
     footer = _footer(content)
     start = footer - SIZE
     if start < 0 or content[start:footer] != _digest(content[:start] + content[footer:]):
@@ -44,7 +38,7 @@ def seal_json(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _footer(content: bytes) -> int:
-    """Where the footer starts: its length stands before the last four bytes."""
+    """The start of the footer: its length is stored before the last four bytes."""
     return len(content) - 8 - int.from_bytes(content[-8:-4], "little")
 
 

@@ -23,6 +23,7 @@ import pandas as pd
 
 import dffl
 from dffl.files import write_text, write_whole
+from dffl.ray_cluster import one_line
 from dffl_studies.running.description import (
     ANOTHER,
     Description,
@@ -50,20 +51,20 @@ from dffl_studies.running.frames import (
     with_version,
     without,
 )
-from dffl_studies.running.job import TIMES, Finished, one_line
+from dffl_studies.running.job import TIMES, Finished
 from dffl_studies.running.sealed import check_table
 from dffl_studies.running.study import Job, Study
 from dffl_studies.running.versions import count_versions, in_words
 
 
 class Store:
-    """The folder of one study. One run writes; others may read at any moment."""
+    """The folder of one study. One run writes; others may read at any time."""
 
     def __init__(self, folder: str | os.PathLike[str]):
         self.folder = Path(folder)
         self._kinds: dict[str, str] | None = None
         self.damaged: list[Path] = []
-        """Parts that were cut short or altered, and whose jobs therefore count as not done."""
+        """Damaged parts, whose jobs therefore count as not done."""
 
     # Opening
 
@@ -72,20 +73,20 @@ class Store:
         return read_description(self.folder)
 
     def check(self, study: Study) -> Description:
-        """The content of study.json; a folder with the rows of another study or protocol is refused."""
+        """The content of study.json. A folder of another study or protocol is refused."""
         described = self.describe()
         if difference := study.difference(described["study"], described["protocol"]):
             raise ValueError(f"{self.folder}: holds another run ({difference}); choose another folder with --out")
         return described
 
     def prepare(self, study: Study, accept_versions: bool = False) -> list[Job]:
-        """Make the folder this study's own, or see that it is; the jobs to run. For the run that holds the lock."""
+        """Make the folder that of this study, or check that it is; returns the jobs to run. For the run that has the lock."""
         if (self.folder / "study.json").exists():
             described = self.check(study)
             if missing := self.missing(study):
                 self._require_version(accept_versions)
                 self._widen(described, study)
-            for left in self.folder.rglob(".*.tmp"):  # of a run that was killed while it wrote
+            for left in self.folder.rglob(".*.tmp"):  # of a run that was killed during a write
                 left.unlink(missing_ok=True)
             return missing
         if any(not path.name.startswith(".") for path in self.folder.iterdir()):
@@ -95,7 +96,7 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second run out of this folder while this one writes, where the system has locks. It dies with the process."""
+        """Prevent a second run in this folder while this one writes, on systems with locks. The lock ends with the process."""
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder}: must be a folder, found a file")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +105,7 @@ class Store:
         except ImportError:  # not a Unix
             yield
             return
-        # The file stays: without it, a third run could lock a new one while a second still holds the old one.
+        # The file is not deleted: otherwise a third run could lock a new file while a second one still has the old one.
         with (self.folder / ".lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -112,13 +113,13 @@ class Store:
                 if error.errno in (errno.EAGAIN, errno.EACCES):
                     taken = f"{self.folder}: another run is writing there; wait for it, or choose another folder"
                     raise ValueError(taken) from None
-                # A file system without locks is no reason not to run.
+                # Without locks in the file system, the run continues.
             yield
 
-    # Reading. Parts are looked at before what is packed: a run that packs in between moves rows only that way.
+    # Reading. Parts are read before the packed files: a run that packs moves rows only in this direction.
 
     def missing(self, study: Study) -> list[Job]:
-        """The study's jobs that are not done, each with the values of the inner axis that it lacks."""
+        """The study's jobs that are not done, each with the missing values of the inner axis."""
         column = study.inner_axis[1] if study.inner_axis else None
         rows = self.rows()
         if column and len(rows) and column not in rows:
@@ -130,7 +131,7 @@ class Store:
         return [Job(job.parameters, values) for job, values in lacking if values]
 
     def rows(self) -> pd.DataFrame:
-        """The rows of every job that is done, at any moment of a run. ``dffl`` is the version that made a row."""
+        """The rows of every finished job, at any time during a run. ``dffl`` is the version that made a row."""
         parts = self._parts()
         return self._rows(parts, self._packed("rows.parquet"))
 
@@ -140,13 +141,13 @@ class Store:
         return self._costs(parts, self._packed("jobs.parquet")).groupby("job", sort=False, as_index=False)[list(TIMES)].sum()
 
     def failures(self) -> set[str]:
-        """The keys of the jobs that failed when they were last tried."""
+        """The keys of the jobs that failed in their last run."""
         return {path.stem for path in (self.folder / "failed").glob("*.txt")}
 
     # Writing
 
     def write(self, job: Job, finished: Finished) -> None:
-        """Keep a job's rows, and those of it that are there. They are complete on disk before they are visible."""
+        """Store a job's rows, together with its earlier ones. They are complete on disk before they are visible."""
         described, version = self.describe(), dffl.__version__
         column = axis_column(described)
         rows, costs = row_table(job, finished.rows, version), cost_table(job, version, finished.seconds, finished.cpu_seconds)
@@ -181,22 +182,22 @@ class Store:
             rows, costs = ordered(rows, place), ordered(costs, place)
         keys = ["job", *([column] if column and column in rows else [])]
         if anew or packed is None or not packed[keys].equals(rows[keys]):
-            # jobs.parquet first: rows.parquet decides which jobs are done, and must not be ahead of it.
+            # jobs.parquet first: rows.parquet determines which jobs are done, so it must not be newer.
             _save(self.folder / "jobs.parquet", compact(costs))
             _save(self.folder / "rows.parquet", compact(rows))
         there = units(rows, column) if column in rows else set()
         for path in (self.folder / "parts").glob("*.parquet"):
-            # A part that could not be read stays as long as it may have had rows that the folder lacks.
+            # A part that could not be read is kept as long as it may contain rows that the folder lacks.
             if path.stem in parts or (path.stem in done and all((path.stem, value) in there for value in values)):
                 path.unlink()
         for name in ("parts", "failed"):
-            with contextlib.suppress(OSError):  # not there, or not empty
+            with contextlib.suppress(OSError):  # absent, or not empty
                 (self.folder / name).rmdir()
 
-    # Inside
+    # Internals
 
     def _require_version(self, accept_versions: bool) -> None:
-        """Refuse to add to rows of another version, unless that is wanted: its arithmetic may differ."""
+        """Refuse to add to rows of another version, unless that is wanted: its numbers may differ."""
         versions = count_versions(self.rows())
         if set(versions) - {dffl.__version__} and not accept_versions:
             raise ValueError(
@@ -205,16 +206,16 @@ class Store:
             )
 
     def _widen(self, described: Description, study: Study) -> None:
-        """Let study.json say what is about to be added. A folder of an older format becomes one of this format."""
+        """Describe in study.json what will be added. A folder of an older format gets this format."""
         wider = widened(described, study)
         if wider == described:
             return
-        if described["format"] == 1:  # its files get their digests before study.json promises them
+        if described["format"] == 1:  # its files get their digests before study.json says that they have them
             self.pack([], anew=(self.folder / "rows.parquet").exists())
         write_description(self.folder, wider)
 
     def _require_alike(self, rows: pd.DataFrame) -> None:
-        """Refuse rows whose columns hold other kinds of values than those of the jobs before: no file could hold both."""
+        """Refuse rows whose columns have other types than those of earlier jobs: no file could contain both."""
         if self._kinds is None:
             self._kinds = column_kinds(self.rows())
         for name, kind in column_kinds(rows).items():
@@ -222,7 +223,7 @@ class Store:
                 raise ValueError(f"the task's column {name!r} holds {kind} here and {self._kinds[name]} in other jobs")
 
     def _rows(self, parts: dict[str, Part], packed: pd.DataFrame | None) -> pd.DataFrame:
-        """What is packed, and what of the parts is not."""
+        """The packed rows, and the rows of parts that are not packed."""
         described = self.describe() if parts or packed is not None else {}
         column = axis_column(described)
         frames = [] if packed is None or packed.empty else [with_version(packed, described["dffl"])]
@@ -231,7 +232,7 @@ class Store:
         return joined(frames) if frames else pd.DataFrame({name: pd.Series(dtype=str) for name in ("job", "dffl")})
 
     def _costs(self, parts: dict[str, Part], packed: pd.DataFrame | None) -> pd.DataFrame:
-        """The same for what they cost."""
+        """The same for the costs of jobs."""
         frames = [] if packed is None else [with_all_costs(packed, self.describe()["dffl"])]
         frames += [part.costs for part in parts.values()]
         if not frames:
@@ -239,19 +240,19 @@ class Store:
         return pd.concat(frames, ignore_index=True).drop_duplicates(["job", "added"], ignore_index=True)
 
     def _parts(self) -> dict[str, Part]:
-        """The parts that are sound, by the key of their job."""
+        """The undamaged parts, by the key of their job."""
         paths = sorted((self.folder / "parts").glob("*.parquet"))
         described = self.describe() if paths else {}
         read = {path.stem: self._part(path, described) for path in paths}
         return {key: part for key, part in read.items() if part is not None}
 
     def _part(self, path: Path, described: Description) -> Part | None:
-        """A part, if it is sound. It is read to its end: a sound footer does not prove sound data."""
+        """A part, if it is undamaged. It is read to its end: a valid footer does not prove valid data."""
         try:
             return read_part(_content(path, described["format"] > 1), path.stem, described["dffl"])
-        except FileNotFoundError:  # a run that is writing has just packed it
+        except FileNotFoundError:  # another run has just packed it
             return None
-        except Exception:  # where there is no digest, damage can make any part of the reader fail
+        except Exception:  # without a digest, damage can cause any error in the reader
             if path not in self.damaged:
                 self.damaged.append(path)
             return None
@@ -272,7 +273,7 @@ def _save(path: Path, content: bytes) -> None:
 
 
 def _content(path: Path, sealed: bool) -> bytes:
-    """A Parquet file, read in one go, because a run may put another in its place at any moment, and checked."""
+    """A Parquet file, read at once because a run may replace it at any time, and checked."""
     content = path.read_bytes()
     if sealed:
         check_table(content)

@@ -1,4 +1,4 @@
-"""What a study is: a grid of jobs, one function that turns a job into tidy rows, and the protocol that they share."""
+"""A study: a grid of jobs, one function that turns a job into rows, and the protocol that they share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 Parameters = dict[str, Any]
 RESERVED = ("job", "dffl")
-"""Columns that the store gives to all rows: the job's key, and the version of dffl that made the row."""
+"""Columns that the store adds to all rows: the job's key, and the version of dffl that made the row."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """A name that depends on the parameters alone, so that a resumed run knows the job again."""
+        """A name that depends only on the parameters, so that a resumed run recognises the job."""
         return hashlib.blake2b(json.dumps(self.parameters, sort_keys=True).encode(), digest_size=8).hexdigest()
 
     def __str__(self) -> str:
@@ -48,9 +48,9 @@ class Study:
     jobs: Sequence[Job]
     protocol: Parameters = field(default_factory=dict)
     weight: Callable[[Parameters], float] = lambda parameters: 1.0
-    """How long a job takes compared with others: what the progress bar counts."""
+    """The expected duration of a job relative to others, for the progress bar."""
     places: Parameters = field(default_factory=dict)
-    """Where things are, such as a folder of data: handed to every worker, but no part of the protocol, and never compared."""
+    """Paths, such as a folder of data: passed to every worker, but not part of the protocol, and never compared."""
     inner_axis: tuple[str, str] | None = None
     """A list in the protocol, and the column of the rows that holds its values: ``("methods", "method")``.
 
@@ -58,7 +58,8 @@ class Study:
     missing ones alone, so the rows of a value must not depend on the others in the list. The list is not compared.
     """
     defaults: Parameters = field(default_factory=dict)
-    """What a protocol without these names means: how the task behaved before it had them. May be nested as the protocol is."""
+    """The values of names that older protocols lack: how the task behaved before it had them. May be nested like the protocol.
+    """
 
     def __post_init__(self) -> None:
         if not self.jobs:
@@ -77,8 +78,8 @@ class Study:
         names = {tuple(job.parameters) for job in self.jobs}
         if len(names) > 1:
             raise ValueError(f"study {self.name!r}: all jobs must have the same parameters, found {names}")
-        given = Counter([*self.protocol, *self.parameters, *self.places])
-        if twice := [name for name, count in given.items() if count > 1]:
+        counts = Counter([*self.protocol, *self.parameters, *self.places])
+        if twice := [name for name, count in counts.items() if count > 1]:
             raise ValueError(f"study {self.name!r}: {twice[0]} must be in one of protocol, jobs and places, found it in two")
         try:
             json.dumps([self.protocol, [job.parameters for job in self.jobs]], allow_nan=False)
@@ -101,17 +102,17 @@ class Study:
         return list(self.protocol[self.inner_axis[0]]) if self.inner_axis else []
 
     def arguments(self, job: Job) -> Parameters:
-        """What the task is called with."""
+        """The arguments of the task."""
         asked = {self.inner_axis[0]: list(job.values)} if self.inner_axis and job.values is not None else {}
         return {**self.protocol, **asked, **job.parameters, **self.places}
 
     def weigh(self, job: Job) -> float:
-        """How long a job takes compared with others, with the values that it is to compute."""
+        """The expected duration of a job relative to others, with the values that it will compute."""
         share = len(job.values) / len(self.values) if self.inner_axis and job.values is not None else 1.0
         return share * self.weight(job.parameters)
 
     def difference(self, name: str, protocol: Parameters) -> str | None:
-        """The first thing by which a study of this name and protocol is another one; None if it is this one."""
+        """The first difference from a study of this name and protocol; None if they are equal."""
         mine, theirs = json_copy(self.protocol), dict(protocol)
         if self.inner_axis:
             for side in (mine, theirs):
@@ -120,14 +121,14 @@ class Study:
         return named or first_difference(mine, theirs, json_copy(self.defaults))
 
     def added_to(self, protocol: Parameters) -> Parameters:
-        """The protocol of a folder that gets this study's rows too: the values of both, and the names of both."""
+        """The protocol of a folder that also gets this study's rows: the values and the names of both."""
         both = _merged(protocol, json_copy(self.protocol))
         if self.inner_axis:
             both[self.inner_axis[0]] = list(dict.fromkeys([*protocol.get(self.inner_axis[0], []), *self.values]))
         return both
 
     def asking(self, values: Sequence[str]) -> Study:
-        """The same study with other values of its inner axis."""
+        """The study with other values of its inner axis."""
         if self.inner_axis is None:
             raise ValueError(f"study {self.name!r} has no inner axis, whose values could be chosen")
         return replace(self, protocol=self.protocol | {self.inner_axis[0]: list(values)})
@@ -157,12 +158,12 @@ def grid(**axes: Sequence[Any]) -> list[Job]:
 
 
 def shown(value: Any) -> str:
-    """A parameter as a person writes it."""
+    """A parameter in the form in which people write it."""
     return _number_text(str(value))
 
 
 def _number_text(text: str) -> str:
-    """A text that is the same for ``1`` and ``1.0``, and for ``True`` and ``true``."""
+    """A text that is equal for ``1`` and ``1.0``, and for ``True`` and ``true``."""
     text = text.strip().lower()
     try:
         return repr(float(text)).removesuffix(".0")
@@ -171,12 +172,12 @@ def _number_text(text: str) -> str:
 
 
 def json_copy(values: Parameters) -> Parameters:
-    """``values`` as they come back from a JSON file."""
+    """``values`` as they are after a round trip through JSON."""
     return dict(json.loads(json.dumps(values)))
 
 
 def first_difference(mine: Parameters, theirs: Parameters, defaults: Parameters | None = None) -> str | None:
-    """The first name whose values differ, with both; None if there is none. A name that one side lacks has its default."""
+    """The first name with different values, and both values, or None. A name that one side lacks has its default."""
     defaults = defaults or {}
     for name in [*mine, *(name for name in theirs if name not in mine)]:
         here, there = (side.get(name, defaults.get(name)) for side in (mine, theirs))
@@ -193,7 +194,7 @@ def first_difference(mine: Parameters, theirs: Parameters, defaults: Parameters 
 
 
 def _merged(old: Parameters, new: Parameters) -> Parameters:
-    """All names of both, those of ``new`` first in rank; tables inside likewise."""
+    """All names of both, those of ``new`` first; nested tables likewise."""
     both = old | new
     for name in old.keys() & new.keys():
         if isinstance(old[name], dict) and isinstance(new[name], dict):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 class Value(NamedTuple):
-    """A mean and its standard deviation over seeds; NaN where there is none."""
+    """A mean and its standard deviation over seeds; NaN if there is none."""
 
     mean: float
     sd: float = math.nan
@@ -29,7 +29,7 @@ class Count(Value):
 
 
 class Cell(NamedTuple):
-    """One number of a table: ours over seeds, and the paper's where it has one."""
+    """One number of a table: ours over seeds, and the paper's if it has one."""
 
     row: tuple[str, ...]
     column: str
@@ -46,7 +46,7 @@ class Table(NamedTuple):
     cells: list[Cell]
     note: str
     differences: bool = True
-    """Whether a line shows the difference between the paper's numbers and ours; not where they are of different things."""
+    """Whether a line shows the difference between the paper's numbers and ours; not if they are of different quantities."""
 
 
 def plain_cells(row: tuple[str, ...], numbers: Mapping[str, float]) -> list[Cell]:

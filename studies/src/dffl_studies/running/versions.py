@@ -1,4 +1,4 @@
-"""Which versions of dffl made the rows of a folder."""
+"""The versions of dffl that made the rows of a folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Jobs on this machine: processes with one core each.
 
-Every worker is a pool of one, so that a worker that dies (out of memory, killed) takes one job with it and no other.
+Every worker is a pool of one process, so that a worker that dies (out of memory, killed) loses only one job.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
 from typing import Any
 
-from dffl_studies.running.job import Failed, Finished, one_line, run_job
+from dffl.ray_cluster import one_line
+from dffl_studies.running.job import Failed, Finished, run_job
 from dffl_studies.running.study import Job, Study
 
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""What BLAS libraries read once, when NumPy is first imported."""
+"""Variables that BLAS libraries read once, when NumPy is first imported."""
 
 
 def core_ids() -> list[int]:
@@ -31,7 +32,7 @@ def core_ids() -> list[int]:
 
 
 class LocalWorkers:
-    """Some processes, each on a core of its own where there are enough."""
+    """Several processes, each on its own core if there are enough."""
 
     def __init__(self, study: Study, count: int):
         self.study, self.slots = study, count
@@ -58,7 +59,7 @@ class LocalWorkers:
             try:
                 results.append((job, future.result()))
             except BrokenProcessPool as error:
-                self._pools[place] = None  # a fresh worker for the next job
+                self._pools[place] = None  # a new worker for the next job
                 line = "its worker died: out of memory, killed, or unable to import the task"
                 results.append((job, Failed(line, f"{line} ({error})")))
             except Exception as error:  # for example: the rows could not be sent
@@ -77,8 +78,8 @@ class LocalWorkers:
         pool = self._pools[place]
         if pool is None:
             cores = core_ids()
-            arguments = (cores[(place + os.getpid()) % len(cores)],)  # two runs side by side should not start on one core
-            context = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads half alive
+            arguments = (cores[(place + os.getpid()) % len(cores)],)  # two parallel runs should not start on the same core
+            context = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads in a broken state
             pool = ProcessPoolExecutor(1, context, _start_worker, arguments)
             self._pools[place] = pool
         return pool

@@ -44,7 +44,7 @@ def time_study(
         answer(judge(options, dict(zip(FOLDERS, (energy, pjm, epf), strict=True))), json_)
 
 
-def judge(options: RunOptions, given: dict[str, Path | None]) -> StudyResult:
+def judge(options: RunOptions, folders: dict[str, Path | None]) -> StudyResult:
     """Run what is missing, and write the tables."""
     from dffl.drawing import write_figures
     from dffl_studies.running.render import write_tables
@@ -53,13 +53,13 @@ def judge(options: RunOptions, given: dict[str, Path | None]) -> StudyResult:
     from dffl_studies.time.study import study
     from dffl_studies.time.tables import all_tables
 
-    there = {name: folder for name, folder in given.items() if folder is not None and folder.is_dir()}
+    there = {name: folder for name, folder in folders.items() if folder is not None and folder.is_dir()}
     absent = [
-        name if folder is None else f"{name} ({folder} is no folder)" for name, folder in given.items() if name not in there
+        name if folder is None else f"{name} ({folder}: not a folder)" for name, folder in folders.items() if name not in there
     ]
-    found = finished_rows(study(there), options)
-    made = all_tables(found.rows)
-    write_tables(made, found.folder / "tables", found.remark)
-    write_figures([("changes", draw_changes(found.rows))], found.folder / "figures", ("png",), 200)
+    finished = finished_rows(study(there), options)
+    tables = all_tables(finished.rows)
+    write_tables(tables, finished.folder / "tables", finished.remark)
+    write_figures([("changes", draw_changes(finished.rows))], finished.folder / "figures", ("png",), 200)
     skipped = f"; skipped, as their data were not given: {', '.join(absent)}" if absent else ""
-    return StudyResult(found, made, tuple(table.name for table in made), remark=skipped)
+    return StudyResult(finished, tables, tuple(table.name for table in tables), remark=skipped)

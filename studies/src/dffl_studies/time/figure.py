@@ -1,4 +1,4 @@
-"""One picture of the study: what the chosen rules lose, against what a user has without any training."""
+"""One picture of the study: the loss of the chosen rules, compared with what a user has without training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AGAINST = (
     ("the steady average", "#0072b2"),
     ("the published forecast", "#d55e00"),
 )
-"""What the chosen rules are compared with, and its colour."""
+"""The references of the chosen rules, and their colours."""
 APART = 0.26
 
 

@@ -11,12 +11,12 @@ import pandas as pd
 from dffl.federation import Client, Federation
 from dffl.sets import TopK
 from dffl_studies.energy.data import HOURS, open_panel
-from dffl_studies.energy.data.clocks import weekday
-from dffl_studies.energy.data.daily_prices import daily_prices
+from dffl_studies.energy.data.hourly import daily_prices
+from dffl_studies.energy.data.panel import weekday
 from dffl_studies.energy.input_table import InputTable
 
 FORECASTS = {"dnn": "DNN Ensemble", "lear": "LEAR Ensemble"}
-"""The published forecasts, by the name of the fleet that brings them."""
+"""The published forecasts, by the name of the fleet that uses them."""
 BOUGHT = 8
 """Hours a day that are bought where a market states no demand."""
 ABROAD = ("BE", "FR")

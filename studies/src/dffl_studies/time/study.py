@@ -14,7 +14,7 @@ from dffl_studies.time.markets import FLEETS
 
 WEEK = 7
 SECONDS = {"zones": 60.0, "zones, prices only": 60.0, "pjm": 100.0}
-"""Seconds that a fleet takes, roughly, where it is not 30."""
+"""The rough duration of a fleet in seconds, if it is not 30."""
 
 
 def study(folders: Mapping[str, Path], refit: int = 28, window: int = 90, seed: int = 0) -> Study:
@@ -28,7 +28,7 @@ def study(folders: Mapping[str, Path], refit: int = 28, window: int = 90, seed: 
 
 
 def judge_one(*, fleet: str, refit: int, window: int, seed: int, **folders: str) -> pd.DataFrame:
-    """For each rule, client and week what was lost; for the chosen rules also which range held, and how long all took."""
+    """For each rule, client and week the losses; for the chosen rules also how many ranges held, and the running time."""
     import dffl
     from dffl.time.outcome import CHOSEN
     from dffl.time.ranges import misses
@@ -36,19 +36,19 @@ def judge_one(*, fleet: str, refit: int, window: int, seed: int, **folders: str)
     kind, read = FLEETS[fleet]
     federation = read(Path(folders[kind]))
     begun = perf_counter()
-    found = dffl.backtest(federation, refit=refit, window=window, seed=seed, progress=False)
+    outcome = dffl.backtest(federation, refit=refit, window=window, seed=seed, progress=False)
     seconds = perf_counter() - begun
     rows = []
-    for place, client in enumerate(found.clients):
-        later = found.reported(place)
+    for place, client in enumerate(outcome.clients):
+        later = outcome.reported(place)
         week = np.arange(client.n)[later] // WEEK
-        spans = found.spans[place]
+        spans = outcome.spans[place]
         ranged = np.isfinite(spans.ends).all(axis=1)[later]
         below, above = misses(spans.cost, spans.ends)
-        held = ~(below | above)[later] & ranged
-        for rule in (*found.lost, CHOSEN):
-            day = pd.DataFrame({"week": week, "regret": found.regrets(rule, place)[later], "best": client.z_star_size[later]})
-            day = day.assign(days=1, ranged=ranged if rule == CHOSEN else False, held=held if rule == CHOSEN else False)
+        inside = ~(below | above)[later] & ranged
+        for rule in (*outcome.lost, CHOSEN):
+            day = pd.DataFrame({"week": week, "regret": outcome.regrets(rule, place)[later], "best": client.z_star_size[later]})
+            day = day.assign(days=1, ranged=ranged if rule == CHOSEN else False, held=inside if rule == CHOSEN else False)
             rows.append(day.groupby("week", as_index=False).sum().assign(client=client.name, rule=rule))
     table = pd.concat(rows, ignore_index=True)
-    return table.assign(week=table["week"] - table["week"].min(), base=found.base, seconds=seconds)
+    return table.assign(week=table["week"] - table["week"].min(), base=outcome.base, seconds=seconds)

@@ -24,14 +24,14 @@ def relative(rows: pd.DataFrame) -> pd.Series:
 
 
 def change(rows: pd.DataFrame, rule: str, other: str) -> tuple[float, float, float]:
-    """How much more a rule loses than another, in percent, and its 95 % interval over blocks of weeks."""
+    """The extra loss of a rule compared with another, in percent, and its 95 % interval over blocks of weeks."""
     both = rows[rows["rule"].isin([rule, other])]
     sums = both.pivot_table(index="week", columns=["rule", "client"], values=["regret", "best"], aggfunc="sum").fillna(0.0)
     lost = [sums["regret"][name].to_numpy() for name in (rule, other)]
     best = sums["best"][rule].to_numpy()
 
     def ratio(weeks: np.ndarray) -> float:
-        totals = [(one[weeks].sum(axis=0) / best[weeks].sum(axis=0)).mean() for one in lost]
+        totals = [(rule_lost[weeks].sum(axis=0) / best[weeks].sum(axis=0)).mean() for rule_lost in lost]
         return float(100 * (totals[0] / totals[1] - 1))
 
     count, rng = len(sums), np.random.default_rng(SEED)
@@ -48,17 +48,17 @@ def all_tables(rows: pd.DataFrame) -> list[Table]:
 
 def _chosen(rows: pd.DataFrame) -> Table:
     cells: list[Cell] = []
-    for fleet, whole in rows.groupby("fleet", sort=False):
+    for fleet, fleet_rows in rows.groupby("fleet", sort=False):
         for part, (since, until) in PARTS.items():
-            weeks = whole["week"].max() + 1
-            some = whole[(whole["week"] >= since * weeks) & (whole["week"] < until * weeks)]
+            weeks = fleet_rows["week"].max() + 1
+            some = fleet_rows[(fleet_rows["week"] >= since * weeks) & (fleet_rows["week"] < until * weeks)]
             losses = relative(some)
             numbers = {"chosen, %": 100 * losses[CHOSEN]}
             means = losses[list(MEANS)]
             for words, other in (("steady", STEADY), ("best mean", str(means.idxmin())), ("forecast", FORECAST)):
-                found = change(some, CHOSEN, other) if other in losses else (np.nan,) * 3
-                numbers |= dict(zip((f"against {words}", f"{words} from", f"{words} to"), found, strict=True))
-            numbers |= _held(some[some["rule"] == CHOSEN]) | {"seconds": float(whole["seconds"].iloc[0])}
+                change_of = change(some, CHOSEN, other) if other in losses else (np.nan,) * 3
+                numbers |= dict(zip((f"against {words}", f"{words} from", f"{words} to"), change_of, strict=True))
+            numbers |= _held(some[some["rule"] == CHOSEN]) | {"seconds": float(fleet_rows["seconds"].iloc[0])}
             cells += plain_cells((str(fleet), part), numbers)
     note = (
         "Relative regret of the chosen rules, and by how many % they lose more (-: less) than the steady average, than the "

@@ -12,7 +12,7 @@ import pytest
 
 from dffl_studies.energy.data import Panel, build_panel
 from dffl_studies.energy.data.columns import DATE, ZONE
-from dffl_studies.energy.data.daily_prices import daily_prices
+from dffl_studies.energy.data.hourly import daily_prices
 from dffl_studies.energy.input_table import InputTable
 from studies.tests.energy.data.made import hourly_table, refused, weather_table, write
 
@@ -75,7 +75,7 @@ def test_daily_prices_are_a_row_a_day_with_the_line_that_it_begins_in(tmp_path: 
     rows = InputTable.read(write(hourly_table(), tmp_path / "prices.csv"), ZONE, DATE)
     notes: list[str] = []
     days, prices = daily_prices(rows, notes)
-    assert days.lines.tolist() == [2, 26, 50, 74]
+    assert [days.line(row) for row in range(4)] == ["line 2", "line 26", "line 50", "line 74"]
     assert days.keys.tolist() == ["A", "A", "B", "B"]
     assert days.dates.astype(str).tolist() == ["2021-11-06", "2021-11-07"] * 2
     np.testing.assert_array_equal(prices, SQUARES + np.array([[0], [100], [1000], [1100]]))

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dffl_studies.energy.data import Panel, read_panel
-from dffl_studies.energy.data.clocks import weekday
+from dffl_studies.energy.data.panel import weekday
 from studies.tests.energy.data.made import PRICES, authors_table, panel_table, refused, write, zone_days
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -468,22 +468,26 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path) -> 
     lines = good.splitlines()
     cells = "write decimals with a point, texts with commas in quotes, and the names of all columns in the first line"
     header = ": its first line must name the columns, found nothing there"
-    commas = "between its columns; save it with commas there, and with points in decimals"
     utf_8 = ": cannot be read as CSV, as it is not text in UTF-8; save it as CSV in UTF-8"
     for text, message in (
         ("", header),
         ("\n" + good, header),
-        (good.replace(",", ";"), f": has semicolons {commas}"),
-        (good.replace(",", ";").replace(".", ","), f": has semicolons {commas}"),
-        (good.replace(",", "\t"), f": has tabs {commas}"),
-        (good.replace(".", ","), f", line 2: has more cells than the header; {cells}"),
+        (good.replace(".", ","), f", line 2: has 54 cells, where 28 were expected; {cells}"),
         ("\n".join([*lines[:3], lines[3] + ",5,6"]), f", line 4: has 30 cells, where 28 were expected; {cells}"),
         (good.encode("utf-16"), utf_8),
-        (good.replace("A", "Ö").encode("latin-1"), utf_8),
+        (good.replace("A", "Ö").encode("latin-1"), f", line 2{utf_8}"),
         (bytes(range(256)), utf_8),
     ):
         with refused(f"{path}{message}"):
             read_text(tmp_path, text)
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_semicolons_and_tabs_are_read_also_with_decimal_commas(tmp_path: Path, sign: str) -> None:
+    table = panel_table()
+    good = csv(table).replace(",", sign)
+    for text in (good, good.replace(".", ",")):
+        same_numbers(read_text(tmp_path, text), table)
 
 
 def test_a_damaged_archive_and_what_is_no_parquet_are_refused(tmp_path: Path) -> None:
@@ -505,7 +509,7 @@ def test_a_damaged_archive_and_what_is_no_parquet_are_refused(tmp_path: Path) ->
 
 
 def test_a_folder_and_a_file_that_is_not_there_are_refused(tmp_path: Path) -> None:
-    with refused(f"{tmp_path}: a folder, not a table"):
+    with refused(f"{tmp_path}: a folder, not a file"):
         read_panel(tmp_path)
     with refused(f"{tmp_path / 'no.csv'}: there is no such file"):
         read_panel(tmp_path / "no.csv")

@@ -28,7 +28,7 @@ class Sampling:
     cost: str = "total"
     """The cost of a period (see `Panel.costs`)."""
     weather_lag: int = 0
-    """Use the covariates of so many days before. 0: of the day itself, as if forecasts were perfect."""
+    """Use the covariates of this many days before. 0: of the day itself, as if forecasts were perfect."""
     weight: float | None = None
     """The weight of a new day in a steady average of past prices that is a forecast; None: no past prices."""
 
@@ -47,8 +47,8 @@ class Sampling:
 def zone_features(panel: Panel, rows: slice, sampling: Sampling) -> np.ndarray:
     """The covariates of each day of a zone; those of the calendar are known and are not those of an earlier day."""
     values, lag = panel.covariates[rows], sampling.weather_lag
-    held = np.array([name not in CALENDAR for name in panel.covariate_names])
-    return np.where(held, np.roll(values, lag, axis=0), values) if lag else values
+    is_covariate = np.array([name not in CALENDAR for name in panel.covariate_names])
+    return np.where(is_covariate, np.roll(values, lag, axis=0), values) if lag else values
 
 
 def in_time(panel: Panel, sampling: Sampling, sets: Mapping[str, FeasibleSet] | None = None) -> Federation:
@@ -74,7 +74,7 @@ def tuned_weight(panel: Panel, cost: str, before: str | None = None) -> float:
         for (zone, rows), demand in zip(panel.zones.items(), panel.demands, strict=True)
     ]
     dates = [panel.dates[rows] for rows in panel.zones.values()]
-    return SteadyAverage(clients, [own.astype(float) for own in dates]).weight([int((own < end).sum()) for own in dates])
+    return SteadyAverage(clients, [days.astype(float) for days in dates]).weight([int((days < end).sum()) for days in dates])
 
 
 def require_days(panel: Panel, sampling: Sampling, first: str | None, last: str | None) -> None:
@@ -98,19 +98,21 @@ def federation(panel: Panel, sampling: Sampling | None = None, first: str | None
     names: Sequence[str] = panel.covariate_names
     for (zone, days), demand in zip(_sample_days(panel, sampling, first, last).items(), panel.demands, strict=True):
         rows = panel.rows(zone)
-        own, features = costs[rows], zone_features(panel, rows, sampling)
+        client_costs, features = costs[rows], zone_features(panel, rows, sampling)
         s, forecast = TopK(panel.periods, float(demand)), None
         if sampling.weight is not None:
             dates = panel.dates[rows].astype(float)
-            past = steady(own, sampling.weight, dates)
-            features = np.concatenate([features, weekends(dates, len(own))[:, None], past], axis=1)
+            past = steady(client_costs, sampling.weight, dates)
+            features = np.concatenate([features, weekends(dates, len(client_costs))[:, None], past], axis=1)
             names, forecast = (*panel.covariate_names, "weekend", *recent), recent
-        clients.append(Client(zone, features[days], own[days], s, feature_names=tuple(names), forecast=forecast))
+        clients.append(Client(zone, features[days], client_costs[days], s, feature_names=tuple(names), forecast=forecast))
     return Federation(clients)
 
 
 def _sample_days(panel: Panel, sampling: Sampling, first: str | None, last: str | None) -> dict[str, np.ndarray]:
     """Which days of each zone are samples."""
     start = np.datetime64(read_day("first", first or "0001-01-01"), "D")
-    kept = (panel.dates >= start) & (panel.dates <= np.datetime64(read_day("last", last or "9999-12-31"), "D"))
-    return {zone: kept[rows] & (np.arange(rows.stop - rows.start) >= sampling.skipped) for zone, rows in panel.zones.items()}
+    is_sample = (panel.dates >= start) & (panel.dates <= np.datetime64(read_day("last", last or "9999-12-31"), "D"))
+    return {
+        zone: is_sample[rows] & (np.arange(rows.stop - rows.start) >= sampling.skipped) for zone, rows in panel.zones.items()
+    }

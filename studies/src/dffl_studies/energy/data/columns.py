@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dffl.named import listed
-from dffl_studies.energy.data.clocks import weekday
-from dffl_studies.energy.data.panel import HOURS
+from dffl_studies.energy.data.panel import HOURS, weekday
 from dffl_studies.energy.input_table import InputTable, numbers_in
 
 ZONE, DATE = ("zone", "client_name", "client_id"), "date"
@@ -44,16 +43,16 @@ def price_columns(rows: InputTable) -> list[str]:
     families = _families(rows.table.columns)
     stems = [stem for stem in PRICE if stem in families]
     if not stems:
-        found = listed(rows.table.columns, 8)
-        raise ValueError(f"{rows.path}: must have a day's prices in columns price_0 to price_{HOURS - 1}, found {found}")
+        named = listed(rows.table.columns, 8)
+        raise ValueError(f"{rows.path}: must have a day's prices in columns price_0 to price_{HOURS - 1}, found {named}")
     stem = next((stem for stem in stems if _is_a_day(families[stem])), stems[0])
     family = families[stem]
     if not _is_a_day(family):
         first, last = min(family), max(family)
         missing = [f"{stem}_{hour}" for hour in range(first, last) if hour not in family]
-        whole = CLOCK_CHANGES.get(len(family), last + 1 - min(first, 1))
+        expected = CLOCK_CHANGES.get(len(family), last + 1 - min(first, 1))
         raise ValueError(
-            f"{rows.path}: a day must have {whole} prices, {stem}_0 to {stem}_{whole - 1}, found {len(family)} columns, "
+            f"{rows.path}: a day must have {expected} prices, {stem}_0 to {stem}_{expected - 1}, found {len(family)} columns, "
             f"{family[first]} to {family[last]}{f' without {missing[0]}' if missing else ''}; "
             "for days of 23 or 25 hours, build the panel with dffl energy panel"
         )
@@ -123,8 +122,8 @@ def covariate(rows: InputTable, name: str, fix: str = "") -> np.ndarray:
 def papers_covariates(columns: Iterable[str]) -> list[str]:
     """The columns that are the paper's covariates, in its order; all columns if at most the weekday is among them."""
     columns = list(columns)
-    found = [name for names in PAPERS for name in names if name in columns]
-    return found if set(found) - set(CALENDAR) else columns
+    covariates = [name for names in PAPERS for name in names if name in columns]
+    return covariates if set(covariates) - set(CALENDAR) else columns
 
 
 def mostly_numbers(values: pd.Series) -> bool:
@@ -150,5 +149,5 @@ def _families(columns: Iterable[str]) -> dict[str, dict[int, str]]:
 
 def _is_a_day(family: dict[int, str]) -> bool:
     count = len(family)
-    whole = sorted(family) in (list(range(count)), list(range(1, count + 1)))
-    return whole and count > 1 and count not in CLOCK_CHANGES
+    is_complete = sorted(family) in (list(range(count)), list(range(1, count + 1)))
+    return is_complete and count > 1 and count not in CLOCK_CHANGES

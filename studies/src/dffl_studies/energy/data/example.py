@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dffl.randomness import Purpose, stream
-from dffl_studies.energy.data.clocks import weekday
-from dffl_studies.energy.data.panel import HOURS, Panel
+from dffl_studies.energy.data.panel import HOURS, Panel, weekday
 from dffl_studies.energy.data.reading import random_demands
 
 COVARIATES = ("temp_c_mean", "temp_c_min", "temp_c_max", "wind_speed_mean", "day_of_week")

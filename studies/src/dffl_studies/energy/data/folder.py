@@ -6,15 +6,14 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from dffl.tables.sources import open_source
 from dffl_studies.energy.data.columns import DATE, DEMAND, ZONE
-from dffl_studies.energy.data.daily_prices import HOUR, PERIOD
-from dffl_studies.energy.data.days import EVERY_DAY, Days
-from dffl_studies.energy.data.hourly import build_panel
+from dffl_studies.energy.data.hourly import HOUR, PERIOD, build_panel
 from dffl_studies.energy.data.layouts import published_prices
 from dffl_studies.energy.data.money import AS_IN_FILE, Money
 from dffl_studies.energy.data.panel import Panel
 from dffl_studies.energy.data.reading import read_panel
-from dffl_studies.energy.input_table import InputTable, read_table
+from dffl_studies.energy.input_table import EVERY_DAY, Days, InputTable
 
 PRICES, WEATHER, ZONES = "prices.csv.gz", "weather.csv.gz", "zones.csv"
 
@@ -36,8 +35,7 @@ def open_panel(
         return build_panel(prices, weather, zones, covariates, without, demand_seed, days, money)
     if (published := published_prices(path, forecast)) is not None:
         return build_panel(published, None, None, None, without, demand_seed, days, money)
-    table, lines = read_table(path, ZONE, DATE)
-    rows = InputTable(path, table, lines, ZONE, DATE)
+    rows = InputTable.read(path, ZONE, DATE)
     if rows.first_of((HOUR, PERIOD)) is not None:
         return build_panel(rows, None, None, None, without, demand_seed, days, money)
     return read_panel(rows, covariates, without, demand_seed, days, papers_only, money)
@@ -53,7 +51,7 @@ def digest(path: str | Path) -> str:
     path, content = Path(path), hashlib.blake2b(digest_size=8)
     files = _tables(path) if path.is_dir() else [path]
     zones = path / ZONES
-    if zones.is_file() and any(name in read_table(zones)[0] for name in DEMAND):
+    if zones.is_file() and any(name in open_source(zones).columns for name in DEMAND):
         files.append(zones)
     for file in files:
         if not file.is_file():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 
 from dffl.checks import first_true
 from dffl.named import listed
+from dffl.tables.sources import Table
 from dffl_studies.energy.data.columns import DATE, ZONE
 from dffl_studies.energy.input_table import InputTable, read_table
 
@@ -41,7 +43,7 @@ def published_prices(path: Path, forecast: str | None = None) -> InputTable | No
         return None
     names = _header(path)
     if any(name.startswith(MTU) for name in names) and any(DAY_AHEAD.match(name) for name in names):
-        return _entsoe(path, *read_table(path))
+        return _entsoe(path, read_table(path))
     if names[:1] == [""] and any(name in names for name in EPF):
         return _epf(path, forecast)
     return None
@@ -57,34 +59,32 @@ def _header(path: Path) -> list[str]:
         return []
 
 
-def _entsoe(path: Path, table: pd.DataFrame, lines: np.ndarray) -> InputTable:
+def _entsoe(path: Path, read: Table) -> InputTable:
     """ENTSO-E's export of day-ahead prices, old (dots, one zone in a column's name) or new (slashes, a column of areas)."""
-    names = [str(name) for name in table]
+    table, names = read.frame, [str(name) for name in read.frame]
     mtu = next(name for name in names if name.startswith(MTU))
-    column, (currency, unit) = next((name, found.groups()) for name in names if (found := DAY_AHEAD.match(name)))
+    column, (currency, unit) = next((name, match.groups()) for name in names if (match := DAY_AHEAD.match(name)))
     zone = next((name for name in names if name.startswith("BZN|")), None)
-    kept = ~table[column].astype(str).str.strip().isin(NO_PRICE).to_numpy()
+    used = ~table[column].astype(str).str.strip().isin(NO_PRICE).to_numpy()
     if SEQUENCE in table:
-        kept &= table[SEQUENCE].astype(str).isin(SINGLE).to_numpy()
+        used &= table[SEQUENCE].astype(str).isin(SINGLE).to_numpy()
     begin = table[mtu].astype(str).str.extract(BEGIN)
-    if (row := first_true(begin.isna().any(axis=1) & kept)) is not None:
-        raise ValueError(
-            f"{path}, line {lines[row]}: {mtu} must be as 31/01/2024 13:00 - ..., found {table[mtu].iloc[row]!r:.60}"
-        )
-    if not kept.any():
+    if (row := first_true(begin.isna().any(axis=1) & used)) is not None:
+        raise ValueError(f"{read.at(row)}: {mtu} must be as 31/01/2024 13:00 - ..., found {table[mtu].iloc[row]!r:.60}")
+    if not used.any():
         raise ValueError(f"{path}: has no day-ahead price in {column!r}")
     name = (zone or path.stem).removeprefix("BZN|")
     areas = table[AREA].astype(str).str.removeprefix("BZN|") if AREA in table else pd.Series(name, table.index)
     day, month, year, hour, minute = (begin[place] for place in range(5))
-    made: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "zone": areas,
         "date": year + "-" + month + "-" + day,
         "hour": hour,
         "minute": minute,
         "total": table[column],
     }
-    made |= {"currency": currency, "unit": unit}
-    return _rows(path, pd.DataFrame(made)[kept], lines[kept])
+    columns |= {"currency": currency, "unit": unit}
+    return InputTable(replace(read.take(np.flatnonzero(used)), frame=_timed(pd.DataFrame(columns)[used])), ZONE, DATE)
 
 
 def _energy_charts(path: Path) -> InputTable:
@@ -101,10 +101,10 @@ def _energy_charts(path: Path) -> InputTable:
     if len(seconds) != len(prices) or not len(seconds):
         raise ValueError(f"{path}: must have as many prices as moments, found {len(prices)} and {len(seconds)}; {fix}")
     local = pd.Series(pd.to_datetime(seconds, unit="s", utc=True)).dt.tz_convert(CENTRAL)
-    made = {"zone": path.stem, "currency": currency, "unit": unit, "total": prices}
-    table = pd.DataFrame(_moments(local.dt) | made)
-    kept = ~np.isnan(prices)
-    return _rows(path, table[kept], np.flatnonzero(kept) + 1)
+    columns = {"zone": path.stem, "currency": currency, "unit": unit, "total": prices}
+    table = pd.DataFrame(_moments(local.dt) | columns)
+    used = ~np.isnan(prices)
+    return _rows(path, table[used], np.flatnonzero(used) + 1)
 
 
 def _epf(path: Path, forecast: str | None) -> InputTable:
@@ -118,10 +118,10 @@ def _epf(path: Path, forecast: str | None) -> InputTable:
     if (row := first_true(moments.isna())) is not None:
         raise ValueError(f"{path}, line {row + 2}: must begin with a moment, found {table.iloc[row, 0]!r:.60}")
     zone = path.name.split(".")[0].removeprefix("forecasts_")
-    made = pd.DataFrame(_moments(moments.dt) | {"zone": zone, "total": table[price]})
+    frame = pd.DataFrame(_moments(moments.dt) | {"zone": zone, "total": table[price]})
     if forecast is not None:
-        made["forecast"] = table[forecast]
-    return _rows(path, made, np.arange(len(made)) + 2)
+        frame["forecast"] = table[forecast]
+    return _rows(path, frame, np.arange(len(frame)) + 2)
 
 
 def _moments(when: Any) -> dict[str, pd.Series]:
@@ -131,8 +131,11 @@ def _moments(when: Any) -> dict[str, pd.Series]:
 
 
 def _rows(path: Path, table: pd.DataFrame, lines: np.ndarray) -> InputTable:
-    """Prices as a table; a column of minutes that are all 0 says nothing."""
+    """Prices as a table, with the line of each."""
+    return InputTable.made(path, _timed(table), lines, ZONE, DATE)
+
+
+def _timed(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows; a column of minutes that are all 0 says nothing."""
     table = table.reset_index(drop=True)
-    if "minute" in table and (pd.to_numeric(table["minute"]) == 0).all():
-        table = table.drop(columns="minute")
-    return InputTable(path, table, np.asarray(lines), ZONE, DATE)
+    return table.drop(columns="minute") if "minute" in table and (pd.to_numeric(table["minute"]) == 0).all() else table

@@ -11,7 +11,6 @@ import pandas as pd
 
 from dffl.checks import first_true
 from dffl.randomness import Purpose, checked_seed, stream
-from dffl_studies.energy.data.clocks import filled, is_skipped_hour
 from dffl_studies.energy.data.columns import (
     DATE,
     DEMAND,
@@ -24,10 +23,9 @@ from dffl_studies.energy.data.columns import (
     forecast_columns,
     price_columns,
 )  # fmt: skip
-from dffl_studies.energy.data.days import EVERY_DAY, Days
 from dffl_studies.energy.data.money import AS_IN_FILE, Money
-from dffl_studies.energy.data.panel import HOURS, Panel
-from dffl_studies.energy.input_table import InputTable, shown
+from dffl_studies.energy.data.panel import HOURS, Panel, filled, is_skipped_hour
+from dffl_studies.energy.input_table import EVERY_DAY, Days, InputTable, shown
 
 LEAST, MOST = 4, 12
 """The range of random demands, in whole hours of 24, for panels without demands: the paper's."""
@@ -72,22 +70,26 @@ def _whole_days(rows: InputTable, columns: list[str], notes: list[str]) -> tuple
     empty = np.isnan(prices)
     if not empty.any():
         return rows, prices
-    kept = np.ones(len(rows), bool)
+    used = np.ones(len(rows), bool)
     newest = pd.Series(rows.dates).groupby(rows.keys).transform("max").to_numpy()
     for row in np.flatnonzero(empty.any(axis=1)).tolist():
-        found = ~empty[row]
+        has_value = ~empty[row]
         if is_skipped_hour(rows.dates[row], empty[row]):
             prices[row] = filled(prices[row])
             notes.append(f"{rows.at(row)}: the hour that the clocks leave out was filled by its neighbours")
-        elif len(columns) > HOURS and found.sum() == HOURS and (found[:HOURS].all() or found[:: len(columns) // HOURS].all()):
+        elif (
+            len(columns) > HOURS
+            and has_value.sum() == HOURS
+            and (has_value[:HOURS].all() or has_value[:: len(columns) // HOURS].all())
+        ):
             fix = "use days of one kind (--from, --to), or write each hour's price into all of its periods"
             raise ValueError(f"{rows.at(row)}: has {HOURS} prices where other days have {len(columns)}; {fix}")
         elif rows.dates[row] == newest[row] and (rows.dates < newest[row]).any():
-            kept[row] = False
-            notes.append(f"{rows.at(row)}: the last day has {found.sum()} of {len(columns)} prices, and was left out")
+            used[row] = False
+            notes.append(f"{rows.at(row)}: the last day has {has_value.sum()} of {len(columns)} prices, and was left out")
         else:
             rows.complete(columns[int(np.argmax(empty[row]))])
-    return rows.kept(kept), prices[kept]
+    return rows.kept(used), prices[used]
 
 
 def assemble(
@@ -128,10 +130,10 @@ def zone_facts(rows: InputTable, periods: int = HOURS) -> pd.DataFrame:
         values = np.full(len(rows), np.nan) if column is None else rows.numbers(column)
         if np.isnan(values).all():
             continue
-        own = values[first][codes]
-        if (row := first_true((values != own) & ~(np.isnan(values) & np.isnan(own)))) is not None:
-            found = f"found {shown(values[row])} after {shown(own[row])}"
-            raise ValueError(f"{rows.at(row)}: {column} must be the same on all days of a zone, {found}")
+        expected = values[first][codes]
+        if (row := first_true((values != expected) & ~(np.isnan(values) & np.isnan(expected)))) is not None:
+            shown_values = f"found {shown(values[row])} after {shown(expected[row])}"
+            raise ValueError(f"{rows.at(row)}: {column} must be the same on all days of a zone, {shown_values}")
         if names is DEMAND and (row := first_true(~((values >= 0) & (values <= periods)))) is not None:
             kind = "hours" if periods == HOURS else "periods"
             raise ValueError(f"{rows.at(row)}: {column} must be from 0 to {periods} {kind} a day, found {shown(values[row])}")
@@ -161,18 +163,18 @@ def _out_of_order(rows: InputTable) -> list[str]:
 
 def _gaps(panel: Panel) -> list[str]:
     """Days that are missing between the first and the last day of a zone."""
-    found = []
+    gaps = []
     for name, rows in panel.zones.items():
         dates = panel.dates[rows]
         steps = np.diff(dates).astype(int)
         if (steps > 1).any():
             missing = int((steps - 1).sum())
             days = "a day is missing," if missing == 1 else f"{missing} days are missing, the first"
-            found.append(f"zone {name}: {days} {dates[np.argmax(steps > 1)] + 1}")
-    if not found:
+            gaps.append(f"zone {name}: {days} {dates[np.argmax(steps > 1)] + 1}")
+    if not gaps:
         return []
-    more = f" ({len(found)} zones have gaps)" if len(found) > 1 else ""
-    return [f"{found[0]}{more}; the last day before a gap is used as yesterday"]
+    more = f" ({len(gaps)} zones have gaps)" if len(gaps) > 1 else ""
+    return [f"{gaps[0]}{more}; the last day before a gap is used as yesterday"]
 
 
 def _constants(panel: Panel) -> list[str]:

@@ -52,8 +52,8 @@ class Cache:
                 fresh = self.web.get(url, download.receive, download.headers, secrets, frozenset({200, 206, 304, 416}))
             except NoNetwork as error:
                 by_hand = advice or f"download {url} by hand and save it as {target}, then run the same command again"
-                kept = f"{target} is there from an earlier run; leave out the refresh to use it"
-                raise NoNetwork(f"{error}: {kept if target.exists() else by_hand}") from None
+                message = f"{target} is there from an earlier run; leave out the refresh to use it"
+                raise NoNetwork(f"{error}: {message if target.exists() else by_hand}") from None
             if fresh:
                 download.finish(check)
         return target
@@ -75,14 +75,14 @@ class _Download:
 
     def headers(self) -> dict[str, str]:
         """A request for the rest of the part, for the file if it has changed, or for the whole file."""
-        part, whole = _origin(self.part), _origin(self.target)
+        part, complete = _origin(self.part), _origin(self.target)
         size = self._size()
         # A weak ETag does not guarantee the same bytes, so that a part must not be continued because of it.
         strong = part["etag"] if part.get("etag", "W/").startswith('"') else part.get("modified")
         if size and strong and part.get("url") == self.url:
             return {"Range": f"bytes={size}-", "If-Range": strong}
-        if self.target.exists() and whole.get("url") == self.url:
-            marks = {"If-None-Match": whole.get("etag"), "If-Modified-Since": whole.get("modified")}
+        if self.target.exists() and complete.get("url") == self.url:
+            marks = {"If-None-Match": complete.get("etag"), "If-Modified-Since": complete.get("modified")}
             return {name: mark for name, mark in marks.items() if mark}
         return {}
 
@@ -126,9 +126,9 @@ class _Download:
         """The position in the file at which the reply begins. A continuation that does not fit the part is dropped with it."""
         if response.status == 200:
             return 0
-        size, found = self._size(), re.match(r"bytes (\d+)-", response.headers.get("Content-Range") or "")
+        size, match = self._size(), re.match(r"bytes (\d+)-", response.headers.get("Content-Range") or "")
         same = _marks(self.url, response) == _origin(self.part)
-        if response.status == 206 and same and size and found and int(found[1]) == size:
+        if response.status == 206 and same and size and match and int(match[1]) == size:
             return size
         self._drop()
         raise Again("the file has changed since its first part came")

@@ -135,27 +135,27 @@ class _Raw(NamedTuple):
         name = next((str(name) for name in self.cells if str(name).startswith(begins) and contains in str(name)), None)
         if name is None:
             raise ValueError(f"{self.path}: must have a column '{begins} ... ({contains})'; download the file again")
-        found = pd.to_datetime(self.cells[name], format="ISO8601", errors="coerce")
-        if (at := first_true(found.isna())) is not None:
+        moments = pd.to_datetime(self.cells[name], format="ISO8601", errors="coerce")
+        if (at := first_true(moments.isna())) is not None:
             raise ValueError(
                 f"{self._line(at)}: {name} must be a time like 2025-01-31 05:00:00, found {self.cells[name].iloc[at]!r}; "
                 "correct it, or download the file again"
             )
-        return found
+        return moments
 
     def sheet(self, ending: str) -> pd.DataFrame:
         """The prices in the columns of such an ending, named by their zones. A price may be missing, but not be a text."""
-        found = {}
+        columns = {}
         for name in map(str, self.cells):
             if name.endswith(ending):
-                found[name.removesuffix(ending).strip()], at = numbers_in(self.cells[name])
+                columns[name.removesuffix(ending).strip()], at = numbers_in(self.cells[name])
                 if at is not None:
                     time = self.times(LOCAL, "Beginning").iloc[at]
                     raise ValueError(
                         f"{self._line(at)}: {name} at {time} must be a number, found {self.cells[name].iloc[at]!r}; "
                         "correct it, or leave the cell empty"
                     )
-        return pd.DataFrame(found)
+        return pd.DataFrame(columns)
 
     def _line(self, at: int) -> str:
         return f"{self.path}, line {self.cells.index[at]}"

@@ -55,7 +55,7 @@ class FetchRequest:
     places: Path | None = None
     """A table with zone, lat and lon, for zones whose reference city is not known here."""
     cache: Path | None = None
-    """Where downloads are kept. None: in the user's cache, beside compiled programs."""
+    """Where downloads are kept. None: in the cache of the user, next to compiled programs."""
     refresh: bool = False
     """Ask again for files that may have changed."""
     prices_from: str | None = None
@@ -81,8 +81,8 @@ class FetchRequest:
     @property
     def inputs(self) -> list[Path]:
         """The files that are read and must stay: the table of places, and what was downloaded before."""
-        kept = [one for one in self.folder.rglob("*") if one.is_file()]
-        return kept if self.places is None else [self.places, *kept]
+        files = [file for file in self.folder.rglob("*") if file.is_file()]
+        return files if self.places is None else [self.places, *files]
 
 
 def fetch_panel(request: FetchRequest, progress: bool | None = None, web: Web | None = None) -> Panel:
@@ -109,14 +109,14 @@ def fetch_panel(request: FetchRequest, progress: bool | None = None, web: Web | 
 def with_places(panel: Panel) -> Panel:
     """The panel with the places of the zones whose reference city is known, where it has none of its own."""
     known = [place(name) for name in panel.names]
-    found = np.array([(np.nan, np.nan) if one is None else (one.lat, one.lon) for one in known])
-    return replace(panel, places=np.where(np.isnan(panel.places), found, panel.places))
+    coordinates = np.array([(np.nan, np.nan) if location is None else (location.lat, location.lon) for location in known])
+    return replace(panel, places=np.where(np.isnan(panel.places), coordinates, panel.places))
 
 
 def _authors_file(cache: Cache, base: str) -> Path:
     """The authors' panel in the cache, with its columns checked."""
     path = cache.fetch(f"{base}/{AUTHORS_FILE}", "pjm_data.csv", progress=cache.progress)
-    table, _ = read_table(path)
+    table = read_table(path).frame
     if missing := [name for name in AUTHORS_COLUMNS if name not in table]:
         raise ValueError(f"{path}: is not the authors' panel (no column {listed(missing, 5)}); remove it and run again")
     return path
@@ -129,7 +129,7 @@ def _written(table: pd.DataFrame, path: Path) -> Path:
 
 def _places(zones: list[str], path: Path | None) -> pd.DataFrame:
     """The lat and lon of each zone: those in the user's table, and those that are known here."""
-    known = {zone: (one.lat, one.lon) for zone in zones if (one := place(zone)) is not None}
+    known = {zone: (location.lat, location.lon) for zone in zones if (location := place(zone)) is not None}
     if path is not None:
         rows = InputTable.read(path, ("zone",))
         rows.refuse_repeats()

@@ -43,9 +43,9 @@ def fetch_open_meteo(
             for zone, lat, lon, reply in zip(some["zone"], some["lat"], some["lon"], replies, strict=True):
                 where = f"{path}, zone {zone}"
                 _check_near(lat, lon, reply, where)
-                found = parse_open_meteo(reply, where)
-                tables.append(found.table.assign(zone=zone))
-                notes += found.notes
+                days = parse_open_meteo(reply, where)
+                tables.append(days.table.assign(zone=zone))
+                notes += days.notes
             cache.progress.advance(piece.days * len(some), f"Open-Meteo {piece.first.year}")
     table = span.of(pd.concat(tables))
     if table.empty:
@@ -75,14 +75,14 @@ def _fetch(places: pd.DataFrame, span: Span, cache: Cache, base: str, timezone: 
     asked = urlencode(query, safe=",/")
     name = f"open_meteo_{span.first}_{span.last}_{hashlib.sha256(asked.encode()).hexdigest()[:8]}.json"
     try:
-        return cache.fetch_json(f"{base}?{asked}", name, lambda found, where: _replies(found, len(places), where))
+        return cache.fetch_json(f"{base}?{asked}", name, lambda content, where: _replies(content, len(places), where))
     except Refused as error:
         raise ValueError(f"Open-Meteo refused the request ({error.said})") from None
 
 
-def _replies(found: Any, places: int, where: str) -> list[dict[str, Any]]:
+def _replies(content: Any, places: int, where: str) -> list[dict[str, Any]]:
     """One reply per place: a list of them, or the only one."""
-    replies = found if isinstance(found, list) else [found]
+    replies = content if isinstance(content, list) else [content]
     if len(replies) != places or not all(isinstance(reply, dict) for reply in replies):
         raise ValueError(f"{where}: must have {places} places, found {len(replies)}; fetch it again")
     if refused := next((reply for reply in replies if reply.get("error")), None):
@@ -91,10 +91,10 @@ def _replies(found: Any, places: int, where: str) -> list[dict[str, Any]]:
 
 
 def _check_near(lat: float, lon: float, reply: dict[str, Any], where: str) -> None:
-    found = reply.get("latitude", "nowhere"), reply.get("longitude", "nowhere")
-    off = pd.to_numeric(pd.Series(found), errors="coerce") - [lat, lon]
+    point = reply.get("latitude", "nowhere"), reply.get("longitude", "nowhere")
+    off = pd.to_numeric(pd.Series(point), errors="coerce") - [lat, lon]
     if not off.abs().max(skipna=False) <= NEAR:
-        raise ValueError(f"{where}: is at {lat}, {lon}, but the reply is for {found[0]}, {found[1]}; fetch it again")
+        raise ValueError(f"{where}: is at {lat}, {lon}, but the reply is for {point[0]}, {point[1]}; fetch it again")
 
 
 def _ordered(table: pd.DataFrame, zones: list[str], span: Span, notes: list[str]) -> Fetched:

@@ -71,7 +71,7 @@ def _hours(values: Any, time: pd.Series, where: str) -> np.ndarray:
     """One value per hour; null is a missing one."""
     if not isinstance(values, list) or len(values) != len(time):
         raise ValueError(f"{where}: must have a value for each of {len(time)} hours; fetch it again")
-    found, at = numbers_in(pd.Series(values, dtype=object))
+    numbers, at = numbers_in(pd.Series(values, dtype=object))
     if at is not None:
         raise ValueError(f"{where} at {time.iloc[at]:%Y-%m-%d %H:%M} must be a number, found {values[at]!r}")
-    return found
+    return numbers

@@ -57,12 +57,12 @@ class _Feed(NamedTuple):
         items: list[dict[str, Any]] = []
         total: int | None = None
         while total is None or len(items) < total:
-            path, (rows, said) = self.page(piece, end, len(items) + 1)
+            path, (rows, promised) = self.page(piece, end, len(items) + 1)
             items += rows
             advice = f"remove {self.name(piece, end, '*')} in {self.cache.folder} and run again"
-            if total not in (None, said):
-                raise ValueError(f"{path}: totalRows was {total} in the page before and is {said} here; {advice}")
-            total = said
+            if total not in (None, promised):
+                raise ValueError(f"{path}: totalRows was {total} in the page before and is {promised} here; {advice}")
+            total = promised
             if len(items) > total or (not rows and total):
                 raise ValueError(f"{path}: totalRows is {total}, but the pages have {len(items)} rows; {advice}")
             self.cache.progress.advance(piece.days * (len(rows) / total if total else 1.0), f"PJM {piece.first:%Y-%m}")
@@ -100,8 +100,8 @@ class _Feed(NamedTuple):
         return f"pjm_{FEEDS[self.kind]}_{piece.first}_{end:%Y-%m-%dT%H}_row_{start}.json"
 
 
-def _key(given: str | None) -> str:
-    key = (given or os.environ.get(KEY_VARIABLE, "")).strip()
+def _key(option: str | None) -> str:
+    key = (option or os.environ.get(KEY_VARIABLE, "")).strip()
     if not key:
         raise ValueError(f"Data Miner needs a key in {KEY_VARIABLE}: {KEY_ADVICE}; EIA's files need none")
     if not (key.isascii() and key.isprintable() and " " not in key):
@@ -113,8 +113,8 @@ def _page(page: Any, where: str) -> tuple[list[dict[str, Any]], int]:
     """A page's rows, and how many rows all pages have."""
     if isinstance(page, dict) and isinstance(page.get("items"), list) and isinstance(page.get("totalRows"), int):
         return page["items"], page["totalRows"]
-    said = json.dumps(page.get("errors", page) if isinstance(page, dict) else page)
-    raise ValueError(f"{where}: must have items and totalRows, found {said[:200]}")
+    errors = json.dumps(page.get("errors", page) if isinstance(page, dict) else page)
+    raise ValueError(f"{where}: must have items and totalRows, found {errors[:200]}")
 
 
 def _safe(base: str) -> str:

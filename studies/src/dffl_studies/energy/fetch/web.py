@@ -148,17 +148,17 @@ def _passes(cause: object) -> bool:
 
 def _describe(response: Response, hidden: Mapping[str, str]) -> str:
     """A status in words, with the reason that the JSON body gives, without the secrets."""
-    said = ""
+    text = ""
     try:
         body = json.loads(response.read(10_000))
-        found = body.get("reason") or body.get("message") or body.get("errors") or ""
-        said = found if isinstance(found, str) else json.dumps(found)
+        reason = body.get("reason") or body.get("message") or body.get("errors") or ""
+        text = reason if isinstance(reason, str) else json.dumps(reason)
     except (OSError, ValueError, AttributeError, http.client.HTTPException):
         pass  # a body of another kind has no reason for one line
     for secret in hidden.values():
-        said = said.replace(secret, "...")
+        text = text.replace(secret, "...")
     status = f"{response.status} {response.reason}".strip()
-    return f"{status}: {_one_line(said)}" if said else status
+    return f"{status}: {_one_line(text)}" if text else status
 
 
 def _one_line(text: str) -> str:

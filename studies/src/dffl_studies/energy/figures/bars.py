@@ -12,8 +12,8 @@ from dffl.drawing import INK, in_print, note
 from dffl.training.methods import colour_of
 from dffl_studies.energy.figures.changes import HARM, limits, signed
 from dffl_studies.energy.figures.lines import lines_of, method_panels, name_lines, note_text
+from dffl_studies.energy.papers_tables import name_of
 from dffl_studies.energy.summary import FAIR, PAPERS, zone_changes, zone_order
-from dffl_studies.energy.tables import name_of
 
 DRAWN = ("fedavg", "interp-spo")
 """The methods of the paper's figure, in the order of a zone's bars."""
@@ -28,11 +28,11 @@ def draw_bars(rows: pd.DataFrame) -> Figure | None:
     if rows.empty:
         return None
     changes = {against: zone_changes(rows, against) for against in AGAINST}
-    if any(method not in found for found in changes.values() for method in DRAWN):
+    if any(method not in table for table in changes.values() for method in DRAWN):
         return None
-    changes = {against: found[list(DRAWN)].dropna(how="all") for against, found in changes.items()}
-    means = {against: found.groupby("zone").mean() for against, found in changes.items()}
-    spreads = {against: found.groupby("zone").std() for against, found in changes.items()}
+    changes = {against: table[list(DRAWN)].dropna(how="all") for against, table in changes.items()}
+    means = {against: table.groupby("zone").mean() for against, table in changes.items()}
+    spreads = {against: table.groupby("zone").std() for against, table in changes.items()}
     known = set(means[PAPERS].index) & set(means[FAIR].index)
     order = [zone for zone in zone_order(rows, PAPERS) if zone in known]
     if not order:

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from dffl.drawing import INK, WIDE, blank, in_print, legend_above, note
 from dffl_studies.energy.figures.lines import note_text
-from dffl_studies.energy.tables import name_of
+from dffl_studies.energy.papers_tables import name_of
 
 HIT, EXPENSIVE, MISSED, REST = "#004488", "#BB5566", "#DDAA33", "#f2f2f2"
 """Tol's three colours of high contrast, distinct also for the colour-blind and in grey print; none is a method's colour."""

@@ -12,8 +12,7 @@ from dffl.harm import ENOUGH_STARTS, HARM_TOLERANCE
 from dffl.time.bases import STEADY
 from dffl.training.methods import colour_of
 from dffl_studies.energy.figures.lines import lines_of, method_panels, name_lines, note_text
-from dffl_studies.energy.harm import excesses, harmed_zones
-from dffl_studies.energy.summary import FAIR, zone_changes, zone_order
+from dffl_studies.energy.summary import FAIR, excesses, harmed_zones, zone_changes, zone_order
 
 CHANGED = ("fedavg", "interp-spo", "finetune-mix", "crossfit")
 """The methods that have a panel each; the last panel is of the steady average."""
@@ -21,7 +20,7 @@ HARM_PERCENT = 100 * HARM_TOLERANCE
 HARM, HARM_INK = "#fbe6e1", "#a3200d"
 """The background where a zone is worse off than with its own model, and the colour of texts about harm."""
 FAR = 4.0
-"""The axis ends at so many times the 90th percentile of the changes: else one extreme zone would hide all others."""
+"""The axis ends at this many times the 90th percentile of the changes; else one extreme zone would hide all others."""
 
 
 def draw_changes(rows: pd.DataFrame) -> Figure | None:
@@ -37,11 +36,11 @@ def draw_changes(rows: pd.DataFrame) -> Figure | None:
     changes = changes[methods].dropna(how="all")
     means, spreads = changes.groupby("zone").mean(), changes.groupby("zone").std()
     order = [zone for zone in zone_order(rows) if zone in means.index]
-    lines, found, counts = lines_of(order), excesses(rows, FAIR), harmed_zones(rows, FAIR)
+    lines, table, counts = lines_of(order), excesses(rows, FAIR), harmed_zones(rows, FAIR)
     with in_print(formulas=False):
         figure, panels = method_panels(f"Change of each zone's regret against its own model ({FAIR})", methods, lines, pad=34)
         for axes, method in zip(panels, methods, strict=True):
-            harmed = set(found.loc[(found["method"] == method) & (found["harmed"] == 1), "zone"])
+            harmed = set(table.loc[(table["method"] == method) & (table["harmed"] == 1), "zone"])
             _bars(axes, means[method], spreads[method], lines, colour_of(method), harmed)
             text = _harm(means[method], counts[method])
             axes.annotate(text, (0, 1), (0, 2), "axes fraction", "offset points", va="bottom", fontsize=7, color=HARM_INK)
@@ -55,15 +54,15 @@ def _bars(
     axes: Axes, means: pd.Series, spreads: pd.Series, lines: dict[str, int], colour: str, harmed: set[str]
 ) -> None:  # fmt: skip
     axes.axvspan(0, 1e9, color=HARM, linewidth=0, zorder=0)
-    own = means.reindex(list(lines)).dropna()
-    places = [lines[zone] for zone in own.index]
-    axes.barh(places, own, height=0.72, color=colour, linewidth=0)
-    whiskers = spreads.reindex(own.index).dropna()
+    method_means = means.reindex(list(lines)).dropna()
+    places = [lines[zone] for zone in method_means.index]
+    axes.barh(places, method_means, height=0.72, color=colour, linewidth=0)
+    whiskers = spreads.reindex(method_means.index).dropna()
     if len(whiskers):
         spots = [lines[zone] for zone in whiskers.index]
-        axes.errorbar(own[whiskers.index], spots, xerr=whiskers, fmt="none", ecolor=INK, elinewidth=0.6, capsize=1.2)
+        axes.errorbar(method_means[whiskers.index], spots, xerr=whiskers, fmt="none", ecolor=INK, elinewidth=0.6, capsize=1.2)
     axes.axvline(0, color=INK, linewidth=0.7)
-    for place, (zone, change) in zip(places, own.items(), strict=True):
+    for place, (zone, change) in zip(places, method_means.items(), strict=True):
         axes.annotate(
             signed(change), (1, place), (3, 0), axes.get_yaxis_transform(), "offset points", ha="left", va="center",
             fontsize=6.5, color=HARM_INK if change > HARM_PERCENT else PALE_INK,
@@ -75,14 +74,14 @@ def _bars(
 
 def limits(axes: Axes, means: pd.DataFrame, spreads: pd.DataFrame) -> bool:
     """Set the range of the axis to the bars and their whiskers; the answer is whether some bars are longer than the axis."""
-    found, spread = means.to_numpy(), spreads.fillna(0).to_numpy()
-    far = FAR * float(np.nanquantile(np.abs(found), 0.9)) or 1.0
-    low = max(float(np.nanmin(found - spread, initial=0.0)), -far)
-    high = min(float(np.nanmax(found + spread, initial=0.0)), far)
+    values, spread = means.to_numpy(), spreads.fillna(0).to_numpy()
+    far = FAR * float(np.nanquantile(np.abs(values), 0.9)) or 1.0
+    low = max(float(np.nanmin(values - spread, initial=0.0)), -far)
+    high = min(float(np.nanmax(values + spread, initial=0.0)), far)
     room = 0.04 * (high - low) or 1.0
     low, high = min(low - room, -3 * room), max(high + room, 3 * room)  # both sides of zero are visible
     axes.set_xlim(low, high)
-    return bool(((found < low) | (found > high)).any())
+    return bool(((values < low) | (values > high)).any())
 
 
 def _harm(means: pd.Series, harmed: float) -> str:

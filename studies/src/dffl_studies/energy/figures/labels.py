@@ -1,4 +1,4 @@
-"""Labels beside points that cover neither points nor each other: a greedy search in which everything is a rectangle."""
+"""Labels next to points that cover neither points nor each other: a greedy search in which everything is a rectangle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANGLES = np.radians(
 EDGE = 2.0
 """The least distance of a label from the frame."""
 THIN = 1.2
-"""The side of the squares that stand for a leading line in the search."""
+"""The side of the squares that represent a leading line in the search."""
 
 Boxes = np.ndarray
 """Rectangles, one per row: left, bottom, right, top."""
@@ -69,11 +69,11 @@ def _first_free(
         middles = anchors + ways * size / 2
         texts = np.hstack([middles - size / 2, middles + size / 2])
         inside = (texts[:, :2] >= EDGE).all(axis=1) & (texts[:, 2:] <= np.subtract(frame, EDGE)).all(axis=1)
-        for one in np.flatnonzero(inside & ~_overlap(texts, taken)):
-            line = _line(starts[one], anchors[one]) if gap > GAPS[0] else texts[:0]
+        for place in np.flatnonzero(inside & ~_overlap(texts, taken)):
+            line = _line(starts[place], anchors[place]) if gap > GAPS[0] else texts[:0]
             if not _overlap(line, in_the_way).any():
-                label = Label(_pair(point), _pair(middles[one]), _pair(anchors[one]) if len(line) else None)
-                return label, np.vstack([texts[one], line])
+                label = Label(_pair(point), _pair(middles[place]), _pair(anchors[place]) if len(line) else None)
+                return label, np.vstack([texts[place], line])
     return None, taken[:0]
 
 

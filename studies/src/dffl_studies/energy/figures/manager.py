@@ -86,9 +86,9 @@ def draw_saved(saved: pd.DataFrame, money: str) -> Figure:
     return figure
 
 
-def draw_held(held: pd.Series) -> Figure | None:
+def draw_held(shares: pd.Series) -> Figure | None:
     """A dot for each zone: the share of costs inside their range."""
-    known = 100 * held[np.isfinite(held)].sort_values()
+    known = 100 * shares[np.isfinite(shares)].sort_values()
     if known.empty:
         return None
     if len(known) > MOST:
@@ -129,6 +129,6 @@ def days_of(result: MarketResult, zone: str) -> pd.DataFrame | None:
 def _svg(figure: Figure) -> str:
     """A figure as text, the same each time."""
     with in_print(formulas=False), mpl.rc_context({"svg.hashsalt": "dffl", "svg.fonttype": "none"}):
-        held = io.StringIO()
-        figure.savefig(held, format="svg", metadata={"Date": None, "Creator": None})
-    return held.getvalue()
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()

@@ -16,7 +16,7 @@ from dffl_studies.energy.figures.window import Window, crowded_part, natural_hei
 SIDE, BETWEEN, MARGIN = 0.5, 0.2, 0.3
 """Inches: on either side of the maps, between two maps, and from a map's frame to its zones."""
 LEAST_ENLARGED = 2.0
-"""A part gets a second map only if it is enlarged at least so many times."""
+"""A part gets a second map only if it is enlarged at least this many times."""
 FONT_SIZE = 6.5
 """The size of names, in points."""
 
@@ -44,7 +44,7 @@ def find_maps(placed: pd.DataFrame) -> list[ZoneMap]:
     if part is not None and part.inches_per_degree() > LEAST_ENLARGED * half.inches_per_degree():
         enlarged = ZoneMap(part, find_labels(placed, part), half.width + BETWEEN)
         options.insert(0, [ZoneMap(half, find_labels(placed, half, part), 0.0), enlarged])
-    return max(options, key=lambda maps: sum(len(one.labels) for one in maps))
+    return max(options, key=lambda maps: sum(len(zone_map.labels) for zone_map in maps))
 
 
 def find_labels(placed: pd.DataFrame, window: Window, enlarged: Window | None = None) -> dict[str, Label]:
@@ -63,10 +63,10 @@ def find_labels(placed: pd.DataFrame, window: Window, enlarged: Window | None = 
     return {zone: label for zone, label in zip(zones, labels, strict=True) if label is not None}
 
 
-def write_labels(axes: Axes, one: ZoneMap) -> None:
+def write_labels(axes: Axes, zone_map: ZoneMap) -> None:
     """Write the names, and draw the lines that lead to them."""
-    frame = 72 * np.array([one.window.width, one.window.height])
-    for zone, label in one.labels.items():
+    frame = 72 * np.array([zone_map.window.width, zone_map.window.height])
+    for zone, label in zone_map.labels.items():
         if label.line_end is not None:
             ends = np.array([label.point, label.line_end]) / frame
             axes.plot(*ends.T, transform=axes.transAxes, color=INK, linewidth=0.5, zorder=2)

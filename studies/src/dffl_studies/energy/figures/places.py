@@ -52,18 +52,20 @@ def draw_places(zones: pd.DataFrame, by: Coloured = OWN_PRICE) -> Figure | None:
     placed = placed.sort_values([by.column, "zone"], ascending=[False, True], ignore_index=True)  # the first are named first
     placed = placed.assign(diameter=_diameter(placed["demand"], placed), colour=placed[by.column])
     maps = find_maps(placed)
-    explanation = _explanation(by, zones, placed, len(placed) - sum(len(one.labels) for one in maps))
+    explanation = _explanation(by, zones, placed, len(placed) - sum(len(zone_map.labels) for zone_map in maps))
     below = BELOW + LINE * explanation.count("\n")
     scale = ScalarMappable(Normalize(placed["colour"].min(), placed["colour"].max()), _pale_to_dark())
     with in_print(formulas=False):
-        figure = blank(WIDE, below + max(one.window.height for one in maps) + ABOVE)
+        figure = blank(WIDE, below + max(zone_map.window.height for zone_map in maps) + ABOVE)
         figure.set_layout_engine("none")  # the sizes of the maps must be exact: labels were placed for them
         figure.suptitle(by.title, x=0.01, ha="left")
         panels = []
-        for one in maps:
-            panels.append(figure.add_axes(_share(figure, SIDE + one.left, below, one.window.width, one.window.height)))
-            _draw_map(panels[-1], placed, one.window, scale)
-            write_labels(panels[-1], one)
+        for zone_map in maps:
+            panels.append(
+                figure.add_axes(_share(figure, SIDE + zone_map.left, below, zone_map.window.width, zone_map.window.height))
+            )
+            _draw_map(panels[-1], placed, zone_map.window, scale)
+            write_labels(panels[-1], zone_map)
         if len(panels) > 1:
             _mark_enlarged(figure, panels[0], panels[1], maps[1].window)
         _keys(figure, placed, scale, below, by)
@@ -105,15 +107,15 @@ def _degrees(at: float, sides: str) -> str:
     return f"{abs(at):g}° {sides[int(at < 0)]}" if at else "0°"
 
 
-def _mark_enlarged(figure: Figure, whole: Axes, part: Axes, window: Window) -> None:
+def _mark_enlarged(figure: Figure, main: Axes, part: Axes, window: Window) -> None:
     """Draw a frame around the enlarged part in the map of all zones, with lines from there to its own map."""
     west, east, south, north = window[:4]
     frame = Rectangle((west, south), east - west, north - south, fill=False, edgecolor=PALE_INK, linewidth=0.7, zorder=2)
-    whole.add_patch(frame)
+    main.add_patch(frame)
     part.yaxis.tick_right()
     for latitude, edge in ((north, 1), (south, 0)):
         start, end = (east, latitude), (0, edge)
-        lead = ConnectionPatch(start, end, "data", "axes fraction", axesA=whole, axesB=part, color=PALE_INK, linewidth=0.5)
+        lead = ConnectionPatch(start, end, "data", "axes fraction", axesA=main, axesB=part, color=PALE_INK, linewidth=0.5)
         figure.add_artist(lead)
 
 

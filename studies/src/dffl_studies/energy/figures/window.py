@@ -58,12 +58,12 @@ def natural_height(lon: np.ndarray, lat: np.ndarray, width: float, margin: float
     return 2 * margin + (width - 2 * margin) * float(up / across)
 
 
-def crowded_part(lon: np.ndarray, lat: np.ndarray, whole: Window, width: float, height: float, margin: float) -> Window | None:
+def crowded_part(lon: np.ndarray, lat: np.ndarray, full: Window, width: float, height: float, margin: float) -> Window | None:
     """A closer view, of the given size, of the square with most of the markers that overlap; None if there is no such square.
 
     It is the widest of `SQUARES` in whose closer view they can be distinguished, or else the smallest.
     """
-    spots = whole.inches(lon, lat)
+    spots = full.inches(lon, lat)
     gaps = np.abs(spots[:, None] - spots[None, :])
     overlap = ((np.hypot(*gaps.T) < CROWDED).sum(axis=0) > 1).astype(float)
     view = None

@@ -44,8 +44,8 @@ def draw_boxes(rows: pd.DataFrame, problem: str) -> Figure | None:
 
 def _panel(axes: Axes, clients: pd.DataFrame, levels: list[float]) -> None:
     for method, shift in zip(COMPARED, (-0.2, 0.2), strict=True):
-        own = clients[clients["method"] == method]
-        regrets = [own.loc[own["eta_constr"] == level, "regret"].to_numpy() for level in levels]
+        rows = clients[clients["method"] == method]
+        regrets = [rows.loc[rows["eta_constr"] == level, "regret"].to_numpy() for level in levels]
         drawn = {place + shift: values for place, values in enumerate(regrets) if len(values)}
         parts.paint_boxes(axes, list(drawn.values()), list(drawn), colour_of(method), 0.34)
     pairs = paired(clients)

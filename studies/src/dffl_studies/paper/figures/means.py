@@ -14,7 +14,7 @@ from dffl_studies.paper.figures.parts import ETA_NAMES, PROBLEM_NAMES, REGRET, e
 from dffl_studies.paper.tables import ORACLES, PAPER_FOUR, methods_in, name_of, over_degrees
 
 OFF_SCALE = "mean-cost"
-"""It uses no features, and would squeeze the others together; its mean is in the note."""
+"""It uses no features, and would compress the others; its mean is in the note."""
 DIFFERENCE = f"difference to\n{name_of(REFERENCE)}"
 APART = 0.09
 """Between the points of two methods at one level, as a share of the smallest step of levels: bars do not cover each other."""

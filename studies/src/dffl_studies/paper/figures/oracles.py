@@ -40,9 +40,9 @@ def draw_oracles(rows: pd.DataFrame) -> Figure | None:
     panels = figure.subplots(1, len(problems), squeeze=False)[0]
     scales = {}
     for axes, problem in zip(panels, problems, strict=True):
-        own = clients[clients["problem"] == problem]
-        _panel(axes, own, methods)
-        scales[logarithmic(axes, own["regret"].to_numpy())] = PROBLEM_NAMES[problem]
+        problem_rows = clients[clients["problem"] == problem]
+        _panel(axes, problem_rows, methods)
+        scales[logarithmic(axes, problem_rows["regret"].to_numpy())] = PROBLEM_NAMES[problem]
         axes.set_title(PROBLEM_NAMES[problem], pad=15)
     panels[0].set_ylabel(REGRET)
     named = [scale if len(scales) == 1 else f"{problem}: {scale[0].lower()}{scale[1:]}" for scale, problem in scales.items()]
@@ -52,11 +52,11 @@ def draw_oracles(rows: pd.DataFrame) -> Figure | None:
 
 def _panel(axes: Axes, clients: pd.DataFrame, methods: list[str]) -> None:
     for place, method in enumerate(methods):
-        own = clients[clients["method"] == method]
-        if own.empty:
+        rows = clients[clients["method"] == method]
+        if rows.empty:
             continue
-        paint_boxes(axes, [own["regret"].to_numpy()], [place], colour_of(method), 0.55)
-        mean = Value.over_seeds(own.groupby("seed")["regret"].mean()).mean
+        paint_boxes(axes, [rows["regret"].to_numpy()], [place], colour_of(method), 0.55)
+        mean = Value.over_seeds(rows.groupby("seed")["regret"].mean()).mean
         axes.plot(place, mean, "o", color="white", markeredgecolor="black", markeredgewidth=0.7, zorder=5)
         spot = axes.get_xaxis_transform()
         axes.text(place, 1.01, f"{mean:.2f}", transform=spot, ha="center", va="bottom", fontsize=7.5, color=PALE_INK)

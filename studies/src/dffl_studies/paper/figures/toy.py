@@ -134,8 +134,8 @@ def _limit(axes: Axes) -> None:
     epsilons = np.geomspace(1e-3, 1, 31)
     numbers = [toy_numbers(epsilon) for epsilon in epsilons]
     lines = {
-        "polyhedral": ([one.triangle_gap for one in numbers], [one.triangle_bound for one in numbers]),
-        "strongly convex": ([one.ball_gap for one in numbers], [one.ball_bound for one in numbers]),
+        "polyhedral": ([number.triangle_gap for number in numbers], [number.triangle_bound for number in numbers]),
+        "strongly convex": ([number.ball_gap for number in numbers], [number.ball_bound for number in numbers]),
     }
     for name, (gap, bound) in lines.items():
         axes.plot(epsilons, bound, ":", color=INK)

@@ -34,10 +34,10 @@ def draw_winners(rows: pd.DataFrame) -> Figure | None:
     for line, problem in zip(panels, problems, strict=True):
         spots = iter(line)
         for title, wins in shares.items():
-            own = wins[wins.index.get_level_values("problem") == problem]
+            problem_wins = wins[wins.index.get_level_values("problem") == problem]
             for axis, label in ETA_SYMBOLS.items():
                 axes = next(spots)
-                _bars(axes, own, axis, levels_in(rows, axis))
+                _bars(axes, problem_wins, axis, levels_in(rows, axis))
                 axes.set_xlabel(label)
                 axes.set_title(f"{PROBLEM_NAMES[problem]}, {title}" if axis == "eta_obj" else "")
         line[0].set_ylabel("share of clients, %")
