@@ -131,3 +131,16 @@ def test_groups_of_different_sizes_by_hand() -> None:
     half = 4.302653 * 0.75
     found = interval(np.tile([1.5, 1.5, 1.0, 4.0], (3, 1)), groups=np.array([0, 0, 1, 2]))
     assert found == pytest.approx((2, 2 - half, 2 + half), abs=1e-5)
+
+
+def test_rows_of_one_moment_count_once_in_time() -> None:
+    """Six rows a day on a level of the day that lasts for days: of 40 days 16 % had a false verdict where each row counted."""
+    rng, false, times = np.random.default_rng(0), 0, 100
+    for _ in range(times):
+        level = rng.normal(size=240)
+        for day in range(1, 240):
+            level[day] = 0.7 * level[day - 1] + math.sqrt(0.51) * level[day]
+        rows = np.repeat(level[200:], 6) + 0.5 * rng.normal(size=240)
+        low, high = interval(np.tile(rows, (3, 1)), ordered=True, groups=np.repeat(np.arange(40.0), 6))[1:]
+        false += low > 0 or high < 0
+    assert false / times <= 0.08

@@ -251,7 +251,7 @@ def _row(
     lost, reference_lost = (np.stack([run.lost[title][place] for run in runs]) for title in (name, reference))
     size = float(test[place].z_star_size.mean())
     ordered, margin = test[place].times is not None, 1e-12 * size  # the reference loses nothing
-    groups = None if ordered else alike_rows(test[place])
+    groups = test[place].times if ordered else alike_rows([test[place]])[0]
     judgement = judge_harm(lost, reference_lost, tolerance, confidence, margin, ordered, groups)
     if name == reference:
         judgement = judgement._replace(low=0.0, high=0.0, verdict="reference", harmed=False)

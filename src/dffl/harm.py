@@ -7,6 +7,7 @@ above the tolerance and a confidence interval of the difference, over test sampl
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +50,8 @@ def judge_harm(
     """Compare two methods for one client: the regrets (seeds, samples) of one, and those of the reference.
 
     Row s of both is one seed, column i of both is one test sample. ``ordered`` samples are in the order of time; samples of
-    equal ``groups``, such as copies of a row, count as one. Excesses up to ``margin``, in the units of regret, are rounding.
+    equal ``groups``, such as copies of a row or rows of one moment, count as one. Excesses up to ``margin``, in the units of
+    regret, are rounding.
     """
     mean, low, high, count = _interval(lost - reference, confidence, ordered, groups)
     excessive = above_tolerance(lost.mean(axis=1), reference.mean(axis=1), tolerance, margin)
@@ -77,12 +79,36 @@ def interval(
     return _interval(differences, confidence, ordered, groups)[:3]
 
 
+def interval_of_sum(
+    differences: Sequence[np.ndarray], groups: Sequence[np.ndarray], confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """As `interval`, of the sum over clients of their means. Samples of equal ``groups``, of any clients, count as one."""
+    if len(differences) == 1:
+        return interval(differences[0], confidence, groups=groups[0])
+    mean, starts = float(sum(table.mean() for table in differences)), len(differences[0])
+    place = np.split(np.unique(np.concatenate(groups), return_inverse=True)[1], np.cumsum([len(own) for own in groups])[:-1])
+    fewest = min(len(np.unique(own)) for own in groups)
+    if starts < ENOUGH_STARTS or fewest < 2:
+        return mean, -math.inf, math.inf
+    by_group = np.zeros(max(int(own.max()) for own in place) + 1)
+    for table, own in zip(differences, place, strict=True):
+        count = len(np.unique(own))
+        each = table.mean(axis=0)
+        by_group += np.bincount(own, each - each.mean(), len(by_group)) * math.sqrt(count / (count - 1)) / len(each)
+    by_start = float(np.sum([table.mean(axis=1) for table in differences], axis=0).var(ddof=1)) / starts
+    from scipy.special import stdtrit  # slow to import, and needed here alone
+
+    quantiles = stdtrit(np.array([fewest - 1, starts - 1]), 0.5 + confidence / 2)
+    half = math.sqrt(float(quantiles**2 @ [float((by_group**2).sum()), by_start]))
+    return mean, mean - half, mean + half
+
+
 def _interval(
     differences: np.ndarray, confidence: float, ordered: bool, groups: np.ndarray | None = None
 ) -> tuple[float, float, float, float]:
     """`interval`, and the number of independent samples."""
     mean, (starts, samples) = float(differences.mean()), differences.shape
-    if groups is not None and not ordered:
+    if groups is not None:
         differences = _of_groups(differences, groups)
         samples = differences.shape[1]
     if samples < 2:
@@ -109,7 +135,7 @@ def _interval(
 
 
 def _of_groups(differences: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """One column for each group. The overall mean is unchanged, and each column deviates as far as its group moves the mean."""
+    """One column for each group, in ascending order, which deviates as far as its group moves the overall mean."""
     place = np.unique(groups, return_inverse=True)[1]
     count, samples, mean = int(place.max()) + 1, len(groups), differences.mean()
     if count == samples:

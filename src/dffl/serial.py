@@ -27,8 +27,9 @@ LEVEL_ONLY, WITH_NOISE = 0.12, 0.05
 """The prior weight of each of these times, for a level alone and for a level with noise; rows without memory have 1. They were
 chosen by simulation (see `tests/test_serial.py`).
 """
-SEASONS = ((7, 28), (24, 144))
-"""The lengths of a season in rows, such as days of a week or hours of a day, and the fewest rows to remove it."""
+SEASONS, REPEATS = (2, 5, 7, 12, 24, 48, 96), 3
+"""The lengths of a season in rows: two sites in turn, working days and days of a week, months, periods of a day; and the fewest
+seasons to remove it."""
 NEVER, HALVINGS = 1e-9, 36
 """Memories with a smaller probability are ignored; and the number of steps that find an end of the interval."""
 
@@ -66,7 +67,7 @@ def sureness(rows: np.ndarray, confidence: float = 0.95) -> Sureness:
     """The certainty of the mean of rows (n,) in the order of time."""
     if len(rows) < 2:
         return Sureness(math.inf, float(len(rows)))
-    seasons = [season for season, fewest in SEASONS if len(rows) >= fewest]
+    seasons = [season for season in SEASONS if len(rows) >= REPEATS * season]
     measured = [_sureness(table, confidence) for table in (rows, *(_without(rows, season) for season in seasons))]
     return Sureness(max(part.half for part in measured), min(part.independent for part in measured))
 

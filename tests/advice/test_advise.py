@@ -452,12 +452,20 @@ def test_rows_that_a_client_repeats_count_once():
     """Copies within one client are no evidence, as copies of other clients' rows are none."""
     fed = dffl.Federation([client(name, dffl.TopK(6, 2), 30) for name in "ab"])
     twice = dffl.Federation([one.rows(np.repeat(np.arange(30), 2)) for one in fed])
-    assert advising._keys(fed, advising.sharing_of(fed), False) is None
-    keys = advising._keys(twice, advising.sharing_of(twice), False)
+    assert advising._keys(fed, False) is None
+    keys = advising._keys(twice, False)
     assert [len(np.unique(own)) for own in keys] == [30, 30]
 
 
-def test_times_that_are_not_used_are_named(fleet):
+def test_samples_of_one_key_are_no_evidence_of_two_clients():
+    """Sites that bring their own rows of the same dates have good and bad days together."""
+    fed = dffl.Federation([replace(client(name, dffl.TopK(6, 2), 30), keys=np.arange(30)) for name in "ab"])
+    keys = advising._keys(fed, False)
+    assert np.array_equal(keys[0], keys[1])
+
+
+def test_samples_with_times_are_held_out_by_stretches(fleet):
     dated = dffl.Federation([replace(one, times=np.arange(one.n)) for one in fleet])
+    assert dffl.advise(dated, quick=True).blocks
     with pytest.warns(UserWarning, match="intervals are too narrow; write split='time'"):
-        dffl.advise(dated, quick=True)
+        assert not dffl.advise(dated, quick=True, split="draw").blocks

@@ -27,7 +27,7 @@ def evidence(local, federated, half=None, name="a", mean_cost=None) -> Evidence:
 
 def bootstrap(one: Evidence, blocks: bool) -> float:
     if blocks:
-        return gains._error_in_time(one.federated, one.local)
+        return gains._error_in_time(one.federated, one.local, np.arange(one.n))
     return gains._bootstrap(one.federated, one.local, 0)
 
 

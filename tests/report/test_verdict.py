@@ -23,7 +23,7 @@ SAME = Change("local-tuned", 0.0, 0.0, 0.0, "reference", False, False)
 
 def report(*kinds: str, unit: str = "", naive: float = 0.5) -> ReportData:
     """Clients of these kinds, named by their place: a, b, c. The own model loses 4 % everywhere."""
-    names = "abcdefghij"[: len(kinds)]
+    names = "abcdefghijklmnopqrst"[: len(kinds)]
     results = []
     for name, kind in zip(names, kinds, strict=True):
         change = STANDINGS[kind]
@@ -60,6 +60,13 @@ def test_some_gain_and_some_are_harmed() -> None:
         "gain and a loss."
     )
     assert todo == "Use crossfit at the 2 clients that gain and keep local-tuned at c; at the other 2 either may serve."
+
+
+def test_few_verdicts_among_many_clients_may_be_chance() -> None:
+    """At 95 %, one of 20 equal clients is said to gain or lose."""
+    chance = "By chance alone, about 1 of 20 clients without any difference would seem to gain or lose."
+    assert chance in said("gain", "harm", *["luck"] * 18)[1]
+    assert "By chance" not in " ".join(said(*["gain"] * 3, *["luck"] * 17) + said("gain", *["luck"] * 4))
 
 
 def test_where_intervals_allow_both_nothing_is_claimed() -> None:

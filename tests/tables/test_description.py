@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import dffl
 from dffl.federation import Federation
+from dffl.tables.columns import odd_costs
 from dffl.tables.description import Description, read
 from dffl.tables.example import write_example
 from dffl.tables.sets_by_name import make_set
@@ -576,8 +577,22 @@ def test_a_cost_column_of_another_kind_is_noted(tmp_path: Path) -> None:
     frame.assign(price_mean=frame.filter(like="price").mean(axis=1)).to_csv(tmp_path / "a.csv", index=False)
     text = '[federation]\nfeatures = "temp"\ncosts = "price_*"\n[[client]]\nname = "a"\ntable = "a.csv"\n'
     (tmp_path / "federation.toml").write_text(text + 'set = { type = "top-k", k = 1 }\n')
-    what = "'price_*' also takes 'price_mean', and all others have a number in the place of the star"
+    what = "'price_*' also takes 'price_mean', beside 'price_1' and others like it"
     assert any(what in note for note in read(tmp_path / "federation.toml").notes)
+
+
+def test_columns_that_are_no_decisions_are_told_from_those_that_are() -> None:
+    hours = [f"price_{hour}" for hour in range(1, 5)]
+    for odd in (
+        ["price_mean"],
+        [f"price_forecast_{hour}" for hour in range(1, 5)],
+        ["price_1_lag"],
+        ["price_2_da", "price_total"],
+    ):
+        assert odd_costs(["price_*"], [*hours, *odd]) == odd
+    clock = [f"price_{hour:02}:00" for hour in range(24)]
+    for names in (hours, clock, ["price_oslo", "price_bergen"], [f"price_{zone}_{hour}" for zone in "ab" for hour in range(9)]):
+        assert odd_costs(["price_*"], names) == []
 
 
 def test_days_that_are_written_as_numbers_are_noted(tmp_path: Path) -> None:
@@ -585,7 +600,9 @@ def test_days_that_are_written_as_numbers_are_noted(tmp_path: Path) -> None:
     text = '[federation]\nfeatures = "temp"\ncosts = "price_*"\norder = "day"\n[[client]]\nname = "a"\ntable = "a.csv"\n'
     (tmp_path / "federation.toml").write_text(text + 'set = { type = "top-k", k = 1 }\n')
     days = pd.date_range("2024-01-15", periods=40).strftime("%Y%m%d").astype(int)
-    for values, noted in ((days, True), (20240101 + np.arange(40), False)):
+    months = pd.date_range("2021-01-15", periods=40, freq="MS").strftime("%Y%m").astype(int)
+    for values, noted in ((days, "20240115"), (20240101 + np.arange(40), ""), (months, "202102"), (202401 + np.arange(40), "")):
         frame.assign(day=values).to_csv(tmp_path / "a.csv", index=False)
         notes = read(tmp_path / "federation.toml").notes
-        assert any("such as 20240115, is read as a number" in note for note in notes) == noted
+        assert [note for note in notes if "is read as a number" in note] == [note for note in notes if noted and noted in note]
+        assert any("is read as a number" in note for note in notes) == bool(noted)

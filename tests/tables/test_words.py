@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from dffl.tables.chosen import rules_table
+from dffl.tables.chosen import ChosenModel, rules_table
 from dffl.tables.chosen import words_of as chosen_words
 from dffl.tables.cost_range import CostRange
 from dffl.tables.decisions import Decided
 from dffl.tables.reading import reading, regrets_by_client
+from dffl.tables.reading import words_of as chosen_without_order
 from dffl.tables.trained_model import train
 from dffl.time.words import said
 
@@ -88,7 +89,7 @@ def test_a_client_with_an_infinite_regret_hides_no_warning() -> None:
 def test_rounding_is_no_lower_regret() -> None:
     both = table(mean_cost=(0, 0), ridge=(-2e-15, -2e-15), local=(0, 0), local_tuned=(3e-15, 0), crossfit=(2e-15, 0))
     words = reading(both, "crossfit", 1)
-    assert words.startswith("Use crossfit: it loses least on average (0.00 %).")
+    assert words.startswith("All methods lose the same on average (0.00 %)")
     assert "-0.00" not in words
     assert "It loses less than local-tuned for 0 of 2 clients." in words
 
@@ -143,6 +144,15 @@ def test_a_client_that_loses_nothing_has_no_poor_features() -> None:
     assert "the mean of past costs does" not in reading(both, "crossfit", 1)
 
 
+def test_methods_that_all_lose_the_same_are_not_told_apart() -> None:
+    """As where all decisions cost the same: `Use crossfit: it loses least (0.00 %)` said nothing."""
+    same = table(mean_cost=(0.0, 0.0), ridge=(0.0, 0.0), local=(0.0, 0.0), local_tuned=(0.0, 0.0), crossfit=(0.0, 0.0))
+    first = "All methods lose the same on average (0.00 %): these rows cannot tell which one to use."
+    assert reading(same, "crossfit", 1).startswith(first)
+    words = chosen_without_order({"rule": "mean-cost", "means": [["mean-cost", 0.0], ["ridge", 0.0]]})
+    assert words == "Use mean-cost: all methods lose the same on training rows that they had not seen (0.00 %)."
+
+
 EVIDENCE = {"why": "recent", "reference": "steady", "rows": 24, "from": "2024-04-06", "share": 0.8, "inside": {}, "rules": {}}
 
 
@@ -168,3 +178,18 @@ def test_a_choice_names_the_clients_that_are_in_no_mean() -> None:
         "Left out of these means: south; their best possible objective is zero, so their relative regret is infinite."
     )
     assert [list(column.cells) for column in rules_table(both).columns][1] == ["13.00", "18.00", "18.00"]
+
+
+def test_a_method_that_may_be_better_by_noise_is_not_named_before_the_choice() -> None:
+    """A model of own features is no candidate beside a forecast, and is named only where it is better by more than noise."""
+    both = table(ridge=(0.01, 0.02), local=(0.03, 0.04), forecast=(0.02, 0.03), chosen=(0.02, 0.03)).assign(n_test=40)
+    evidence = {
+        **EVIDENCE,
+        "why": "simple",
+        "base": "forecast",
+        "means": [["forecast", 0.025], ["chosen", 0.025]],
+        "gain": [0, 0, 0],
+    }
+    fit: Any = SimpleNamespace(evidence=evidence, rules={"north": "forecast"}, own=("ridge-own",))
+    said = [ChosenModel(fit, both, 1, None, [], better=better).words() for better in (None, ["ridge"], ["local"], [])]  # type: ignore[arg-type]
+    assert [words.split()[0] for words in said] == ["ridge", "ridge", "Keep", "Keep"]

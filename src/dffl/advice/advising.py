@@ -27,12 +27,13 @@ from dffl.checks import require_whole
 from dffl.federation import Federation
 from dffl.fitting import Fit, require_federation
 from dffl.jsonable import jsonable
+from dffl.splitting import TIME, Splitting
 from dffl.time.bases import FORECAST
 from dffl.training import Settings
-from dffl.training.crossing import Crossing, crossing_of, warning
+from dffl.training.crossing import Crossing, crossing_of, divisible, warning
 from dffl.training.crossing import reason as no_verdict
 from dffl.training.keywords import SettingsKeywords
-from dffl.training.sharing import Sharing, alike_rows, settled, sharing_of
+from dffl.training.sharing import Sharing, alike_rows, settled, sharing_of, whole_period
 
 LIKELY, UNLIKELY = 0.8, 0.2
 """A gain is likely from the first probability on, and unlikely up to the second: odds of 4 to 1."""
@@ -164,10 +165,11 @@ def advise(
 
     Each client's samples are held out in ``folds``; on them the models of the other folds are compared: what `local`,
     `local-tuned`, `fedavg`, `finetune` and `crossfit` train. ``blocks`` holds out stretches of consecutive samples, as time
-    series need. ``quick`` trains nothing: closed-form models of the costs replace the networks; the answer takes some seconds
-    and is rougher. ``fits`` are fits of `crossfit` and `local-tuned` to the same federation, ``{"crossfit": fit, "local-tuned":
-    fit}``: then nothing is trained either, and only these two are compared. ``settings`` are those of `dffl.Settings`; options
-    of the methods are written ``finetune.epochs``, ``crossfit.epochs``, ``local-tuned.epochs``.
+    series need; samples with `times` are held out by stretches of time, unless `split` is given. ``quick`` trains nothing:
+    closed-form models of the costs replace the networks; the answer takes some seconds and is rougher. ``fits`` are fits of
+    `crossfit` and `local-tuned` to the same federation, ``{"crossfit": fit, "local-tuned": fit}``: then nothing is trained
+    either, and only these two are compared. ``settings`` are those of `dffl.Settings`; options of the methods are written
+    ``finetune.epochs``, ``crossfit.epochs``, ``local-tuned.epochs``.
     """
     require_federation("federation", federation)
     if len(federation) < 2:
@@ -177,8 +179,7 @@ def advise(
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
     if quick and fits is not None:
         raise ValueError("advise: quick uses no fits; leave one of them out")
-    # Held-out samples are divided in the same way in all comparisons.
-    rule = settled(federation, Settings.of(split=settings.get("split"), period=settings.get("period")))
+    rule = settled(federation, _rule(federation, settings, folds, by_position=blocks or fits is not None))
     blocks = blocks or rule.validation_blocks
     if not blocks and all(client.times is not None for client in federation):
         what = "its clients have times, and their samples are held out as if they were in no order"
@@ -186,12 +187,10 @@ def advise(
     plan = TrainingPlan.of(folds, blocks, {**settings, "split": rule.split, "period": rule.period})
     alike = sharing_of(federation)
     how: dict[str, Any] = {"blocks": blocks, "seed": plan.settings.seed, "folds": folds}
-    how["keys"] = _keys(federation, alike, blocks)
-    crossed = {
-        entry.client: entry for entry in crossing_of(federation, plan.settings.splitting, min(folds, max(federation.counts)))
-    }
-    many = [entry for entry in crossed.values() if entry.many]
-    how["crossed"] = np.array([client.name in {entry.client for entry in many} for client in federation])
+    how["keys"] = _keys(federation, blocks)
+    crossed = {one.client: one for one in crossing_of(federation, plan.settings.splitting, min(folds, max(federation.counts)))}
+    many = [one for one in crossed.values() if one.many]
+    how["crossed"] = np.array([client.name in {one.client for one in many} for client in federation])
     used: Mapping[str, Fit] = {}
     if quick:
         evidence = regressed(federation, plan.settings, folds)
@@ -213,14 +212,23 @@ def advise(
     return Advice(table, confidence, folds, blocks, quick, dict(used), alike.words(len(federation)), crosses)
 
 
-def _keys(federation: Federation, alike: Sharing, blocks: bool) -> Sequence[np.ndarray] | None:
-    """Keys of similar rows of clients: moments, if rows are in the order of time, or else equal rows."""
+def _rule(federation: Federation, settings: Mapping[str, Any], folds: int, by_position: bool) -> Settings:
+    """How samples are held out, in all comparisons: by default by stretches of time, if all clients have several of them."""
+    split, period = settings.get("split"), settings.get("period")
+    if split is None and not by_position and all(client.times is not None for client in federation):
+        how = Splitting(rule=TIME, period=whole_period(federation))
+        split = TIME if all(divisible(client, how, folds) for client in federation) else None
+    return Settings.of(split=split, period=period)
+
+
+def _keys(federation: Federation, blocks: bool) -> Sequence[np.ndarray] | None:
+    """What tells which rows are alike: moments, where rows follow each other; else equal rows, or those of one key."""
     times = [client.times for client in federation if client.times is not None]
     if blocks and len(times) == len(federation):
         return times
-    client_keys = [alike_rows(client) for client in federation]
-    repeats = any(len(np.unique(keys)) < len(keys) for keys in client_keys)
-    return alike.keys(federation.clients) or (client_keys if repeats else None)
+    found = alike_rows(federation.clients)
+    whole = np.concatenate(found)
+    return found if len(np.unique(whole)) < len(whole) else None
 
 
 def _equal(federation: Federation, evidence: list[Evidence], seed: int) -> frozenset[str]:

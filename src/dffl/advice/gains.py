@@ -170,8 +170,11 @@ def estimate(
     curve = learning_curve(told)
     if some.any():
         raw[some] = log_ratio(top[some], bottom[some])
-        pairs = [(getattr(entry, tested.name), getattr(entry, reference.name)) for entry in told]
-        error[some] = [_error_in_time(*pair) if blocks else _bootstrap(*pair, seed) for pair in pairs]
+        pairs = [(getattr(one, tested.name), getattr(one, reference.name)) for one in told]
+        moments = known or [np.arange(len(own)) for own, _ in pairs]
+        error[some] = [
+            _error_in_time(*pair, own) if blocks else _bootstrap(*pair, seed) for pair, own in zip(pairs, moments, strict=True)
+        ]
         covariance = _covariance(error[some], pairs, known, seed)
         corrected = raw[some] + reference.fall(curve, folds, blocks) - tested.fall(curve, folds, blocks)
         ratio[some], variance = shrink(corrected, covariance, counts[some])
@@ -224,12 +227,13 @@ def _bootstrap(tested: np.ndarray, reference: np.ndarray, seed: int) -> float:
     return float(np.std(log_ratio(tested[index].mean(axis=1), reference[index].mean(axis=1))))
 
 
-def _error_in_time(tested: np.ndarray, reference: np.ndarray) -> float:
-    """The standard error of the log ratio of samples in the order of time, to first order."""
+def _error_in_time(tested: np.ndarray, reference: np.ndarray, moments: np.ndarray) -> float:
+    """The standard error of the log ratio of samples in the order of time, to first order; those of one moment count once."""
     from scipy.special import ndtri
 
     each = tested / (tested.mean() + 1e-9) - reference / (reference.mean() + 1e-9)
-    sure = sureness(each, NORMAL)
+    begins = np.flatnonzero(np.append(True, np.diff(moments) != 0))
+    sure = sureness(np.add.reduceat(each, begins) * len(begins) / len(each), NORMAL)
     return LARGEST_RATIO if sure.too_few else min(sure.half / float(ndtri(0.5 + NORMAL / 2)), LARGEST_RATIO)
 
 

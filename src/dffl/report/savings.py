@@ -12,12 +12,13 @@ import numpy as np
 from dffl.cells import shown_moment
 from dffl.comparing import Start
 from dffl.federation import Client, Federation, optima
-from dffl.harm import ENOUGH_STARTS, interval
+from dffl.harm import ENOUGH_STARTS, interval, interval_of_sum
 from dffl.report.money import Course, DecidedRows, OverTime, RefitTime, Saving
 from dffl.report.numbers import plain
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.outcome import CHOSEN, Backtest
 from dffl.time.timeline import DAY
+from dffl.training.sharing import alike_rows
 
 YEAR = 365.25
 FEWEST_DAYS = 28
@@ -83,9 +84,10 @@ def kept(rules: Mapping[str, str] | None) -> str | None:
 def savings(judged: Judged, now: str, alone: str | None) -> tuple[Saving, ...]:
     """The savings of all clients together against each method, and of each client against the two most important ones."""
     others = [name for name in judged.runs[0].lost if name != judged.main]
-    together = [saving for other in others if (saving := _together(judged, other)) is not None]
+    all_rows = _all_rows(judged)
+    together = [_saving(judged, "", judged.unit, all_rows, other) for other in others]
     each = [
-        _saving(judged, client.name, judged.units.get(client.name, ""), _rows(judged, place), other, place)
+        _saving(judged, client.name, judged.units.get(client.name, ""), _rows(judged, place), other)
         for other in dict.fromkeys([now, alone])
         if other in others
         for place, client in enumerate(judged.test)
@@ -100,56 +102,59 @@ class _Rows(NamedTuple):
     sizes: Sequence[float]
     """The divisor of a client's regrets: 1 for money."""
     times: Sequence[float] | None
+    alike: Sequence[np.ndarray]
+    """Without times: a number for each row of each of them, the same for rows that are no independent evidence."""
 
 
 def _rows(judged: Judged, place: int) -> _Rows:
     client = judged.test[place]
     size = 1.0 if judged.units.get(client.name) else float(client.z_star_size.mean())
-    return _Rows([place], [size], None if client.times is None else list(client.times))
+    return _Rows([place], [size], *_times_or_alike([client]))
 
 
-def _together(judged: Judged, other: str) -> Saving | None:
+def _times_or_alike(clients: Sequence[Client]) -> tuple[list[float] | None, list[np.ndarray]]:
+    """The moments of the clients' rows; where some have none, which rows are no independent evidence."""
+    if any(client.times is None for client in clients):
+        return None, alike_rows(clients)
+    times = np.concatenate([_times(client) for client in clients])
+    return (times if len(clients) == 1 else np.unique(times)).tolist(), []
+
+
+def _all_rows(judged: Judged) -> _Rows:
     """All clients: the sum of their money, or the mean of shares if there is no common unit."""
     count = len(judged.test)
-    sizes = [1.0 if judged.unit else count * float(client.z_star_size.mean()) for client in judged.test]
-    times = np.unique(np.concatenate([_times(client) for client in judged.test])).tolist() if judged.ordered else None
-    return _saving(judged, "", judged.unit, _Rows(range(count), sizes, times), other, None)
+    times, alike = _times_or_alike(judged.test.clients)
+    # Each client's share counts alike, also where it has no row at some moments.
+    there = [1.0 if times is None else client.n / len(times) for client in judged.test]
+    shares = [count * part * float(client.z_star_size.mean()) for part, client in zip(there, judged.test, strict=True)]
+    sizes = [1.0] * count if judged.unit else shares
+    return _Rows(range(count), sizes, times, alike)
 
 
-def _saving(judged: Judged, client: str, unit: str, rows: _Rows, other: str, place: int | None) -> Saving | None:
+def _saving(judged: Judged, client: str, unit: str, rows: _Rows, other: str) -> Saving | None:
     if not all(size > 0 for size in rows.sizes):
         return None  # if the best value is 0, no share can be given
     series = [
         [(judged.lost(name, place)) / size for place, size in zip(rows.places, rows.sizes, strict=True)]
         for name in (other, judged.main)
     ]
-    if rows.times is not None and place is None:
+    if rows.times is not None and len(rows.places) > 1:
         series = [[_by_moment(judged, each, np.array(rows.times))] for each in series]
     gains = [theirs - mine for theirs, mine in zip(*series, strict=True)]
-    value, low, high = _interval(gains, judged)
+    value, low, high = _interval(gains, judged, rows)
     lost, against = (float(sum(table.mean() for table in each)) for each in (series[1], series[0]))
     a_year = _a_year(rows.times, judged.dates)
     high = min(high, against)  # a loss is never below 0, so a saving is never more than the loss of the other rule
     return Saving(client, other, value, plain(low), plain(high), lost, against, unit, a_year)
 
 
-def _interval(gains: Sequence[np.ndarray], judged: Judged) -> tuple[float, float, float]:
+def _interval(gains: Sequence[np.ndarray], judged: Judged, rows: _Rows) -> tuple[float, float, float]:
     """The sum over clients of their means, and its ends; ``gains`` are (starts, rows) of each client, or of all together."""
-    if len(gains) == 1:
-        [table] = gains
-        table = np.tile(table.mean(axis=0), (ENOUGH_STARTS, 1)) if judged.once else table
-        return interval(table, judged.confidence, judged.ordered)
-    value, starts = float(sum(table.mean() for table in gains)), len(gains[0])
-    fewest = min(table.shape[1] for table in gains)
-    if starts < ENOUGH_STARTS or fewest < 2:
-        return value, -math.inf, math.inf
-    from scipy.special import stdtrit  # slow to import, and needed only here
-
-    by_sample = sum(float(table.mean(axis=0).var(ddof=1)) / table.shape[1] for table in gains)
-    by_start = float(np.sum([table.mean(axis=1) for table in gains], axis=0).var(ddof=1)) / starts
-    quantiles = stdtrit(np.array([fewest - 1, starts - 1]), 0.5 + judged.confidence / 2)
-    half = math.sqrt(float(quantiles**2 @ [by_sample, by_start]))
-    return value, value - half, value + half
+    if rows.times is None:
+        return interval_of_sum(gains, rows.alike, judged.confidence)
+    [table] = gains
+    table = np.tile(table.mean(axis=0), (ENOUGH_STARTS, 1)) if judged.once else table
+    return interval(table, judged.confidence, ordered=True, groups=np.array(rows.times))
 
 
 def _times(client: Client) -> np.ndarray:

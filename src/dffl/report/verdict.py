@@ -25,7 +25,11 @@ def verdict(data: ReportData) -> list[str]:
         sentences = [money, *_alone(data, clients)]
     else:
         judged = any(standing.word != UNJUDGED for standing in clients)
-        sentences = [money, _gains(data, clients, judged), _harm(data, clients, judged), _todo(data, clients, judged)]
+        known = [
+            _gains(data, clients, judged),
+            " ".join(filter(None, [_harm(data, clients, judged), _by_chance(data, clients)])),
+        ]
+        sentences = [money, *known, _todo(data, clients, judged)]
     return [sentence.replace(" %", f"{FIXED}%") for sentence in sentences if sentence]
 
 
@@ -111,6 +115,15 @@ def _harm(data: ReportData, clients: list[Standing], judged: bool) -> str:
     if unjudged := _named(clients, UNJUDGED):
         parts.append(f"{_are(unjudged)} not judged")
     return "; ".join(parts) + "."
+
+
+def _by_chance(data: ReportData, clients: list[Standing]) -> str:
+    """That as few clear verdicts among so many clients may be chance."""
+    clear, judged = len(_named(clients, GAINS, HARMED, WORSE)), len([one for one in clients if one.word != UNJUDGED])
+    expected = (1 - data.confidence) * judged
+    if not 0 < clear <= 2 * expected:
+        return ""
+    return f"By chance alone, about {expected:.2g} of {judged} clients without any difference would seem to gain or lose."
 
 
 def _are(names: list[str]) -> str:

@@ -169,9 +169,8 @@ class Assembly:
             with self.problems.catching(f"{plan.path}: federation.order: column {plan.order!r}"):
                 self.order.require(site.plan.name, table, order_kind(table, plan.order))
             if (day := day_as_number(rows)) is not None:
-                what = (
-                    f"column {plan.order!r}, such as {day}, is read as a number: it has no weekdays, and gaps where months end"
-                )
+                why = "it has no calendar, and gaps where months or years end"
+                what = f"column {plan.order!r}, such as {day}, is read as a number: {why}"
                 self.notes.append(f"{table.source.name}: {what}; write dates as 2021-01-31")
         if dropped:
             what = f"client {site.plan.name!r}: {dropped} of {len(table)} rows have empty cells and are left out"

@@ -66,10 +66,17 @@ class ChosenModel:
     description: Description
     notes: Sequence[str]
     path: Path | None = None
+    better: Collection[str] | None = None
+    """The methods fitted once that lost less by more than noise; None where that was not judged."""
+
+    def words(self, expected: bool = True) -> str:
+        """The choice in words. What may be noise is not called better."""
+        few = self.table["method"].isin(list(METHODS)) & ~self.table["method"].isin(list(self.better or ()))
+        return words_of(self.fit, self.table if self.better is None else self.table[~few], expected)
 
     def show(self, console: Console) -> None:
         """Print what to use and why, what each rule loses, and what to type next."""
-        console.print(words_of(self.fit, self.table), soft_wrap=True)
+        console.print(self.words(), soft_wrap=True)
         if line := in_money(self.table, units_of_sums(self.description.units), self.description.per):
             console.print(line, soft_wrap=True)
         if self.starts > 1:
@@ -90,7 +97,7 @@ class ChosenModel:
         known, rules = self.fit.evidence, self.fit.rules
         return {
             "method": CHOSEN, "model": None if self.path is None else str(self.path), "starts": self.starts,
-            "chosen": {"words": words_of(self.fit, self.table), "rules": dict(rules), **{name: known[name] for name in SHOWN}},
+            "chosen": {"words": self.words(), "rules": dict(rules), **{name: known[name] for name in SHOWN}},
             "clients": self.fit.about[OWN_DATA]["evaluation"], "notes": list(self.notes),
             "forecast": self.description.forecast or None, "harm": self.harm if self.starts > 1 else None,
         }  # fmt: skip
@@ -114,14 +121,14 @@ def train_over_time(
     table = against(comparison.runs, comparison.description.test)
     command = f"dffl fit {description.path.name} -o MODEL --starts {starts}"
     report = report_of(comparison.description, comparison.runs, comparison.fits, command, comparison.first, model.rules)
-    clear = {saving.against for saving in report.savings if not saving.client and saving.clear and saving.value < 0}
-    shown = table[table["method"].isin(clear) | ~table["method"].isin(list(METHODS))]  # noise is not called better
-    report = replace(report, answer=words_of(model, shown, expected=False))  # the page shows the expected difference in money
-    # The model has its own ranges, which adapt to recent costs.
+    better = {saving.against for saving in report.savings if not saving.client and saving.clear and saving.value < 0}
+    said = ChosenModel(model, table, starts, description, comparison.description.notes, better=better)
+    report = replace(report, answer=said.words(expected=False))  # the page shows the expected difference in money
+    # The model has ranges of its own, which adapt to recent costs.
     about = about_of(description, model, table, starts, report, {})
     whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
     assert isinstance(whole_model, Chosen), "it stays what it is"
-    return ChosenModel(whole_model, table, starts, description, comparison.description.notes)
+    return replace(said, fit=whole_model)
 
 
 def chosen_apart(description: Description, model: Chosen, outcome: Backtest, command: str) -> ChosenModel:
@@ -153,7 +160,8 @@ def words_of(model: Chosen, table: pd.DataFrame, expected: bool = True) -> str:
         return said(model.evidence, model.rules, expected=expected)
     by, left_out = finite_regrets(table)
     others = [name for name in by.columns if name in METHODS and name != FORECAST]
-    once = {str(name): float(by[name].mean()) for name in others if CHOSEN_AMONG.get(name) not in model.own}
+    among = () if model.evidence.get("base") == FORECAST else model.own  # beside a forecast these are not chosen
+    once = {str(name): float(by[name].mean()) for name in others if CHOSEN_AMONG.get(name) not in among}
     words = said(model.evidence, model.rules, once, expected)
     return f"{words} {left_out_words(left_out)}" if left_out and len(by) else words
 

@@ -89,11 +89,14 @@ class SameColumns:
 
 
 def odd_costs(patterns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The text columns that a pattern matches, such as price_mean, if the other columns have a number at this place."""
+    """Columns that a pattern takes beside those with numbers in its place: price_mean, or price_forecast_1 beside price_1."""
     if len(patterns) != 1 or patterns[0].count("*") != 1 or patterns[0] in names:
         return []
-    odd = [name for name in names if not re.search(r"\d", str(under_star(patterns[0], name)))]
-    return odd if 2 * len(odd) < len(names) else []
+    under = [re.sub(r"\d+(?:[:.]\d+)*", "0", str(under_star(patterns[0], name))) for name in names]
+    usual = min((form for form in under if "0" in form), key=lambda form: (len(form), form), default=None)
+    if usual is None or 2 * under.count(usual) < len(names):
+        return []
+    return [name for name, form in zip(names, under, strict=True) if "0" not in form or (usual in form and form != usual)]
 
 
 def shown(names: Iterable[str]) -> str:
@@ -140,8 +143,9 @@ class TableReader:
             first = not self.costs.names
             costs = self.costs.of(source, [*more, *forecast, *others])
             if first and (odd := odd_costs(self.plan.costs, costs)):
-                what = f"{self.plan.costs[0]!r} also takes {shown(odd)}, and all others have a number in the place of the star"
-                fix = "is it a decision too? If not, rename it, or list the costs"
+                usual = next(name for name in costs if name not in odd)
+                what = f"{self.plan.costs[0]!r} also takes {shown(odd)}, beside {usual!r} and others like it"
+                fix = "is that a decision too? If not, rename it, or list the costs"
                 self.notes.append(f"{source.name}: federation.costs: {what}; {fix}")
             forecast = self._in_cost_order(source, forecast, costs)
             last = [*self.items.in_cost_order(source, items, costs), *forecast]

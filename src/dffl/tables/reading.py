@@ -43,6 +43,8 @@ THREE_RUNS = "Ask the coordinator for runs with three seeds"
 """The same for a site."""
 SHOWN = 5
 """The most names of clients in a line."""
+BY_CHANCE = 0.025
+"""The share of clients that seem to be harmed where there is no difference, at most."""
 ALL_ZERO = "The best possible objective of all clients is zero: no relative regret can be given."
 
 
@@ -109,6 +111,9 @@ def words_of(choice: Mapping[str, Any]) -> str:
     """What was chosen without an order, and why."""
     if not np.isfinite(choice["means"][0][1]):
         return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen. {ALL_ZERO}"
+    if len(choice["means"]) > 1 and choice["means"][-1][1] - choice["means"][0][1] <= TINY:
+        lost = f"all methods lose the same on training rows that they had not seen ({100 * choice['means'][0][1]:.2f} %)"
+        return f"{keep_or_use(choice['rule'])}: {lost}."
     others = ", ".join(f"{name} {100 * value:.2f} %" for name, value in choice["means"][1:])
     best = f"{100 * choice['means'][0][1]:.2f} %"
     return f"{keep_or_use(choice['rule'])}: it loses least on training rows that it had not seen ({best}; {others})."
@@ -203,6 +208,9 @@ def harm_verdict(table: pd.DataFrame, method: str, starts: int, more_starts: str
     harmed = mine.loc[mine["harmed"].fillna(False).astype(bool), "client"].tolist()
     unknown = mine[mine["harmed"].isna()]
     told = [", ".join(harmed)] if harmed else ["no client"] if len(unknown) < len(mine) else []
+    expected = BY_CHANCE * (len(mine) - len(unknown))
+    if 0 < len(harmed) <= 2 * expected:
+        told.append(f"by chance alone, up to {expected:.2g} of {len(mine) - len(unknown)} may seem to be")
     if len(unknown):
         few = unknown["independent"].max()
         why = f"as {too_alike(few)}" if few > 1 else "with fewer than two test rows"

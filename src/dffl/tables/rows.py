@@ -177,12 +177,20 @@ def two_rows(first: tuple[Table, int], second: tuple[Table, int], column: str, m
     return f"{again.at(other, column)}: two rows are of {moment}, this one and {here}"
 
 
+DATED = {6: "%Y%m", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M"}
+"""How dates are written as numbers, by their digits."""
+
+
 def day_as_number(rows: CheckedRows) -> int | None:
-    """The first moment of an order of numbers that are all days such as 20240131; else None."""
-    if rows.order is None or rows.dates or not ((rows.order >= 19000101) & (rows.order <= 21991231)).all():
+    """The first moment of an order of numbers that are all dates such as 20240131 or 202401; None where they are not."""
+    if rows.order is None or rows.dates or not len(rows.order):
         return None
-    days = pd.Series(np.unique(rows.order)).map("{:.0f}".format)
-    return None if pd.to_datetime(days, format="%Y%m%d", errors="coerce").isna().any() else int(rows.order[0])
+    texts = pd.Series(np.unique(rows.order)).map("{:.0f}".format)
+    form = DATED.get(len(texts[0]))
+    if form is None or (rows.order != np.round(rows.order)).any() or (texts.str.len() != len(texts[0])).any():
+        return None
+    known = pd.to_datetime(texts, format=form, errors="coerce")
+    return int(rows.order[0]) if known.dt.year.between(1900, 2199).all() else None
 
 
 def unit_of(table: Table, column: str) -> str:

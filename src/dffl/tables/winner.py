@@ -37,6 +37,8 @@ def winner(by: pd.DataFrame, method: str, average: str) -> str:
     best = by[method].mean()
     simpler = by[[name for name in BESIDE if name in by and name != method]].mean()
     name = str(simpler.idxmin())
+    if len(simpler) and max(abs(simpler - best)) <= TINY:
+        return f"All methods lose the same{average} ({100 * best:.2f} %): these rows cannot tell which one to use."
     if not simpler.min() < best - TINY:
         return f"Use {method}: it loses least{average} ({100 * best:.2f} %)."
     where = (

@@ -70,12 +70,6 @@ class Sharing(NamedTuple):
         """The number of rows (or of costs) that each client shares; clients that share none are left out."""
         return {client.client: client.rows for client in (self.costs if self.by_costs else self.rows)}
 
-    def keys(self, clients: Sequence[Client]) -> list[np.ndarray] | None:
-        """Keys that distinguish rows that are not shared: one for every row of every client; None if no client shares rows."""
-        if not self.counts:
-            return None
-        return [client.cost_keys if self.by_costs else client.row_keys for client in clients]
-
     def words(self, clients: int) -> str:
         """One sentence on what is shared; empty if nothing is."""
         shared = self.costs if self.by_costs else self.rows
@@ -185,10 +179,15 @@ def _with_moments(federation: Federation) -> str | None:
     return next((client.name for client in federation if has_moments(client)), None)
 
 
-def alike_rows(client: Client) -> np.ndarray:
-    """A number for each row of a client, equal for rows that give no more information than one: equal ones or of one moment."""
-    keys = [client.row_keys, *([client.cost_keys] if has_moments(client) else [])]
-    return min(keys, key=lambda key: len(np.unique(key)))
+def alike_rows(clients: Sequence[Client]) -> list[np.ndarray]:
+    """A number for each row of each client, the same for rows of any clients that are no independent evidence.
+
+    They are equal, or of one key or moment.
+    """
+    keys = [[client.row_keys for client in clients], [client.content_keys for client in clients]]
+    if any(map(has_moments, clients)) or (len(clients) > 1 and sharing(clients).by_costs):
+        keys.append([client.cost_keys for client in clients])
+    return min(keys, key=lambda own: len(np.unique(np.concatenate(own))))
 
 
 def repeated(federation: Federation) -> str:

@@ -10,9 +10,11 @@ import pytest
 
 import dffl
 from dffl_studies.energy import half_years
-from dffl_studies.energy.half_year_tables import Judged, all_tables
+from dffl_studies.energy.expected import ENDS, USUAL
+from dffl_studies.energy.half_year_tables import Judged, all_tables, measured
 from dffl_studies.energy.half_years import Source, judge
 from dffl_studies.energy.preset import Preset
+from dffl_studies.running.store import Store
 from dffl_studies.running.tables import Table
 from studies.tests.energy.data.made import write
 from studies.tests.energy.test_market import prices
@@ -83,3 +85,25 @@ def test_a_job_is_one_backtest_from_the_first_day_that_can_be_decided(tmp_path: 
         np.testing.assert_allclose(own.loc["chosen"].sum(), found.regrets("chosen", place)[-34:].sum(), rtol=1e-5)
         np.testing.assert_allclose(own.loc["steady"].iloc[0], found.regrets("steady", place)[:7].sum(), rtol=1e-5)
         assert own.loc["days"].tolist() == [7, 7, 7, 7, 6]
+
+
+RESULTS = Path(__file__).resolve().parents[2] / "results" / "energy-half-years"
+
+
+def test_what_is_expected_of_a_market_is_what_the_stored_rows_give() -> None:
+    rows = Store(RESULTS).rows()
+    markets = [Judged(str(name), part) for name, part in rows.groupby("market", sort=False) if "with" not in str(name)]
+    parts = [own for market in markets for own in market.parts().values()]
+    found = measured(parts)
+    assert (found.usual, *found.ends) == pytest.approx((USUAL, *ENDS), abs=0.006)
+    assert np.mean(found.unseen) == pytest.approx(0.8, abs=0.01)
+
+
+def test_ends_are_widened_until_they_hold_on_markets_that_they_were_not_made_of() -> None:
+    rng = np.random.default_rng(0)
+    naive = np.exp(rng.normal(0, 0.3, 60))
+    calm, wild = ([(np.exp(rng.normal(0, size, 60)), naive)] for size in (0.3, 0.6))
+    found = measured([calm, calm, wild])
+    assert found.factor > 1
+    assert np.mean(found.unseen) >= 0.8
+    assert measured([calm]).factor == 1.0

@@ -14,9 +14,9 @@ from dffl_studies.energy.weeks import WEEK
 
 RECORD, MONTH = 8, 4
 """The weeks whose mean is continued, and those of a month; below a month nothing is expected."""
-USUAL = 0.52
+USUAL = 0.59
 """The usual change of a market's regret from one month to the next (of its logarithm); it counts as one more change."""
-ENDS = (-1.42, 1.37)
+ENDS = (-1.96, 1.83)
 """The ends of the range of 80 %, in such changes."""
 
 

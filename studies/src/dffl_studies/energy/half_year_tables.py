@@ -13,6 +13,7 @@ import pandas as pd
 
 from dffl.time.bases import NAIVE as PLAIN
 from dffl.time.bases import STEADY
+from dffl.time.mixtures import MIX
 from dffl.time.outcome import CHOSEN
 from dffl_studies.energy.answers import Change, change_of, naive_choice
 from dffl_studies.energy.backtests import EVER, NAIVE
@@ -207,7 +208,7 @@ def every_rule(markets: Sequence[Judged]) -> Table:
         for trained, rule in market.tables:
             if rule in FACTS or trained == SETTINGS or (trained != SHARED and (rule in PLAIN or rule == "forecast")):
                 continue
-            row = (rule if trained == SHARED or rule != CHOSEN else f"{rule} ({trained})",)
+            row = (f"{rule} ({trained})" if trained != SHARED and rule in (CHOSEN, MIX) else rule,)
             cells.append(Cell(row, market.name, Value(market.regret(rule, all_days, trained))))
     return Table(
         "rules", "Regret of every rule", ("rule",), cells, "Mean of a day over zones and seeds, all weeks that are tested."
@@ -236,7 +237,7 @@ def sharing(markets: Sequence[Judged]) -> Table:
 def settings(markets: Sequence[Judged]) -> Table:
     """What sharing changes with other numbers of rounds, local epochs and clients."""
     cells: list[Cell] = []
-    for market in markets:
+    for market in (one for one in markets if one.has(ALONE, "local")):
         some = slice(market.halves()[0].start, len(market.names))
         names = [rule for trained, rule in market.tables if trained == SETTINGS and "=" in rule and "+" not in rule]
         for rule in names:
@@ -312,9 +313,9 @@ def measured(groups: Sequence[Parts]) -> Measured:
         float(factor): [_inside(cases, (factor * low, factor * high)) for cases, (low, high) in apart]
         for factor in np.arange(1, 5, 0.01)
     }
-    factor = next((limit for limit, shares in shares_by.items() if not shares or np.mean(shares) >= HELD), 5.0)
+    factor = next((limit for limit, shares in shares_by.items() if not shares or np.mean(shares) >= HELD), max(shares_by))
     low, high = _quantiles([_cases(parts, usual) for parts in groups])
-    return Measured(usual, factor, (factor * low, factor * high), shares_by.get(factor, []))
+    return Measured(usual, factor, (factor * low, factor * high), shares_by[factor])
 
 
 def usual_change(groups: Sequence[Parts]) -> float:

@@ -62,7 +62,7 @@ def train(market: Market, preset: Preset, rule: str | None = None, seed: int = 0
 
 
 def _candidates(rule: str, base: str, preset: Preset) -> dict[str, Candidate]:
-    """The methods of a backtest by their labels, and those that the rule names besides."""
+    """The methods of a backtest by their labels, and others that the rule names."""
     known = {candidate.label: candidate for candidate in map(Candidate.of, preset.candidates)}
     for part in rule.split("+"):
         if part not in (*known, *MEANS, STEADY, FORECAST, base, "mix"):

@@ -13,7 +13,7 @@ from dffl.harm import above_tolerance, interval
 from dffl_studies.energy.weeks import week_names
 
 NO_REGRET = 1e-9
-"""A regret below this is none, of which there is no percentage."""
+"""Regrets below this count as 0, and no percentage is computed."""
 
 
 class Change(NamedTuple):

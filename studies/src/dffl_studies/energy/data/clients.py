@@ -28,7 +28,7 @@ class Sampling:
     cost: str = "total"
     """The cost of a period (see `Panel.costs`)."""
     weather_lag: int = 0
-    """Use the covariates of so many days before. 0: of the day itself, as if forecasts were perfect."""
+    """Use the covariates of this many days before. 0: of the day itself, as if forecasts were perfect."""
     weight: float | None = None
     """The weight of a new day in a steady average of past prices that is a forecast; None: no past prices."""
 

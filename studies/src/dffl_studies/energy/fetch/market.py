@@ -55,7 +55,7 @@ class FetchRequest:
     places: Path | None = None
     """A table with zone, lat and lon, for zones whose reference city is not known here."""
     cache: Path | None = None
-    """Where downloads are kept. None: in the user's cache, beside compiled programs."""
+    """Where downloads are kept. None: in the cache of the user, next to compiled programs."""
     refresh: bool = False
     """Ask again for files that may have changed."""
     prices_from: str | None = None

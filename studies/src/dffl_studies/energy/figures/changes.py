@@ -20,7 +20,7 @@ HARM_PERCENT = 100 * HARM_TOLERANCE
 HARM, HARM_INK = "#fbe6e1", "#a3200d"
 """The background where a zone is worse off than with its own model, and the colour of texts about harm."""
 FAR = 4.0
-"""The axis ends at so many times the 90th percentile of the changes: else one extreme zone would hide all others."""
+"""The axis ends at this many times the 90th percentile of the changes; else one extreme zone would hide all others."""
 
 
 def draw_changes(rows: pd.DataFrame) -> Figure | None:

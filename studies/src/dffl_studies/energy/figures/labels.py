@@ -1,4 +1,4 @@
-"""Labels beside points that cover neither points nor each other: a greedy search in which everything is a rectangle."""
+"""Labels next to points that cover neither points nor each other: a greedy search in which everything is a rectangle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANGLES = np.radians(
 EDGE = 2.0
 """The least distance of a label from the frame."""
 THIN = 1.2
-"""The side of the squares that stand for a leading line in the search."""
+"""The side of the squares that represent a leading line in the search."""
 
 Boxes = np.ndarray
 """Rectangles, one per row: left, bottom, right, top."""

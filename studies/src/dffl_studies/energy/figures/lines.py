@@ -15,7 +15,7 @@ from dffl_studies.energy.papers_tables import name_of
 MOST = 60
 """The most zones that have a line each."""
 EACH_END = 20
-"""If there are more zones, so many from each end of their order are shown."""
+"""If there are more zones, this many from each end of their order are shown."""
 NOTE_WIDTH = 124
 """The most characters in a line of a note."""
 POINTS = 72

@@ -16,7 +16,7 @@ from dffl_studies.energy.figures.window import Window, crowded_part, natural_hei
 SIDE, BETWEEN, MARGIN = 0.5, 0.2, 0.3
 """Inches: on either side of the maps, between two maps, and from a map's frame to its zones."""
 LEAST_ENLARGED = 2.0
-"""A part gets a second map only if it is enlarged at least so many times."""
+"""A part gets a second map only if it is enlarged at least this many times."""
 FONT_SIZE = 6.5
 """The size of names, in points."""
 
