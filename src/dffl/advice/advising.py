@@ -179,7 +179,7 @@ def advise(
         raise ValueError(f"confidence must be in (0, 1), found {confidence!r}")
     if quick and fits is not None:
         raise ValueError("advise: quick uses no fits; leave one of them out")
-    rule = _rule(federation, settings, folds, by_position=blocks or fits is not None)
+    rule = settled(federation, _rule(federation, settings, folds, by_position=blocks or fits is not None))
     blocks = blocks or rule.validation_blocks
     if not blocks and all(client.times is not None for client in federation):
         what = "its clients have times, and their samples are held out as if they were in no order"
@@ -218,7 +218,7 @@ def _rule(federation: Federation, settings: Mapping[str, Any], folds: int, by_po
     if split is None and not by_position and all(client.times is not None for client in federation):
         how = Splitting(rule=TIME, period=whole_period(federation))
         split = TIME if all(divisible(client, how, folds) for client in federation) else None
-    return settled(federation, Settings.of(split=split, period=period))
+    return Settings.of(split=split, period=period)
 
 
 def _keys(federation: Federation, blocks: bool) -> Sequence[np.ndarray] | None:
