@@ -509,12 +509,16 @@ def wrap(run: Run, asked: Request, outcome: Outcome, jobs: list[str]) -> Fit:
     unseen, federation, history = _out_of_fold(run, outcome), run.federation, run.history.frame(only=jobs)
 
     def member(position: int) -> Member:
-        client, predictor = federation[position], outcome.predictors[position]
+        if isinstance(federation, ParquetFederation):
+            who = federation.about(position)
+        else:
+            client = federation[position]
+            who = client.name, client.n, client.set, client.maximize
         choices = {label: values[position] for label, values in outcome.choices.items()}
         out_of_fold = unseen[position] if unseen else None
         if out_of_fold is not None:
             choices["out_of_fold_regret"] = float(out_of_fold["regret"].mean())
-        return Member(client.name, client.n, client.set, client.maximize, predictor, choices, out_of_fold)
+        return Member(*who, outcome.predictors[position], choices, out_of_fold)
 
     members: Mapping[str, Member] = NamedLater(member, {name: place for place, name in enumerate(federation.names)})
     clipped = history.loc[history["clipped"] > 0, "client"].unique()

@@ -81,6 +81,7 @@ class ParquetFederation(Sequence[Client]):
         self.path, self.feature_names, self.cost_names = Path(path), tuple(features), tuple(costs)
         self._set, self._column, self._maximize = set, client, maximize
         self._files: list[File] = []
+        self._opened: tuple[Any, Any, Any] = (None, None, None)
         self._decoded: tuple[Any, Any] = (None, None)
         found: dict[str, list[Piece]] = {}
         for file in _files_of(self.path, nested=client is not None):
@@ -207,6 +208,11 @@ class ParquetFederation(Sequence[Client]):
         except ValueError as error:
             raise ValueError(f"{self._files[pieces[0].file].path}: {error}") from None
 
+    def about(self, place: int) -> tuple[str, int, FeasibleSet, bool]:
+        """A client's name, number of samples, set and sense: what is known without its rows."""
+        name = self.names[place]
+        return name, self.counts[place], self._set_of(name).matched(self.cost_names), bool(self._maximize)
+
     def fingerprint(self) -> str:
         """What tells these data from others without reading them: files, their sizes and times, columns and sets."""
         files = [(str(file.path.relative_to(self.path)), file.size, file.changed) for file in self._files]
@@ -238,25 +244,26 @@ class ParquetFederation(Sequence[Client]):
         path = self._files[piece.file].path
 
         def decode() -> tuple[int, np.ndarray]:
-            with pq.ParquetFile(path) as source:
-                sizes = [source.metadata.row_group(number).num_rows for number in range(source.metadata.num_row_groups)]
-                ends = np.cumsum(sizes)
-                first = int(np.searchsorted(ends, piece.start, side="right"))
-                last = int(np.searchsorted(ends, piece.start + piece.rows - 1, side="right"))
-                known, table = self._decoded
-                if known != (piece.file, first, last):
-                    columns = [*self.feature_names, *self.cost_names]
-                    read = source.read_row_groups(
-                        [*range(first, last + 1)], columns=[*dict.fromkeys(columns)], use_threads=False
-                    )
-                    table = np.stack([read[column].to_numpy().astype(np.float64) for column in columns])
-                    self._decoded = (piece.file, first, last), table
-                return int(ends[first] - sizes[first]), table
+            number, source, ends = self._opened
+            if number != piece.file:
+                source = pq.ParquetFile(path)
+                sizes = [source.metadata.row_group(group).num_rows for group in range(source.metadata.num_row_groups)]
+                ends = np.cumsum([0, *sizes])
+                self._opened = piece.file, source, ends
+            first = int(np.searchsorted(ends, piece.start, side="right")) - 1
+            last = int(np.searchsorted(ends, piece.start + piece.rows, side="left"))
+            known, table = self._decoded
+            if known != (piece.file, first, last):
+                columns = [*self.feature_names, *self.cost_names]
+                read = source.read_row_groups([*range(first, last)], columns=[*dict.fromkeys(columns)], use_threads=False)
+                table = np.stack([read[column].to_numpy().astype(np.float64) for column in columns])
+                self._decoded = (piece.file, first, last), table
+            return int(ends[first]), table
 
         return tried(path, name, decode)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_decoded": (None, None)}
+        return self.__dict__ | {"_opened": (None, None, None), "_decoded": (None, None)}
 
 
 def tried(path: Path, client: str | None, read: Callable[[], Any]) -> Any:

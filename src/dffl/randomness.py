@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 
 class Purpose(IntEnum):
@@ -132,6 +131,8 @@ class NoiseSource:
 
     def normals(self, size: int, purpose: Purpose, *question: str | int | bytes) -> np.ndarray:
         """Standard normal numbers for this question, in float64, from a cryptographic generator (SHAKE-256)."""
+        from scipy.special import ndtri  # slow to import, and needed here alone
+
         words = [self._secret, int(purpose).to_bytes(8, "little"), *map(_as_bytes, question)]
         sponge = hashlib.shake_256()
         for word in words:  # preceded by its length, so that two questions cannot give the same bytes

@@ -485,16 +485,26 @@ class Reader:
 
     def _built(self, size: int) -> Template:
         make = (self._settings.factory, jax.random.key(0), self._features, self._dim)
+        shapes = None
         try:  # first with shapes only: a manifest may ask for a network that fills the memory
-            leaves = jax.tree.leaves(eqx.filter_eval_shape(*make))
-            built_size = sum(math.prod(a.shape) for a in leaves if hasattr(a, "dtype") and jnp.issubdtype(a.dtype, jnp.inexact))
+            shapes = eqx.filter_eval_shape(*make)
+            leaves = [leaf for leaf in jax.tree.leaves(shapes) if hasattr(leaf, "dtype")]
+            trained = [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+            built_size = sum(math.prod(leaf.shape) for leaf in trained)
         except Exception:
             if not callable(self._settings.network):
                 raise
             built_size = size  # a custom factory need not work on shapes
         if built_size != size:
             raise ValueError(_other_size(size, built_size))
+        if shapes is not None and len(trained) == len(leaves):  # its form is all that is needed: no random start is compiled
+            return Template(jax.tree.map(_zeros, shapes))
         return Template(make[0](*make[1:]))
+
+
+def _zeros(leaf: Any) -> Any:
+    """Zeros in the place of an array of which only the shape is known."""
+    return jnp.zeros(leaf.shape, leaf.dtype) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf
 
 
 def _count_texts(members: Any, asked: Asked) -> None:

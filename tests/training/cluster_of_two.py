@@ -3,11 +3,9 @@
 Prints one JSON line: whether all numbers are those of one process.
 """
 
-import contextlib
 import json
 import os
 import signal
-import socket
 import sys
 import warnings
 
@@ -22,14 +20,6 @@ from tests.federations import mixed
 HOW = {"rounds": 6, "local_epochs": 1, "batch_size": 8, "progress": False, "client_fraction": 0.7}
 
 
-def ports() -> dict[str, int]:
-    """Free ports for a node's agents: where they are to be found out, a busy machine is too slow for Ray."""
-    names = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port", "dashboard_agent_listen_port")
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in names]
-        return {name: server.getsockname()[1] for name, server in zip(names, servers, strict=True)}
-
-
 def equal(a: dffl.Fit, b: dffl.Fit, test: dffl.Federation) -> bool:
     """Every number of two fits."""
     x = np.linspace(-1, 1, test.features)
@@ -39,9 +29,9 @@ def equal(a: dffl.Fit, b: dffl.Fit, test: dffl.Federation) -> bool:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, **ports()})
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
-        second = cluster.add_node(num_cpus=1, **ports())
+        second = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
         os.environ["RAY_ADDRESS"] = cluster.address
         federation, found = mixed(), {}

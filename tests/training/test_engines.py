@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
+import jax
 import numpy as np
 import pytest
 
@@ -9,6 +13,7 @@ import dffl
 from dffl.randomness import Purpose
 from dffl.training import Run, Settings
 from dffl.training.engines.vector import VectorEngine
+from dffl.training.update import BLOCK, in_blocks
 from tests.federations import client, feasible_sets, mixed
 
 
@@ -164,3 +169,24 @@ def test_gradient_norm_is_clipped_for_each_client_alone() -> None:
     start = np.asarray(VectorEngine(fed, Settings(dtype="float64")).initial)
     # Adam divides the clip out again unless the gradient is below its epsilon of 1e-8: then the steps are tiny.
     assert np.abs(tiny - start).max() < 1e-5
+
+
+def test_a_program_is_traced_once_and_computes_the_blocks_that_are_asked_for() -> None:
+    traced = []
+
+    def doubled(row: jax.Array, factor: jax.Array) -> dict[str, jax.Array]:
+        traced.append(row.shape)
+        return {"first": row[0], "row": factor * row}
+
+    rows = np.arange(4 * BLOCK * 3, dtype=np.float32).reshape(-1, 3)
+    found = jax.jit(in_blocks(doubled, shared=1))(np.int32(2), rows, np.float32(2))
+    wanted = np.where(np.arange(len(rows)) < 2 * BLOCK, 1, 0)[:, None] * rows
+    assert traced == [(3,)]
+    np.testing.assert_array_equal(found["row"], 2 * wanted)
+    np.testing.assert_array_equal(found["first"], wanted[:, 0])
+
+
+def test_what_is_slow_to_import_waits_until_it_is_needed() -> None:
+    code = "import sys, dffl; dffl.fit; print([name for name in ('scipy.signal', 'scipy.special') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

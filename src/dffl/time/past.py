@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import lfilter
 
 from dffl.checks import require_whole
 from dffl.time.units import Units, deviations, middles
@@ -101,12 +100,16 @@ def average_before(values: np.ndarray, weight: float, known_after: int = 0) -> n
 
     It starts at the first row.
     """
+    from scipy.signal import lfilter  # slow to import, and most runs have no order
+
     means, _ = lfilter([weight], [1, weight - 1], values, axis=0, zi=(1 - weight) * values[:1])
     return lagged(means, 1, known_after)
 
 
 def fading_sums(values: np.ndarray, weight: float, known_after: int = 0) -> np.ndarray:
     """Sum of the known rows before each row; a row loses the share ``weight`` with each newer row."""
+    from scipy.signal import lfilter  # slow to import, and most runs have no order
+
     return lagged(lfilter([1.0], [1, weight - 1], values, axis=0), 1, known_after)
 
 

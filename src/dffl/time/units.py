@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.signal import lfilter
 
 from dffl.batched import solve_each
 from dffl.sets import FeasibleSet
@@ -71,6 +70,8 @@ def recent(costs: np.ndarray, known_after: int = 0) -> Units:
 
 
 def _before(values: np.ndarray, weight: float, known_after: int) -> np.ndarray:
+    from scipy.signal import lfilter  # slow to import, and most runs have no order
+
     means, _ = lfilter([weight], [1, weight - 1], values, axis=0, zi=(1 - weight) * values[:1])
     shift, out = known_after + 1, np.zeros_like(values)
     if shift < len(values):

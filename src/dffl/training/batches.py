@@ -18,6 +18,7 @@ from dffl.randomness import Purpose, permutation
 from dffl.shapes import round_up
 
 
+@lru_cache(maxsize=4096)
 def steps_per_epoch(n: int, batch_size: int) -> int:
     """The number of minibatches of a client with n samples."""
     return min(n, round_up(math.ceil(n / batch_size)))

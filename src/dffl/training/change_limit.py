@@ -83,7 +83,8 @@ def limits(settings: Settings, rate: float, changes: Sequence[Change]) -> Change
     steps = np.minimum(steps, MOST_STEPS * usual)
     lengths = np.array([change.length for change in changes])
     medians = _medians_of_others(lengths)
-    reach = steps * [_reach(settings, rate, change.size) for change in changes]
+    reaches = {size: _reach(settings, rate, size) for size in {change.size for change in changes}}
+    reach = steps * [reaches[change.size] for change in changes]
     return ChangeLimits(lengths, medians, np.maximum(settings.change_limit * medians * np.maximum(steps / usual, 1.0), reach))
 
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array, lax
+from jax.extend.core import jaxpr_as_fun
 
 from dffl.losses import Loss, Rows
 from dffl.losses.spo_plus import SPOPlus
@@ -264,13 +265,15 @@ def in_blocks(function: Callable[..., Any], shared: int) -> Callable[..., Any]:
     def mapped(count: StepCount, *args: Any) -> Any:
         per_client, common = args[: len(args) - shared], args[len(args) - shared :]
         blocks = jax.tree.map(lambda a: jnp.reshape(a, (-1, BLOCK, *jnp.shape(a)[1:])), per_client)
-        together = jax.vmap(lambda mine: function(*mine, *common))
+        # Traced once: the shapes of the answers and the loop share it.
+        together = jax.make_jaxpr(jax.vmap(lambda mine: function(*mine, *common)), return_shape=True)
+        traced, shapes = together(jax.tree.map(lambda a: a[0], blocks))
 
         def block(i: Array, out: Any) -> Any:
-            done = together(jax.tree.map(lambda a: lax.dynamic_index_in_dim(a, i, keepdims=False), blocks))
+            one = jax.tree.leaves(jax.tree.map(lambda a: lax.dynamic_index_in_dim(a, i, keepdims=False), blocks))
+            done = jax.tree.unflatten(jax.tree.structure(shapes), jaxpr_as_fun(traced)(*one))
             return jax.tree.map(lambda a, new: lax.dynamic_update_index_in_dim(a, new, i, 0), out, done)
 
-        shapes = jax.eval_shape(together, jax.tree.map(lambda a: a[0], blocks))
         number = len(jax.tree.leaves(blocks)[0])
         out = jax.tree.map(lambda a: jnp.zeros((number, *a.shape), a.dtype), shapes)
         return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), lax.fori_loop(0, count, block, out))
