@@ -262,7 +262,7 @@ def test_the_checkpoints_of_a_fit_are_looked_at_too(place: Path, monkeypatch: py
 
 def test_examples_replace_no_dangling_link(tmp_path: Path) -> None:
     for words, name in (
-        (["init"], "plant.mps"),
+        (["init"], "plant.csv"),
         (["federation", "init"], "plan.toml"),
     ):
         folder = tmp_path / words[0]

@@ -21,6 +21,7 @@ from dffl.federation import Federation
 from dffl.tables.columns import odd_costs
 from dffl.tables.description import Description, read
 from dffl.tables.example import write_example
+from dffl.tables.example_days import days_of
 from dffl.tables.sets_by_name import make_set
 from tests.tables.made import TOML, files, rows, write
 
@@ -371,34 +372,37 @@ def test_the_example_is_complete_and_nothing_is_overwritten(tmp_path: Path) -> N
     paths = write_example(tmp_path / "new" / "folder")
     assert sorted(paths) == sorted((tmp_path / "new" / "folder").iterdir())
     found = read(tmp_path / "new" / "folder" / "federation.toml")
-    assert [type(client.set).__name__ for client in found.train] == ["TopK", "ZeroOneKnapsack", "ModelFile"]
-    assert found.train["plant"].set.spec()["predicted"][2] == "x_3"
-    assert found.notes == []
+    assert [type(client.set).__name__ for client in found.train] == ["TopK", "ZeroOneKnapsack", "ConsecutiveHours"]
+    assert found.train.has_forecast
+    assert [note for note in found.notes if "forecasts" not in note] == []
     new = found.encoding.table(tmp_path / "new" / "folder" / "new.csv")
     assert found.encoding.features(new, "plant").shape == (7, found.train.features)
     before = [path.read_bytes() for path in paths]
     with pytest.raises(ValueError, match="already exists and is not overwritten"):
         write_example(tmp_path / "new" / "folder")
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "plant.mps").write_text("mine")
-    with pytest.raises(ValueError, match=r"plant\.mps: already exists"):
+    (tmp_path / "other" / "plant.csv").write_text("mine")
+    with pytest.raises(ValueError, match=r"plant\.csv: already exists"):
         write_example(tmp_path / "other")
-    assert [path.name for path in (tmp_path / "other").iterdir()] == ["plant.mps"]
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["plant.csv"]
     assert before == [path.read_bytes() for path in paths]
     assert [path.read_bytes() for path in write_example(tmp_path / "again")] == before
     with pytest.raises(ValueError, match="is a file; choose an empty folder"):
         write_example(paths[0])
 
 
-def test_in_the_example_prices_follow_the_features(tmp_path: Path) -> None:
+def test_in_the_example_the_forecast_lacks_what_is_near_two_of_three_sites(tmp_path: Path) -> None:
     write_example(tmp_path)
-    found = read(tmp_path / "federation.toml")
-    lost = {
-        name: dffl.fit(found.train, name, progress=False).evaluate(found.test)["relative_regret"].to_numpy()
-        for name in ("mean-cost", "ridge")
-    }
-    assert lost["ridge"].mean() < 0.5 * lost["mean-cost"].mean()
-    assert lost["mean-cost"].min() > 0.02  # at no site is the plain average nearly perfect
+    assert {client.name: client.n for client in read(tmp_path / "federation.toml").train} == TRAINED
+    for site in TRAINED:
+        table = days_of(site)[0].dropna()
+        wrong = {slot: (table[f"price_{slot}"] - table[f"supplier_{slot}"]) for slot in (1, 7)}
+        found = {name: float(np.corrcoef(wrong[slot], table[name])[0, 1]) for name, slot in (("sun", 7), ("wind", 1))}
+        assert {name for name, value in found.items() if value < -0.35} == NEAR[site], found
+
+
+TRAINED = {"harbour": 218, "bakery": 128, "plant": 218}
+NEAR: dict[str, set[str]] = {"harbour": {"wind"}, "bakery": {"sun"}, "plant": set()}
 
 
 def test_every_line_of_the_example_is_explained(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dffl.advice.advising import RECOMMENDATIONS, Advice
+from dffl.advice.over_time import ANSWERS, HORIZON, AdviceOverTime
 from dffl.advice.words import METHODS
 from dffl.harm import HARM_TOLERANCE
 
@@ -128,4 +129,57 @@ def _gain(row: dict[str, Any], gain: str, ends: str) -> str:
         return "nothing to gain"
     if math.isnan(row[gain]):
         return "not judged"
+    return f"{row[gain]:+z.0%} ({row[ends + 'low']:+z.0%} to {row[ends + 'high']:+z.0%})"
+
+
+class OverTimeShown(NamedTuple):
+    """Advice over time, the title of the federation, and notes on its data."""
+
+    advice: AdviceOverTime
+    title: str
+    notes: Sequence[str] = ()
+
+    def show(self, console: Console) -> None:
+        """Print what each client should do, what it would save, and why."""
+        rows = self.advice.rows()
+        counts = {name: sum(row["recommendation"] == name for row in rows) for name in ANSWERS}
+        console.print("Advice: " + ", ".join(f"{name} {count}" for name, count in counts.items() if count))
+        for note in self.notes:
+            console.print(note, style="yellow")
+        console.print(_table_over_time(self.advice, self.title))
+        console.print("\nWhy", style="bold")
+        for row in rows:
+            line = Text(f"{row['client']}: ").append(row["recommendation"], style="bold")
+            console.print(line.append(f". {_sentence(row['reason'])}"), soft_wrap=True)
+
+    def as_json(self) -> dict[str, Any]:
+        return self.advice.as_json() | ({"notes": list(self.notes)} if self.notes else {})
+
+
+def _table_over_time(advice: AdviceOverTime, title: str) -> Table:
+    ends = f"{advice.confidence:.0%} interval"
+    caption = (
+        f"gain: the share of the regret of what you have now that the better model saves in the next {HORIZON} rows; joining: "
+        "what models trained together save against models of your own. Regrets in % of the best possible objective."
+    )
+    out = Table(title=f"Advice for {title}, by a backtest", title_justify="left", caption=caption, caption_justify="left")
+    out.add_column("client", overflow="fold", min_width=8)
+    out.add_column("rows", justify="right", no_wrap=True)
+    for name in ("advice", "use now"):
+        out.add_column(name)
+    for name in ("gain", "joining"):
+        out.add_column(f"{name} ({ends})", justify="right", no_wrap=True)
+    names = [name for name in ("forecast", "naive", "alone", "together") if advice.table[name].notna().any()]
+    for name in names:
+        out.add_column(name, justify="right", no_wrap=True)
+    for row in advice.rows():
+        gains = [_over_time(row, "gain", "gain_"), _over_time(row, "joining_gain", "joining_")]
+        regrets = ("-" if math.isnan(row[name]) else f"{100 * row[name]:.2f}" for name in names)
+        out.add_row(row["client"], str(row["n"]), row["recommendation"], row["deploy"], *gains, *regrets)
+    return out
+
+
+def _over_time(row: dict[str, Any], gain: str, ends: str) -> str:
+    if math.isnan(row[ends + "low"]):
+        return "cannot tell"
     return f"{row[gain]:+z.0%} ({row[ends + 'low']:+z.0%} to {row[ends + 'high']:+z.0%})"

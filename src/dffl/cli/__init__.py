@@ -108,7 +108,8 @@ def advise(
 ) -> None:
     """Tell each client whether to federate: the expected gain, an interval, and the reason in plain words.
 
-    The settings under [training] of a federation's file are used; options that are typed override them.
+    The settings under [training] of a federation's file are used; options that are typed override them. Where the file has an
+    order, a backtest also compares with your forecast and moving averages, unless --blocks or --no-blocks asks for folds.
 
     Example: dffl advise demo
 
@@ -116,17 +117,26 @@ def advise(
     """
     with answering():
         from dffl.advice import advise as advise_clients
-        from dffl.advice.display import AdviceShown
+        from dffl.advice.display import AdviceShown, OverTimeShown
+        from dffl.advice.over_time import AdviceOverTime, advise_over_time
         from dffl.cli.sources import load, unused_if_quick
 
         loaded = load(source, seed or 0, without or ())
         typed = {name: value for name, value in (("seed", seed), ("rounds", rounds)) if value is not None}
+        if (timed := loaded.over_time) is not None and blocks is None and not quick and len(timed.federation) > 1:
+            keywords = {**timed.keywords, **typed}
+            told = advise_over_time(timed.federation, confidence=confidence, progress=shown_progress(quiet), **keywords)
+            answer(OverTimeShown(told, loaded.title, timed.notes), json_)
+            return
         advice = advise_clients(
             loaded.federation, folds=folds, blocks=loaded.ordered if blocks is None else blocks, quick=quick,
             confidence=confidence, progress=shown_progress(quiet), **{**loaded.settings, **typed},
         )  # fmt: skip
         notes = [*loaded.notes, *(unused_if_quick(loaded.settings) if quick else ())]
-        answer(AdviceShown(advice, loaded.title, notes), json_)
+        if isinstance(advice, AdviceOverTime):  # of a source whose clients have times
+            answer(OverTimeShown(advice, loaded.title, notes), json_)
+        else:
+            answer(AdviceShown(advice, loaded.title, notes), json_)
 
 
 @app.command()

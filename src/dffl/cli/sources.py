@@ -25,6 +25,16 @@ class FederationSource(NamedTuple):
     ordered: bool
     settings: Mapping[str, Any] = MappingProxyType({})
     notes: Sequence[str] = ()
+    over_time: OrderedSource | None = None
+    """The same with its test rows, where a backtest can judge by them."""
+
+
+class OrderedSource(NamedTuple):
+    """All rows of a federation in their order, and the keywords of `dffl.backtest` that its file gives."""
+
+    federation: Federation
+    keywords: Mapping[str, Any]
+    notes: Sequence[str]
 
 
 ADVISED = ("mean-cost", "local", "local-tuned", "fedavg", "finetune", "crossfit")
@@ -43,6 +53,23 @@ def for_advice(description: Description) -> tuple[dict[str, Any], list[str]]:
     used = {name: value for name, value in description.options.items() if name != "folds"}
     folds = [f"{where}folds: advice has folds of its own, see --folds"] if "folds" in description.options else []
     return {**description.settings, **{f"{description.method}.{name}": value for name, value in used.items()}}, folds
+
+
+def over_time_of(description: Description) -> OrderedSource | None:
+    """All rows of a file with an order, where they are enough for a backtest."""
+    from dffl.tables.over_time import keywords_of, notes_of, past_of, settings_of, whole
+    from dffl.time.choosing import enough_past
+
+    if description.order is None or description.twice or "privacy" in description.settings:
+        return None
+    federation = whole(description)
+    if not enough_past(federation, {"past": past_of(description), "clock": keywords_of(description)["clock"]}):
+        return None
+    notes = [*description.notes, *notes_of(description, federation)]
+    if description.named and description.method != "chosen":
+        what = f"advice over time compares the choice among all rules; {description.method} is not used"
+        notes.append(f"{description.path}: training.method: {what}")
+    return OrderedSource(federation, {**settings_of(description), **keywords_of(description)}, notes)
 
 
 def unused_if_quick(settings: Mapping[str, Any]) -> list[str]:
@@ -83,9 +110,8 @@ def load(source: str, seed: int = 0, without: Sequence[str] = ()) -> FederationS
         description = read(path)
         how, notes = for_advice(description)
         ordered = bool(how.pop("validation_blocks", False))
-        return FederationSource(
-            description.train, f"{len(description.train)} clients of {path}", ordered, how, [*description.notes, *notes]
-        )
+        title, timed = f"{len(description.train)} clients of {path}", over_time_of(description)
+        return FederationSource(description.train, title, ordered, how, [*description.notes, *notes], timed)
     brought = plugins("dffl.sources").usable
     if not path.exists() or not brought:
         more = "" if brought else "; panels of electricity markets need the package dffl-studies"

@@ -21,6 +21,8 @@ from dffl.judging import left_out_words
 from dffl.models import OWN_DATA, with_columns
 from dffl.named import listed
 from dffl.randomness import start_seeds
+from dffl.report.data import ReportData
+from dffl.report.saved_words import against_now
 from dffl.tables.description import Description
 from dffl.tables.money import each, units_of_sums
 from dffl.tables.over_time import (
@@ -75,7 +77,9 @@ class ChosenModel:
         return words_of(self.fit, self.table if self.better is None else self.table[~few], expected)
 
     def show(self, console: Console) -> None:
-        """Print what to use and why, what each rule loses, and what to type next."""
+        """Print what it saves, what to use and why, what each rule loses, and what to type next."""
+        if money := against_now(ReportData.from_json(self.fit.about[OWN_DATA]["report"])):
+            console.print(money, soft_wrap=True)
         console.print(self.words(), soft_wrap=True)
         if line := in_money(self.table, units_of_sums(self.description.units), self.description.per):
             console.print(line, soft_wrap=True)

@@ -26,11 +26,12 @@ from dffl.terminal import printable
 from dffl.time.ahead import Clock, TimedRows, newer, require_decided, require_moments, require_same_as_known
 from dffl.time.bases import FORECAST
 from dffl.time.chosen import Chosen
+from dffl.time.drift import LATEST
 from dffl.time.gains import CONFIDENCE, Gain
 from dffl.time.observed import Observed, digest_of
 from dffl.time.ranges import SHARE as RANGE_SHARE
 from dffl.time.ranges import inside
-from dffl.time.score import LATEST, Replay, Score, plain, score
+from dffl.time.score import Replay, Score, plain, score
 from dffl.time.words import rule_in_words
 
 SHOWN = 5
@@ -118,7 +119,7 @@ def _drift(score: Score) -> str:
     if not score.drifted:
         return "No column has drifted."
     which = listed(score.drifted, SHOWN)
-    return f"Drifted: {which}. Over a quarter of the last {LATEST} rows is beyond 98 % of the values in the model's rows."
+    return f"Drifted: {which}. The last {LATEST} rows are far from the model's rows, even for values that last so long."
 
 
 def _still_best(score: Score) -> str:

@@ -108,7 +108,7 @@ def backtest(
     clients = [_judged(client, timeline, place) for place, client in enumerate(federation)]
     lost = {rule: regrets_at_each(clients, expected[rule]) for rule in order}
     labels, own = labels_of(trained)
-    chosen = _choices(clients, lost, timeline, window, choice, base, labels, own)
+    chosen = choices_of(clients, lost, timeline, window, choice, base, labels, own)
     ranges = ranges_of(federation.clients, clients, expected, base, chosen, share, past.known_after)
     if cached is not None:
         cached.remove()
@@ -204,7 +204,7 @@ def record_of(
     return record, places
 
 
-def _choices(
+def choices_of(
     clients: Sequence[Client], lost: Mapping[str, list[np.ndarray]], timeline: Timeline, window: int, how: str,
     base: str, trained: Sequence[str], own: Sequence[str] = (),
 ) -> list[Choice]:  # fmt: skip

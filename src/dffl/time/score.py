@@ -16,20 +16,17 @@ from dffl.federation import Client
 from dffl.judging import judged, regrets_at
 from dffl.time.ahead import TimedRows
 from dffl.time.bases import FORECAST, NAIVE
+from dffl.time.drift import LATEST, drifted
 from dffl.time.gains import Gain, saved
 from dffl.time.ranges import inside
 
-SURE = 0.99
-"""The confidence at which another rule counts as better: the test is repeated with every row."""
-LATEST = 28
-"""The number of latest rows that are compared with those of the model, to detect drift."""
-USUAL = 0.98
-"""The share of a column's values in the rows of the model that counts as usual."""
-MOST_UNUSUAL = 0.25
-"""A column has drifted if more than this share of the latest rows is beyond the usual values."""
+SURE = 0.999
+"""The confidence at which another rule counts as better: the question is asked again with every row, of many rules."""
+FEWEST_BETTER = 28
+"""Rows below which nothing is said of whether another rule is better."""
 FEWEST_RANGES = 30
 """With fewer rows, ranges are not judged."""
-DEVIATIONS = 2.5
+DEVIATIONS = 4.0
 """Ranges are called wrong if they contain less than stated by this many standard errors."""
 
 
@@ -80,7 +77,7 @@ class Score:
     @property
     def beaten(self) -> bool:
         """Whether another rule lost less, by more than noise."""
-        return bool(self.better.low > 0)
+        return self.rows >= FEWEST_BETTER and bool(self.better.low > 0)
 
     @property
     def ranges_wrong(self) -> bool:
@@ -117,20 +114,18 @@ def score(replay: Replay, columns: Sequence[str], skip: Sequence[bool]) -> Score
         inside=inside(replay.cost, replay.ends),
         ranged=int(ranged.sum()),
         share=replay.share,
-        drifted=drifted(replay, columns, skip),
+        drifted=columns_drifted(replay, columns, skip),
     )
 
 
-def drifted(replay: Replay, columns: Sequence[str], skip: Sequence[bool]) -> list[str] | None:
-    """The columns of which more than a quarter of the latest rows is beyond the usual values of the rows of the model."""
+def columns_drifted(replay: Replay, columns: Sequence[str], skip: Sequence[bool]) -> list[str] | None:
+    """The columns whose latest rows are unlike those of the model; None where too little is known."""
     if replay.known is None or replay.client.n < LATEST:
         return None
     before = np.hstack([replay.known.x, replay.known.c])
     latest = np.hstack([replay.client.x, replay.client.c])[-LATEST:]
-    low, high = np.quantile(before, [(1 - USUAL) / 2, (1 + USUAL) / 2], axis=0)
-    slack = 1e-9 * np.maximum(np.abs(low), np.abs(high))
-    unusual = ((latest < low - slack) | (latest > high + slack)).mean(axis=0)
-    return [name for name, share, left in zip(columns, unusual, skip, strict=True) if share > MOST_UNUSUAL and not left]
+    moved = drifted(before, latest)
+    return [name for name, drift, left in zip(columns, moved, skip, strict=True) if drift and not left]
 
 
 def plain(score: Score) -> dict[str, Any]:

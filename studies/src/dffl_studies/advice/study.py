@@ -60,7 +60,7 @@ def shared_rows(seeds: Sequence[int] = range(60)) -> Study:
 
 def judge_alike(*, kind: str, seed: int, settings: dict[str, Any]) -> pd.DataFrame:
     """The rows of a federation in which the rows of others help little: the advice, and the results."""
-    from dffl.advice import advise
+    from dffl.advice.advising import advise_by_folds as advise
     from dffl.comparing import fit_all, tabulate
 
     train, test = (alike.federation(kind, seed, split) for split in ("train", "test"))
@@ -100,7 +100,7 @@ def judge_zones(*, data: str, folder: str, seed: int, settings: dict[str, Any]) 
 
 def judge(train: Federation, test: Federation, blocks: bool, **settings: Any) -> pd.DataFrame:
     """One row per client: its advice, and the results."""
-    from dffl.advice import advise
+    from dffl.advice.advising import advise_by_folds as advise
     from dffl.comparing import fit_all, tabulate
 
     advice = advise(train, blocks=blocks, progress=False, **settings)

@@ -10,6 +10,7 @@ import pandas as pd
 from dffl.time.bases import FORECAST, MEANS, STEADY
 from dffl.time.outcome import CHOSEN
 from dffl_studies.running.tables import Cell, Table, Value, plain_cells
+from dffl_studies.time.advice import advice_holds
 
 DRAWS, BLOCK, SEED = 2000, 4, 0
 """Number of draws of an interval, and the weeks of each block."""
@@ -42,8 +43,8 @@ def change(rows: pd.DataFrame, rule: str, other: str) -> tuple[float, float, flo
 
 
 def all_tables(rows: pd.DataFrame) -> list[Table]:
-    """The main table, and every rule."""
-    return [_chosen(rows), _every_rule(rows)]
+    """The main table, every rule, and whether the intervals of advice hold."""
+    return [_chosen(rows), _every_rule(rows), advice_holds(rows)]
 
 
 def _chosen(rows: pd.DataFrame) -> Table:
