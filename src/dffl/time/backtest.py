@@ -69,10 +69,9 @@ def backtest(
     """Decide every row from ``start`` on by every rule, each with what was known before it, and choose among the rules.
 
     - ``federation``: its clients need ``times`` that differ from row to row.
-    - ``candidates``: methods to train, by name or as (name, {option: value}). The naive rules and the forecast that clients
-      bring are always there, and so are averages of methods and of the base (see `dffl.time.mixtures`). A method corrects the
-      base by features of the past, or sees ``{"features": "own"}`` or ``"both"``; with ``{"once": True}`` it is trained before
-      the first row that is judged and before the first that is reported, and at no other refit.
+    - ``candidates``: methods to train, by name or as (name, {option: value}); the naive rules, a brought forecast and averages
+      (see `dffl.time.mixtures`) are always there. A method corrects the base by features of the past, or sees ``{"features":
+      "own"}`` or ``"both"``; with ``{"once": True}`` it is trained before the first judged and the first reported row only.
     - ``refit``: models are trained again, and rules chosen again, after this many moments.
     - ``window``: rules are compared by their day-scaled regret in this many moments before, see `choose_rules`.
     - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
