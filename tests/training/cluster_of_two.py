@@ -7,9 +7,11 @@ import json
 import os
 import signal
 import sys
+import time
 import warnings
 
 import numpy as np
+import ray
 from ray.cluster_utils import Cluster
 
 import dffl
@@ -45,6 +47,8 @@ if __name__ == "__main__":
             if state.round == 3 and not lost:
                 lost.append(second)
                 os.kill(second.all_processes["raylet"][0].process.pid, signal.SIGKILL)
+                while all(node["Alive"] for node in ray.nodes()):  # until the cluster notices, its workers answer
+                    time.sleep(1)
 
         again, made = RayActors.again, []
         RayActors.again = lambda self, place, error: made.append(place) or again(self, place, error)
@@ -54,4 +58,5 @@ if __name__ == "__main__":
         found["after a loss"] = equal(mine, dffl.fit(federation, "scaffold", **HOW), federation)
         print(json.dumps(found | {"made again": len(made), "killed": len(lost)}))
     finally:
+        ray.shutdown()
         cluster.shutdown()
