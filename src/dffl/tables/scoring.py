@@ -188,7 +188,8 @@ def _over_time(model: OwnModel, client: str, rows: TimedRows, dates: bool, seen:
     if not len(since):
         raise ValueError(f"client {client!r}: no row came after {clock.shown(timed.times[-1])}, the last that the model holds")
     require_decided(client, TimedRows.joined([timed.take(slice(-1, None)), since]), clock, fit.past.known_after)
-    require_same_unit(client, timed, since, clock)
+    if len(added := since.take(slice(0 if seen is None else len(seen.rows), None))):
+        require_same_unit(client, known, added, clock)
     played, rule = fit.replayed(client, since), fit.rules[client]
     expected = {**fit.expected(client, since), rule: played.expected}
     now = fit.observed(client, since, played)
