@@ -101,14 +101,14 @@ def fit_all(
     return _fit_all(federation, _asked(methods, settings), validation, progress, checkpoint)
 
 
-class Asked(NamedTuple):
+class ConfiguredMethod(NamedTuple):
     """A method with its options, and its settings: a method may have its own defaults."""
 
     request: Request
     settings: Settings
 
 
-def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[str, Asked]:
+def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[str, ConfiguredMethod]:
     """The methods by their titles, `local` among them."""
     if isinstance(methods, str):
         raise ValueError(f"methods must be a list of names, found the text {methods!r}")
@@ -121,7 +121,7 @@ def _asked(methods: Sequence[MethodChoice], settings: SettingsKeywords) -> dict[
     asked, rest = requests(parsed if alone else [*parsed, "local"], settings)
     names = [request.method.name for request in asked]
     titles = [request.method.name if names.count(request.method.name) == 1 else request.title for request in asked]
-    return {title: Asked(request, _settings_of(request, rest)) for title, request in zip(titles, asked, strict=True)}
+    return {title: ConfiguredMethod(request, _settings_of(request, rest)) for title, request in zip(titles, asked, strict=True)}
 
 
 def _settings_of(asked: Request, rest: dict[str, Any]) -> Settings:
@@ -130,7 +130,7 @@ def _settings_of(asked: Request, rest: dict[str, Any]) -> Settings:
 
 def _fit_all(
     federation: Federation,
-    asked: dict[str, Asked],
+    asked: dict[str, ConfiguredMethod],
     validation: Federation | None,
     progress: bool | Progress | None,
     checkpoint: str | PathLike[str] | None = None,
@@ -141,7 +141,7 @@ def _fit_all(
         return {title: perform(of[request.settings], request.request) for title, request in asked.items()}
 
 
-def _plans(asked: Sequence[Asked]) -> list[SharedRun]:
+def _plans(asked: Sequence[ConfiguredMethod]) -> list[SharedRun]:
     """Group methods with the same settings: each group trains in one run."""
     runs: dict[Settings, SharedRun] = {}
     for request, settings in asked:
@@ -152,7 +152,9 @@ def _plans(asked: Sequence[Asked]) -> list[SharedRun]:
 def refuse_early(federation: Federation, methods: Sequence[MethodChoice], **settings: Unpack[SettingsKeywords]) -> None:
     """Refuse everything that `fit_all` would refuse, without training."""
     asked, rest = requests(methods, settings)
-    with running(federation, _plans([Asked(request, _settings_of(request, rest)) for request in asked]), progress=False):
+    with running(
+        federation, _plans([ConfiguredMethod(request, _settings_of(request, rest)) for request in asked]), progress=False
+    ):
         pass
 
 

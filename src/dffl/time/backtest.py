@@ -69,10 +69,9 @@ def backtest(
     """Decide every row from ``start`` on by every rule, each with what was known before it, and choose among the rules.
 
     - ``federation``: its clients need ``times`` that differ from row to row.
-    - ``candidates``: methods to train, by name or as (name, {option: value}). The naive rules and the forecast that clients
-      bring are always there, and so are averages of methods and of the base (see `dffl.time.mixtures`). A method corrects the
-      base by features of the past, or sees ``{"features": "own"}`` or ``"both"``; with ``{"once": True}`` it is trained before
-      the first row that is judged and before the first that is reported, and at no other refit.
+    - ``candidates``: methods to train, by name or as (name, {option: value}); the naive rules, a brought forecast and averages
+      (see `dffl.time.mixtures`) are always there. A method corrects the base by features of the past, or sees ``{"features":
+      "own"}`` or ``"both"``; with ``{"once": True}`` it is trained before the first judged and the first reported row only.
     - ``refit``: models are trained again, and rules chosen again, after this many moments.
     - ``window``: rules are compared by their day-scaled regret in this many moments before, see `choose_rules`.
     - ``start``: a date, or a number where the order is of numbers; by default the later half of the moments.
@@ -89,17 +88,14 @@ def backtest(
     if not isinstance(federation, Federation):
         raise ValueError(f"federation must be a dffl.Federation, found {type(federation).__name__}")
     past, base = past or Past(), _base_of(federation, base)
-    _require_settings(settings)
-    if jobs is not None:
-        require_whole("jobs", jobs, least=1, most=1024)
+    _require_settings(settings, jobs)
     settings = relaxed_where_slow(federation.clients, settings)
     trained = candidates_of(CANDIDATES if candidates is None else candidates, federation, settings)
     timeline = Timeline.of(federation.clients, refit, window, start, past, clock, RECORD if base == FORECAST else 0)
-    if past.season is None:
-        past = replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
+    past = _with_season(past, timeline)
     optima(federation.clients)
     ground = Ground.of(federation.clients, timeline, base, past, settings)
-    recipe = (trained, base, past, refit, timeline.origins, sorted(settings.items()))
+    recipe = (trained, base, past, refit, timeline.origins, timeline.shown(0), sorted(settings.items()))
     cached = None if checkpoint is None else Kept.of(checkpoint, federation, recipe)
     with Progress(progress) as bar, cached or nullcontext():
         forecasts = _forecasts(ground, trained, bar, cached, jobs)
@@ -115,6 +111,11 @@ def backtest(
     return Backtest(timeline, base, tuple(clients), lost, chosen, ranges, share, labels, own)
 
 
+def _with_season(past: Past, timeline: Timeline) -> Past:
+    """The season is a feature where two years come before the first refit, unless the caller decided."""
+    return past if past.season is not None else replace(past, season=timeline.past_days >= 2 * DAYS_OF_YEAR)
+
+
 def _base_of(federation: Federation, base: str | None) -> str:
     """The base of predictions: the one that was asked for, else the clients' forecast, else the steady average."""
     base = base or (FORECAST if federation.has_forecast else STEADY)
@@ -124,11 +125,13 @@ def _base_of(federation: Federation, base: str | None) -> str:
     return base
 
 
-def _require_settings(settings: Mapping[str, Any]) -> None:
+def _require_settings(settings: Mapping[str, Any], jobs: int | None) -> None:
     if isinstance(settings.get("network"), str):
         fix = 'candidates=["fedavg", ("fedavg", {"network": "vector"})]'
         raise ValueError(f"network: over time each candidate names its own network, such as {fix}")
     require_whole("seed", settings.get("seed", 0), least=0)
+    if jobs is not None:
+        require_whole("jobs", jobs, least=1, most=1024)
 
 
 def candidates_of(
