@@ -19,7 +19,7 @@ from dffl.serial import Sureness
 from dffl.time import choosing, chosen, gains
 from dffl.time.bases import plain_mean
 from dffl.time.chosen import Chosen, parts_of
-from dffl.time.outcome import CHOSEN
+from dffl.time.outcome import CHOSEN, Backtest
 from dffl.time.past import Past
 from dffl.time.ranges import AdaptiveRange
 from dffl.time.refits import Prepared
@@ -238,6 +238,15 @@ def test_a_good_forecast_is_kept_and_a_naive_rule_too() -> None:
     one = past()["a"]
     lost = regrets_at(one, plain_mean("mean-7", one.c))[96:]
     assert naive.evidence["rules"]["mean-7"]["a"] == pytest.approx(lost.sum() / one.z_star_size[96:].sum())
+
+
+def test_a_forecast_is_not_left_for_an_average_that_was_lucky(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = dffl.backtest(federation(3.0), ["ridge"], refit=40, window=40)
+    means = dict.fromkeys(outcome.means, 0.02) | {"mean-7": 0.019}
+    for high, kept in ((0.001, "forecast"), (np.inf, "forecast"), (-0.001, "mean-7")):
+        monkeypatch.setattr(Backtest, "means", means)
+        monkeypatch.setattr(Backtest, "difference", lambda *_, high=high: (-0.001, -0.002, high))
+        assert choosing.final_rules(replace(outcome), 40, "fleet") == ([kept] * 2, "simple")
 
 
 def test_it_refuses_in_one_line() -> None:

@@ -2,7 +2,8 @@
 
 The choice is that of the last refit of the backtest, repeated after the last row. There is one more check: if the choices of
 the backtest lost more than a rule that needs no training, this rule is used. So nobody with a good forecast is advised to
-leave it. Without a forecast, the same holds for a model that a client could train alone.
+leave it, and a moving average replaces it only where it was better by more than noise.
+Without a forecast, the same holds for a model that a client could train alone.
 """
 
 from __future__ import annotations
@@ -163,6 +164,8 @@ def final_rules(outcome: Backtest, window: int, choice: str) -> tuple[list[str],
     simple = [rule for rule in outcome.lost if rule in (*NAIVE, FORECAST, *alone)]
     means = outcome.means
     best = min(simple, key=lambda rule: means[rule])
+    if outcome.base == FORECAST and best != FORECAST and not outcome.difference(best, FORECAST)[2] < 0:
+        best = FORECAST  # the best of several averages in hindsight is often lucky
     if means[best] <= means[CHOSEN]:
         return [best] * len(outcome.clients), "simple"
     names, (record, _) = list(outcome.lost), record_of(outcome.clients, outcome.lost, outcome.timeline)
