@@ -155,7 +155,7 @@ def tables(good: pd.DataFrame) -> dict[str, bytes]:
         "spaces": b"   \n  \n",
         "binary": bytes(range(256)) * 40,
         "not UTF-8": text.encode().replace(b"zone", b"z\xffne"),
-        "bars": text.replace(",", "|").encode(),
+        "slashes": text.replace(",", "/").encode(),
         "tabs": text.replace(",", "\t").encode(),
         "twice a column": text.replace("price_1,", "price_0,", 1).encode(),
         "no zone": good.drop(columns="zone").to_csv(index=False).encode(),
