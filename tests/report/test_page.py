@@ -15,7 +15,9 @@ import pytest
 
 from dffl.report import ReportData, from_comparison, render, require_page, write
 from dffl.report.numbers import amount, listed, percent, shortened
+from dffl.report.repeat import settings_in_words
 from dffl.report.styles import luminance, on_both
+from dffl.training import Settings
 from dffl.training.methods import METHODS
 from tests.report.made import HOSTILE, made
 
@@ -178,6 +180,21 @@ def test_a_page_of_little_leaves_its_parts_out() -> None:
     assert set(json.loads(page.scripts["charts"])) == {"regrets"}  # a change that was not judged may be noise
     assert set(page.rows) == {"glance", "client-table", "methods-table-1", "plain"}
     assert "not judged" in page.text
+
+
+def test_what_was_chosen_is_explained_by_what_was_chosen() -> None:
+    data = made(("north", "south"), methods=("crossfit", "interp-spo", "local-tuned", "local"))
+    assert "how much of the shared model" in render(data)
+    alone = [replace(one, chosen={"epochs": 10.0} if one.method == "local-tuned" else {}) for one in data.results]
+    page = render(replace(data, results=tuple(alone)))
+    assert "how much of the shared model" not in page
+    assert "how long its own model is trained" in page
+
+
+def test_the_period_of_a_file_with_dates_is_shown_as_dates() -> None:
+    settings = Settings(split="time", period=(1706313600.0, 1725148800.0))
+    assert settings_in_words(settings, True)["period"] == "2024-01-27, 2024-09-01"
+    assert settings_in_words(settings)["period"] == "1706313600.0, 1725148800.0"
 
 
 def test_every_table_and_control_is_labelled() -> None:

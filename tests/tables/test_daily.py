@@ -179,6 +179,10 @@ def test_a_year_is_scored_in_three_seconds(folder: Path, tmp_path: Path) -> None
         (lambda t: t.assign(day=[*t["day"][:-1], "2021-05-03"]), "has other costs than those that are known already"),
         (lambda t: t.assign(day=[*t["day"][:-1], "2021-05-03T12:00"]), "was never decided: rows after it are known already"),
         (lambda t: t.assign(day=range(len(t))), "must be a date, as in training"),
+        (
+            lambda t: t[2:].assign(**{name: 1000 * t[name][2:] for name in t if name.startswith("price_")}),
+            "times as large as those that the model knows, as in another unit; bring them to the unit of the model",
+        ),
     ],
 )
 def test_bad_rows_are_one_line_and_leave_the_state(folder: Path, tmp_path: Path, change: object, message: str) -> None:

@@ -376,7 +376,7 @@ def test_the_example_is_complete_and_nothing_is_overwritten(tmp_path: Path) -> N
     assert found.train.has_forecast
     assert [note for note in found.notes if "forecasts" not in note] == []
     new = found.encoding.table(tmp_path / "new" / "folder" / "new.csv")
-    assert found.encoding.features(new, "plant").shape == (7, found.train.features)
+    assert found.encoding.features(new, "plant").shape == (1, found.train.features)  # a model decides for one row
     before = [path.read_bytes() for path in paths]
     with pytest.raises(ValueError, match="already exists and is not overwritten"):
         write_example(tmp_path / "new" / "folder")

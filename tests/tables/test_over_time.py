@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import dffl
 from dffl.cli import app
+from dffl.tables import chosen
 from dffl.tables.backtesting import whole
 from dffl.tables.chosen import ChosenModel, in_money, rules_table
 from dffl.tables.description import read
@@ -245,3 +246,26 @@ def test_the_choice_is_shown_for_each_client_and_in_money(folder: Path) -> None:
     assert columns == ["rule", "mean", *dict.fromkeys(table["client"])]
     many = pd.concat([table.assign(client=f"{place}") for place in range(6)])
     assert [str(column.header) for column in rules_table(many).columns][2:] == ["worst client", "clients it is best for"]
+
+
+@pytest.mark.parametrize(("asked", "relaxed"), [("", True), ("relax = false\n", False)])
+def test_baselines_with_a_solver_are_trained_as_the_candidates_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str, relaxed: bool
+) -> None:
+    path = federation(tmp_path, SHORT + asked)
+    text = path.read_text()
+    battery = text.replace('set = { type = "top-k", k = 1 }', 'set = { type = "battery", capacity = 2.0, charge = 1.0 }')
+    assert battery != text
+    path.write_text(battery)
+    found: dict[str, object] = {}
+
+    def fit_all(*_: object, **settings: object) -> None:
+        found.update(settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(chosen, "backtested", lambda *_, **__: None)
+    monkeypatch.setattr(chosen, "rules_of", lambda *_: {})
+    monkeypatch.setattr(chosen, "fit_all", fit_all)
+    with pytest.raises(KeyboardInterrupt):
+        chosen.compared(read(path), [], 1, False)
+    assert found.get("relax") is relaxed

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from dffl.tables.chosen import ChosenModel
 from dffl.tables.winner import advised_against, instead_of
 from dffl.time.chosen import Chosen
 
@@ -82,3 +84,14 @@ def test_a_method_that_beats_the_choice_over_time_is_named(why: str, rules: dict
     said = advised_against(SimpleNamespace(fit=fit, about={"evaluation": evaluation(rows)}), "c0")  # type: ignore[arg-type]
     assert said == f"dffl fit did not recommend this model. Use local: at c0 it lost 1.00 % on the test rows, and {this}."
     assert instead({"chosen": [0.03], "forecast": [0.02], "mean-7": [0.0]}, fit) is None  # it was chosen among these
+
+
+def test_what_may_be_noise_is_not_recommended_by_fit_nor_by_decide() -> None:
+    fit = object.__new__(Chosen)
+    object.__setattr__(fit, "evidence", {"why": "recent"})
+    table = pd.DataFrame(evaluation({"chosen": [0.03], "ridge": [0.01], "local": [0.02], "mean-7": [0.0]}))
+    made = ChosenModel(fit, table, 1, SimpleNamespace(), [], better={"local"})  # type: ignore[arg-type]
+    assert instead_of(fit, table) == "ridge"
+    assert instead_of(fit, made.beyond_noise) == "local"
+    assert instead_of(fit, replace(made, better=set()).beyond_noise) is None
+    assert list(made.beyond_noise["method"]) == ["chosen", "local", "mean-7"]

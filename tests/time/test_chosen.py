@@ -15,7 +15,8 @@ import pytest
 import dffl
 from dffl import archive
 from dffl.judging import regrets_at
-from dffl.time import choosing, chosen
+from dffl.serial import Sureness
+from dffl.time import choosing, chosen, gains
 from dffl.time.bases import plain_mean
 from dffl.time.chosen import Chosen, parts_of
 from dffl.time.outcome import CHOSEN
@@ -261,7 +262,7 @@ def evidence(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "rule", "others", "first"),
     [
-        ({}, "mix", {}, "Use mix: it lost least in the last rows"),
+        ({}, "mix", {}, "Use mix: chosen by what each rule has lost in rows that its models had not seen. Chosen like"),
         ({"why": "simple"}, "forecast", {"ridge": 0.0155}, "Keep your forecast: it loses 1.50 % on the test rows"),
         ({"why": "simple"}, "mean-14", {}, "Keep to the moving average of 14 rows (mean-14): it loses"),
         (
@@ -276,6 +277,24 @@ def test_the_first_sentence_names_the_winner(changes: dict, rule: str, others: d
     told = evidence(**changes)
     told["means"] = [*told["means"], ["mean-14", 0.0143]]
     assert said(told, {"a": rule, "b": rule}, others).startswith(first)
+
+
+def test_a_forecast_that_loses_almost_nothing_is_questioned() -> None:
+    few = {"why": "simple", "means": [["forecast", 0.0001], ["steady", 0.02], [CHOSEN, 0.0002]]}
+    question = "Your forecast loses almost nothing: is it known before each decision?"
+    assert question in said(evidence(**few), {"a": "forecast"})
+    assert question not in said(evidence(why="simple"), {"a": "forecast"})
+    rounded = [dffl.Client(one.name, one.x, one.c, one.set, times=one.times, forecast=np.round(one.c)) for one in federation()]
+    verdict = dffl.backtest(dffl.Federation(rounded), ["ridge"], refit=40, window=40).verdict()
+    assert verdict.endswith("But it loses almost nothing: is it known before the decision?")
+
+
+def test_why_no_interval_is_given_counts_the_rows_of_that_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = dffl.backtest(federation(), ["ridge"], refit=40, window=40)
+    monkeypatch.setattr(gains, "sureness", lambda *_: Sureness(1.0, 3.0))
+    found = choosing.evidence_of(outcome, ["steady", "steady"], "recent")
+    assert found["gain"][1:] == [None, None]
+    assert found["independent"] == 3.0
 
 
 def test_what_to_expect_has_a_range_or_says_that_too_little_is_known() -> None:

@@ -33,3 +33,13 @@ def test_a_column_that_never_changed_has_drifted_when_it_does_and_few_rows_say_n
     latest[:10, 1] = 4.0
     assert drifted(before, latest).tolist() == [False, True]
     assert not drifted(before[:27], latest).any()
+
+
+def test_one_spike_among_slightly_unusual_rows_is_no_drift() -> None:
+    rows = lasting(0.9)
+    before, latest = rows[:KNOWN], rows[KNOWN:]
+    latest[5] = 200.0
+    assert not drifted(before, latest).any()
+    before[7] = 200.0  # nor do spikes hide how slowly the others forget
+    assert not drifted(before, latest).any()
+    assert drifted(before, latest + 6.0).mean() > 0.9

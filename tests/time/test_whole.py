@@ -129,11 +129,13 @@ def test_a_backtest_that_was_stopped_resumes_to_the_same_bits(tmp_path: Path, mo
 
     monkeypatch.setattr(Prepared, "trained", counted)
     with pytest.raises(StopError):
-        dffl.backtest(federation(), METHODS, **words, checkpoint=path)
+        dffl.backtest(federation(), METHODS, **words, checkpoint=path, jobs=1)  # side by side, a later one may be lost
     monkeypatch.setattr(Prepared, "trained", train)
     assert path.is_file()
     with pytest.raises(ValueError, match="belongs to another backtest; delete it, or name another file"):
         dffl.backtest(federation(), METHODS, **(words | {"refit": 10}), checkpoint=path)
+    with pytest.raises(ValueError, match="belongs to another backtest"):  # the same rows without weekdays
+        dffl.backtest(federation(), METHODS, **(words | {"start": None, "clock": "numbers"}), checkpoint=path)
     monkeypatch.setattr(Prepared, "trained", lambda self, *arguments: trained.append(arguments) or train(self, *arguments))
     again = dffl.backtest(federation(), METHODS, **words, checkpoint=path)
     assert len(trained) == len(METHODS) * len(whole.timeline.origins)  # none twice
@@ -222,6 +224,6 @@ def test_no_choice_knows_a_row_that_is_not_known_yet(known_after: int) -> None:
         for place in range(2):
             lost["steady"][place] += 0.1
             lost["a+steady"][place][row - first] = 1e6
-        picked = module._choices(judged, lost, timeline, 20, "fleet", "steady", ("a",))
+        picked = module.choices_of(judged, lost, timeline, 20, "fleet", "steady", ("a",))
         assert [one.rules[0] for one in picked[1:-1]] == ["a+steady"] * (len(picked) - 2)
         assert (picked[-1].rules[0] != "a+steady") is changes

@@ -47,7 +47,8 @@ if __name__ == "__main__":
             if state.round == 3 and not lost:
                 lost.append(second)
                 os.kill(second.all_processes["raylet"][0].process.pid, signal.SIGKILL)
-                time.sleep(10)  # until its workers notice, they answer
+                while all(node["Alive"] for node in ray.nodes()):  # until the cluster notices, its workers answer
+                    time.sleep(1)
 
         again, made = RayActors.again, []
         RayActors.again = lambda self, place, error: made.append(place) or again(self, place, error)

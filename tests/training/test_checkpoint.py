@@ -133,3 +133,13 @@ def test_a_set_with_a_field_that_is_no_number_has_one_fingerprint(monkeypatch: p
     before = data_fingerprint(own)
     monkeypatch.setattr(dffl.TopK, "spec", lambda self: {"dim": 4, "k": 1, "notes": {"by": ["me"]}})
     assert data_fingerprint(own) != before
+
+
+def test_columns_that_are_a_forecast_or_of_items_are_other_data_than_features() -> None:
+    x, c, choice = np.arange(15.0).reshape(3, 5), np.ones((3, 2)), dffl.TopK(2, 1)
+    plain = dffl.Client("a", x, c, choice)
+    brought = dffl.Client("a", x[:, :3], c, choice, forecast=x[:, 3:])
+    of_items = dffl.Client("a", x[:, :1], c, choice, items=x[:, 1:].reshape(3, 2, 2))
+    for other in (brought, of_items):
+        np.testing.assert_array_equal(other.x, x)
+        assert data_fingerprint(other) != data_fingerprint(plain)

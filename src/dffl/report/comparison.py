@@ -50,7 +50,7 @@ def from_starts(
     fair = against(runs, test, FAIR) if FAIR in runs[0].rows else None
     if (simple := kept(rules)) not in (None, FORECAST) and FORECAST in runs[0].rows:
         keywords["main"] = simple  # it may replace the forecast
-    data = from_comparison(table, **{"fair": fair, "starts": len(runs), **keywords})
+    data = from_comparison(table, **{"fair": fair, "starts": len(runs), "dates": dates, **keywords})
     units_given = keywords.get("units") or {}
     units = dict.fromkeys(test.names, units_given) if isinstance(units_given, str) else units_given
     judged = Judged(runs, test, data.main, units, dates, data.confidence)
@@ -79,13 +79,15 @@ def from_comparison(
     settings: Mapping[str, Any] | None = None,
     command: str = "",
     made: str | None = None,
+    dates: bool = False,
 ) -> ReportData:
     """A report from the table of `dffl.compare`, whose reference is `local`.
 
     ``fair`` is the same table with `local-tuned` as the reference (see `dffl.comparing.against`): then the verdict is about
     that. ``fits`` are those of one start, by the names in the table: training curves, settings, and what each client decides
     come from them. ``units`` are those of the costs, of all clients or by name; ``sample`` is what a sample is called, such as
-    day. ``main`` is the method that the verdict is about: by default `crossfit`, or else the last one that is trained together.
+    day; with ``dates``, times are seconds since 1970. ``main`` is the method that the verdict is about: by default `crossfit`,
+    or else the last one that is trained together.
     """
     fits = fits or {}
     titles = list(dict.fromkeys(table["method"]))
@@ -109,7 +111,7 @@ def from_comparison(
         notes=(*notes, *_unused(about)),
         differences=None if bounds is None else differences(bounds),
         curves=curves(fits),
-        settings=dict(settings) if settings is not None else {} if about is None else settings_in_words(about.settings),
+        settings=dict(settings) if settings is not None else {} if about is None else settings_in_words(about.settings, dates),
         versions=versions(),
         command=command,
         made=date.today().isoformat() if made is None else made,

@@ -66,6 +66,7 @@ def _context(data: ReportData) -> dict[str, Any]:
     rows, charts = standings(data), all_charts(data)
     words = [row.word for row in rows]
     usual = settings_in_words(Settings().at(1))
+    trained = {method.name for method in data.methods if method.kind != "naive"}
     return {
         "data": data,
         "headline": headline(data),
@@ -84,6 +85,8 @@ def _context(data: ReportData) -> dict[str, Any]:
         "yes_no": all(map(is_yes_no, shown_decisions(data))),
         "colours": list(zip(WORDS, COLOURS, strict=True)),
         "tables": _tables(data),
+        "only_tuned": {result.method for result in data.results if result.chosen and result.method in trained}
+        <= {"local-tuned"},
         "changed": {name for name, value in data.settings.items() if name in usual and usual[name] != value},
     }
 

@@ -6,6 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from dffl.cells import shown_moment
 from dffl.training import Settings
 
 PACKAGES = ("jax", "equinox", "optax", "numpy", "scipy", "highspy", "pandas")
@@ -24,9 +25,12 @@ def versions() -> dict[str, str]:
     return texts
 
 
-def settings_in_words(settings: Settings) -> dict[str, Any]:
-    """The settings by name; a named value, such as a loss with its options, in one line."""
-    return {name: _line(value) for name, value in settings.described().items() if value is not None}
+def settings_in_words(settings: Settings, dates: bool = False) -> dict[str, Any]:
+    """The settings by name; a named value, such as a loss with its options, in one line. With ``dates``, times are dates."""
+    values = {name: value for name, value in settings.described().items() if value is not None}
+    if dates and settings.period is not None:
+        values["period"] = [shown_moment(moment, True) for moment in settings.period]
+    return {name: _line(value) for name, value in values.items()}
 
 
 def _line(value: Any) -> Any:

@@ -221,7 +221,7 @@ class Assembly:
 
 
 def _known_too_early(client: Client) -> str | None:
-    """Refuse a feature, or a column of a forecast, that equals a cost: it cannot be known before the decision."""
+    """A note on a feature, or a column of a forecast, that equals a cost: it cannot be known before the decision."""
     places = gives_away(client.x, client.c)
     if places is None:
         return None

@@ -47,11 +47,12 @@ from dffl.tables.reading import (
     report_of,
     trained_baselines,
 )
-from dffl.tables.winner import finite_regrets
+from dffl.tables.winner import finite_regrets, instead_of
 from dffl.time.bases import FORECAST, NAIVE
 from dffl.time.choosing import backtested, made_of, reported
 from dffl.time.chosen import Chosen
 from dffl.time.outcome import CHOSEN, Backtest
+from dffl.time.refits import relaxed_where_slow
 from dffl.time.words import FLEET, said
 from dffl.training.keywords import MethodChoice
 from dffl.training.methods import METHODS
@@ -73,8 +74,14 @@ class ChosenModel:
 
     def words(self, expected: bool = True) -> str:
         """The choice in words. What may be noise is not called better."""
-        few = self.table["method"].isin(list(METHODS)) & ~self.table["method"].isin(list(self.better or ()))
-        return words_of(self.fit, self.table if self.better is None else self.table[~few], expected)
+        return words_of(self.fit, self.beyond_noise, expected)
+
+    @property
+    def beyond_noise(self) -> pd.DataFrame:
+        """The table without the methods fitted once whose lead may be noise."""
+        if self.better is None:
+            return self.table
+        return self.table[~self.table["method"].isin(list(METHODS)) | self.table["method"].isin(list(self.better))]
 
     def show(self, console: Console) -> None:
         """Print what it saves, what to use and why, what each rule loses, and what to type next."""
@@ -129,7 +136,7 @@ def train_over_time(
     said = ChosenModel(model, table, starts, description, comparison.description.notes, better=better)
     report = replace(report, answer=said.words(expected=False))  # the page shows the expected difference in money
     # The model has ranges of its own, which adapt to recent costs.
-    about = about_of(description, model, table, starts, report, {})
+    about = about_of(description, model, table, starts, report, {}) | {"instead": instead_of(model, said.beyond_noise)}
     whole_model = with_columns(replace(model, about={**model.about, OWN_DATA: about}))
     assert isinstance(whole_model, Chosen), "it stays what it is"
     return replace(said, fit=whole_model)
@@ -139,7 +146,8 @@ def chosen_apart(description: Description, model: Chosen, outcome: Backtest, com
     """The model of a deployed site, judged on its test rows next to baselines that the site trains alone."""
     federation = whole(description)
     before, test = divided(federation, begins(description))
-    fits = fit_all(before, [capped(name, description) for name in trained_baselines(description)], **description.settings)
+    settings = relaxed_where_slow(before.clients, description.settings)  # as in `compared`
+    fits = fit_all(before, [capped(name, description) for name in trained_baselines(description)], **settings)
     start = with_rules(Start.of(fits, test), rules_of(outcome, METHODS), before, test)
     notes = [*notes_of(description, federation), *description.notes]
     described = replace(description, train=before, test=test, method=CHOSEN, notes=notes)
@@ -197,18 +205,20 @@ def compared(
     methods, seeds = [*others, *names], start_seeds(int(description.settings.get("seed", 0)), starts)
     parts: list[Path | None] = [None] * starts if checkpoint is None else [*checkpoints(checkpoint, starts)]
     keywords: dict[str, Any] = {}
+    usual: Mapping[str, Any] = description.settings
     federation, before, test, notes = description.train, description.train, description.test, list(description.notes)
     if description.order is not None:
         require_order(description)
         federation = whole(description)
         before, test = divided(federation, begins(description))
         notes = [*notes_of(description, federation), *notes]
+        usual = relaxed_where_slow(federation.clients, usual)  # the baselines are trained as the candidates are
         keywords = {**settings_of(description), **keywords_of(description), "start": start_of(description)}
     runs: list[Start] = []
     tests: list[Backtest] = []
     first: dict[str, Fit] = {}
     for part, seed in zip(parts, seeds, strict=True):
-        settings, rules = {**description.settings, "seed": seed}, {}
+        settings, rules = {**usual, "seed": seed}, {}
         if description.order is not None:
             resumed = {"checkpoint": None if part is None else backtest_of(part), "progress": progress}
             tests.append(backtested(federation, **{**keywords, "seed": seed, **resumed}))

@@ -57,7 +57,7 @@ def write_example(folder: str | Path) -> list[Path]:
         "harbour.csv": past.to_csv(index=False, lineterminator="\n"),
         "plant.csv": days_of("plant")[0].to_csv(index=False, lineterminator="\n"),
         "bakery_slots.csv": _efforts().to_csv(index=False, lineterminator="\n"),
-        "new.csv": new.to_csv(index=False, lineterminator="\n"),
+        "new.csv": new[:1].to_csv(index=False, lineterminator="\n"),
     }
     paths = [folder / name for name in (*texts, "bakery.parquet")]
     if there := [path for path in paths if os.path.lexists(path)]:

@@ -104,10 +104,10 @@ def notes_of(description: Description, federation: Federation) -> list[str]:
         lost = min(client.n for client in federation)
         lost = min(lost, past.longest)
         ends = [_times(client)[lost - 1] for client in federation]
-        until = f"up to {shown_moment(float(max(ends)), description.dates)}"
-        notes.append(
-            f"the first {lost} rows of each client ({until}) have too little past for lags and means: no model sees them"
-        )
+        latest = " at the latest" if min(ends) < max(ends) else ""
+        until = f"up to {shown_moment(float(max(ends)), description.dates)}{latest}"
+        why = "have too little past for lags and means: only models without these see them"
+        notes.append(f"the first {lost} rows of each client ({until}) {why}")
     for client in federation:
         clock, gaps = Clock.of(_times(client), description.dates), np.diff(_times(client))
         if (wide := gaps > clock.usual * 1.5).any():

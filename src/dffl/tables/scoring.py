@@ -23,7 +23,7 @@ from dffl.tables.money import each, unit_of_sums
 from dffl.tables.rows import order_of
 from dffl.tables.sources import open_source, require_columns
 from dffl.terminal import printable
-from dffl.time.ahead import Clock, TimedRows, newer, require_decided, require_moments, require_same_as_known
+from dffl.time.ahead import Clock, TimedRows, newer, require_decided, require_moments, require_same_as_known, require_same_unit
 from dffl.time.bases import FORECAST
 from dffl.time.chosen import Chosen
 from dffl.time.drift import LATEST
@@ -188,6 +188,8 @@ def _over_time(model: OwnModel, client: str, rows: TimedRows, dates: bool, seen:
     if not len(since):
         raise ValueError(f"client {client!r}: no row came after {clock.shown(timed.times[-1])}, the last that the model holds")
     require_decided(client, TimedRows.joined([timed.take(slice(-1, None)), since]), clock, fit.past.known_after)
+    if len(added := since.take(slice(0 if seen is None else len(seen.rows), None))):
+        require_same_unit(client, known, added, clock)
     played, rule = fit.replayed(client, since), fit.rules[client]
     expected = {**fit.expected(client, since), rule: played.expected}
     now = fit.observed(client, since, played)

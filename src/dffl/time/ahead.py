@@ -13,6 +13,8 @@ from dffl.federation import Client
 
 USUAL = 0.95
 """Gaps between rows up to this quantile are usual: a weekend is, an outage is not."""
+OTHER_UNIT = 30.0
+"""Costs whose median differs by more than this factor from that of the known rows are in another unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,20 @@ def require_decided(client: str, rows: TimedRows, clock: Clock, known_after: int
         raise ValueError(
             f"client {client!r}: {what}; add the rows in between with their costs, or begin again with dffl update"
         )
+
+
+def require_same_unit(client: str, known: TimedRows, rows: TimedRows, clock: Clock) -> None:
+    """Refuse rows whose costs are all far larger, or all far smaller, than every known row: they are in another unit."""
+    before, now = (np.abs(some.c).mean(axis=1) for some in (known, rows))
+    usual, found = float(np.median(before)), float(np.median(now))
+    if not (min(usual, found) > 0 and (now.min() > before.max() or now.max() < before.min())):
+        return
+    factor = max(usual, found) / min(usual, found)
+    if factor > OTHER_UNIT:
+        size = "large" if found > usual else "small"
+        what = f"the costs from {clock.shown(rows.times[0])} on are about {factor:.2g} times as {size}"
+        fix = "bring them to the unit of the model, or fit again with rows of the new unit"
+        raise ValueError(f"client {client!r}: {what} as those that the model knows, as in another unit; {fix}")
 
 
 def _require_near(who: str, rows: TimedRows, clock: Clock, known_after: int) -> None:

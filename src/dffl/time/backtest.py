@@ -95,7 +95,7 @@ def backtest(
     past = _with_season(past, timeline)
     optima(federation.clients)
     ground = Ground.of(federation.clients, timeline, base, past, settings)
-    recipe = (trained, base, past, refit, timeline.origins, sorted(settings.items()))
+    recipe = (trained, base, past, refit, timeline.origins, timeline.shown(0), sorted(settings.items()))
     cached = None if checkpoint is None else Kept.of(checkpoint, federation, recipe)
     with Progress(progress) as bar, cached or nullcontext():
         forecasts = _forecasts(ground, trained, bar, cached, jobs)

@@ -19,7 +19,7 @@ from dffl.time.backtest import CANDIDATES, REFIT, WINDOW, backtest, candidates_o
 from dffl.time.bases import FORECAST, MEANS, NAIVE, STEADY, USUAL_WEIGHT, SteadyAverage, plain_mean
 from dffl.time.choice import FLEET, choose_rules
 from dffl.time.chosen import KEPT, Chosen, parts_of
-from dffl.time.gains import gain
+from dffl.time.gains import gain, independent
 from dffl.time.outcome import CHOSEN, Backtest
 from dffl.time.own import Views
 from dffl.time.past import DAYS_OF_YEAR, Past
@@ -184,7 +184,7 @@ def evidence_of(outcome: Backtest, rules: Sequence[str], why: str) -> dict[str, 
                 "reference": base,
                 "means": [[rule, value] for rule, value in outcome.means.items()],
                 "gain": list(gain(outcome, base)),
-                "independent": outcome.independent,
+                "independent": independent(outcome, base),
                 "inside": outcome.ranges,
                 "share": outcome.share,
                 "rules": {rule: outcome.relative(rule) for rule in (*outcome.lost, CHOSEN)},

@@ -17,6 +17,8 @@ MOST_UNUSUAL = 0.25
 """A column has drifted only where more than this share of the latest rows is beyond the usual values,"""
 ERRORS = 6.0
 """and their mean by more than this many standard errors from that of the model's rows (measured: `benchmarks.alarms`)."""
+WIDEST = 1.0
+"""Values further beyond the usual ones than this share of their width are cut: else one spike would move a mean of weeks."""
 FAR = 0.5
 """It has drifted also where their mean is beyond the usual values by more than this share of their width: however slow a level
 is, it does not go so far in the rows that a model has seen."""
@@ -32,6 +34,8 @@ def drifted(before: np.ndarray, latest: np.ndarray) -> np.ndarray:
         return np.zeros(before.shape[1], bool)
     low, high = np.quantile(before, [(1 - USUAL) / 2, (1 + USUAL) / 2], axis=0)
     slack = 1e-9 * np.maximum(np.abs(low), np.abs(high))
+    reach = np.where(high - low > slack, WIDEST * (high - low), np.inf)
+    before, latest = (np.clip(rows, low - reach, high + reach) for rows in (before, latest))
     unusual = ((latest < low - slack) | (latest > high + slack)).mean(axis=0)
     mean, beyond = latest.mean(axis=0), FAR * (high - low) + slack
     far = (mean < low - beyond) | (mean > high + beyond)

@@ -34,6 +34,12 @@ def gain(outcome: Backtest, against: str, confidence: float = CONFIDENCE, rule: 
     return saved(mine, theirs, outcome.best_by_moment(places), confidence)
 
 
+def independent(outcome: Backtest, against: str) -> float:
+    """The number of independent moments among those of `gain`."""
+    tables = (outcome.by_moment(rule, range(len(outcome.clients))) for rule in (CHOSEN, against))
+    return sureness(_linear(*tables, outcome.best_by_moment(range(len(outcome.clients))))[0]).independent
+
+
 def saved(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray, confidence: float = CONFIDENCE) -> Gain:
     """Saving of one rule compared with another: regrets, and sizes of the best objectives, of clients and moments (m, n)."""
     series, value, level = _linear(mine, theirs, best)

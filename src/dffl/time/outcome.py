@@ -17,6 +17,7 @@ from dffl.jsonable import jsonable
 from dffl.judging import left_out_words
 from dffl.judging import share as ratio
 from dffl.serial import sureness, too_alike
+from dffl.time.bases import NAIVE
 from dffl.time.ranges import inside
 from dffl.time.timeline import Timeline
 
@@ -29,6 +30,16 @@ CHOSEN = "chosen"
 FORECAST = "forecast"
 SAME = 0.005
 """Rules whose regrets differ by less than this share count as equal in the verdict."""
+
+
+TOO_GOOD = 0.02
+"""A forecast that loses less than this share of what moving averages lose may be made of the costs, as by rounding them."""
+
+
+def too_good(means: Mapping[str, float]) -> bool:
+    """Whether a forecast loses so little, compared with the rules that need no training, that one must ask where it is from."""
+    naive = [means[rule] for rule in NAIVE if rule in means]
+    return FORECAST in means and bool(naive) and means[FORECAST] < TOO_GOOD * min(naive)
 
 
 class Choice(NamedTuple):
@@ -194,6 +205,8 @@ class Backtest:
                 if client.forecast is not None and gives_away(client.forecast, client.c)
             ]:
                 keep = f"But at {', '.join(known)} it equals the costs themselves: is it known before the decision?"
+            elif too_good(means):
+                keep = "But it loses almost nothing: is it known before the decision?"
         change = means[CHOSEN] / mine - 1 if mine > 0 else 0.0
         if best == self.base or change > -SAME:
             return f"{text} The choice made at each refit loses {100 * means[CHOSEN]:.2f} %, {_more(change, versus)}. {keep}"

@@ -11,13 +11,16 @@ from dffl.serial import too_alike
 from dffl.time.bases import FORECAST, MEANS, STEADY
 from dffl.time.gains import CONFIDENCE
 from dffl.time.mixtures import HALF, LIGHT
-from dffl.time.outcome import CHOSEN, SAME
+from dffl.time.outcome import CHOSEN, SAME, too_good
 
 TINY = 1e-9
 """A difference of relative regrets below this is rounding."""
 FLEET = "fleet"
 """The reason for a choice: sites whose data stay apart have compared the losses of each rule (`dffl.time.fleet`)."""
 CORRECTED = {LIGHT: "a quarter", HALF: "a half"}
+CHOSEN_BY = "chosen by what each rule has lost in rows that its models had not seen"
+"""Not always the rule that lost least: the usual one stays where the others are not better by more than noise."""
+ALMOST_NOTHING = "Your forecast loses almost nothing: is it known before each decision?"
 SHOWN = 3
 """The most different rules of clients in a sentence."""
 
@@ -49,6 +52,7 @@ def said(
     parts = [_winner(evidence, rules, means)]
     if expected and evidence["why"] != "simple":
         parts.append(_expected(evidence, means))
+    parts += [ALMOST_NOTHING] if too_good(means) else []
     main_rule = next(iter(rules.values())) if evidence["why"] == "simple" else CHOSEN
     return " ".join([*_better(others or {}, means[main_rule]), *parts, _ranges(evidence)]).strip()
 
@@ -72,9 +76,9 @@ def _winner(evidence: Mapping[str, Any], rules: Mapping[str, str], means: Mappin
         others = f"{lost}; choosing among all rules again at each refit, also trained ones, loses {_percent(means[CHOSEN])}"
         return f"{keep_or_use(rule)}: {others}."
     if len(names) == 1:
-        return f"{keep_or_use(names[0])}: it lost least in the last rows, judged by rows that its models had not seen."
+        return f"{keep_or_use(names[0])}: {CHOSEN_BY}."
     some = ", ".join(f"{rule} at {sum(chosen == rule for chosen in rules.values())} clients" for rule in names[:SHOWN])
-    return f"Use the rule of each client ({some}{', ...' if len(names) > SHOWN else ''}): each lost least in the last rows."
+    return f"Use the rule of each client ({some}{', ...' if len(names) > SHOWN else ''}): {CHOSEN_BY}."
 
 
 def _expected(evidence: Mapping[str, Any], means: Mapping[str, float]) -> str:

@@ -212,6 +212,8 @@ def _take_in(client: Client, content: hashlib.blake2b) -> None:
         content.update(repr(value).encode() if array.dtype == object else array.tobytes())
         if client.set.on_host:  # it leaves out missing arguments: rows with <= and with = would have the same bytes
             content.update(f"{name} {array.shape}".encode())
+    if client.item_features or client.forecast is not None:  # the same columns of x may be features of the rows
+        content.update(f"{client.item_features} {client.forecast is not None}".encode())
     for rule, values in (("keys", client.keys), ("times", client.times)):
         if values is not None:
             content.update(rule.encode() + values.tobytes())

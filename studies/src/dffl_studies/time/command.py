@@ -33,7 +33,7 @@ def time_study(
 ) -> None:
     """Backtest markets with prices alone, with weather, and with published forecasts; a folder that is not given is skipped.
 
-    It takes about four minutes on one core; stop it at any time, and the same command continues.
+    It takes about three minutes on one core; stop it at any time, and the same command continues.
 
     Example: dffl time-study --energy data/energy --epf data/epf
     """
