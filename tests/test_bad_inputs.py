@@ -156,7 +156,7 @@ def tables(good: pd.DataFrame) -> dict[str, bytes]:
         "binary": bytes(range(256)) * 40,
         "not UTF-8": text.encode().replace(b"zone", b"z\xffne"),
         "slashes": text.replace(",", "/").encode(),
-        "tabs": text.replace(",", "\t").encode(),
+        "tildes": text.replace(",", "~").encode(),
         "twice a column": text.replace("price_1,", "price_0,", 1).encode(),
         "no zone": good.drop(columns="zone").to_csv(index=False).encode(),
         "no date": good.drop(columns="date").to_csv(index=False).encode(),
