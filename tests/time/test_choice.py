@@ -85,8 +85,14 @@ def test_the_mix_is_chosen_unless_another_rule_is_better_by_more_than_noise() ->
     assert chosen(better, how="shrunk") == ["a+steady", "a+steady"]
 
 
-def test_of_several_methods_none_alone_is_chosen_and_a_lone_one_is() -> None:
-    assert chosen(record(40, a=0.5)) == ["mix", "mix"]
+def test_of_several_methods_one_alone_needs_four_standard_errors_and_a_lone_one_does_not() -> None:
+    assert chosen(record(40, a=0.5)) == ["a", "a"]  # by the same in every row: no noise
+    better = record(40, a_b=0.9)
+    # In turn 0.4 better and 0.2 worse than the average of both: 0.1, with a standard error of 0.3 / sqrt(n).
+    better[2] = better[6] + np.tile([-0.4, 0.2], 20)
+    for how in ("fleet", "shrunk"):
+        assert chosen(np.tile(better, 3), how=how) == ["a+b", "a+b"]  # 3.7 of them
+        assert chosen(np.tile(better, 4), how=how) == ["a", "a"]  # 4.2
     rules = ["steady", "a", "a+steady"]
     lost = record(40, a=0.5)[[0, 2, 4]]
     assert choose_rules(rules, lost, ("a",), "steady", 20) == ["a", "a"]

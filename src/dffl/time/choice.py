@@ -6,7 +6,8 @@ together (``fleet``), or for each client with its own record shrunk towards that
 The rule that was best lately was often lucky. So where models are trained, the average of all of them and of the base is the
 usual rule. Another rule replaces it if it was better by more than the noise; the base does if it was better at all. A forecast
 that clients bring is the usual rule itself: an average with it, or a naive rule, replaces it if it was clearly better in all
-rows so far; a light correction, which is less of a risk, if it was better by more than the noise in all of them.
+rows so far; a light correction, which is less of a risk, if it was better by more than the noise in all of them. One of several
+methods replaces what was chosen so if it was better by far more than the noise in all rows.
 
 Clients whose rows stay apart (`dffl.time.fleet`) choose by the same record, of which each sends one number per rule.
 """
@@ -30,7 +31,9 @@ NOISE_OF_OWN = 2.0
 """The same for a rule with a model of own features: if features explain the costs, it is better by much more."""
 NOISE_OF_FORECAST = 2.0
 """The same if the usual rule is the clients' forecast: nobody is advised to leave it because of chance."""
-
+NOISE_OF_ALONE = 4.0
+"""The same for one of several methods that correct the base, against the average that would be chosen: a recent best is often
+luck, but where costs follow features that one method sees, averages with the others lose much more."""
 NOISE_OF_LIGHT = 1.0
 """The same for the light correction of a forecast, a quarter of what was learned: if it is wrong, it costs little."""
 
@@ -118,6 +121,15 @@ def choose_rules(
     - ``brought``: whether the base is a forecast that clients bring. Then averages with it and naive rules may replace it.
     """
     _require_way(how)
+    picked = _without_any_alone(rules, scaled, trained, base, window, how, brought, own)
+    return _or_alone(picked, rules, scaled, trained, how) if len(trained) > 1 else picked
+
+
+def _without_any_alone(
+    rules: Sequence[str], scaled: np.ndarray, trained: Sequence[str], base: str, window: int, how: str, brought: bool,
+    own: Sequence[str],
+) -> list[str]:  # fmt: skip
+    """The rule of each client, where one of several methods that correct the base is never used alone."""
     parts, names = mixtures(trained, base, own), eligible(rules, trained, base, brought, own)
     lost = scaled[[rules.index(rule) for rule in names]]
     sees_own = np.array([bool(set(parts.get(rule, ())) & set(own)) for rule in names])
@@ -141,10 +153,27 @@ def choose_rules(
     return [names[number] for number in picked]
 
 
+def _or_alone(picked: Sequence[str], rules: Sequence[str], scaled: np.ndarray, trained: Sequence[str], how: str) -> list[str]:
+    """One method instead of the rule that was picked, at clients where it was better by far more than noise in all rows."""
+    found = list(picked)
+    for rule in set(picked):
+        names = [rule, *trained]
+        record = _Record.of(scaled[[rules.index(name) for name in names]])
+        if record.says_nothing:
+            return found
+        scores = record.scores(how, STRENGTH)
+        clear = scores + NOISE_OF_ALONE * record.noise(0, how, STRENGTH) < scores[0]
+        best = np.where(clear, scores, np.inf).argmin(axis=0)
+        for client in np.flatnonzero(clear.any(axis=0)):
+            if picked[client] == rule:
+                found[client] = names[best[client]]
+    return found
+
+
 def eligible(rules: Sequence[str], trained: Sequence[str], base: str, brought: bool, own: Sequence[str] = ()) -> list[str]:
     """The rules that may be chosen: if clients have a forecast, averages with it, and rules that need no training.
 
-    With several methods that correct the base, none is used alone: averages are nearly as good, and a recent best may be luck.
+    Of several methods that correct the base none is among them: averages are nearly as good, and a recent best may be luck.
     """
     parts, several = mixtures(trained, base, own), len(trained) > 1
     return [

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dffl.checks import require_whole
-from dffl.time.units import Units, deviations, middles
+from dffl.time.units import Units, deviations, exponential, middles, running
 
 WIDEST_SHAPE = 3.0
 """Costs further than this many spreads from the median of their row are cut to that distance."""
@@ -100,17 +100,12 @@ def average_before(values: np.ndarray, weight: float, known_after: int = 0) -> n
 
     It starts at the first row.
     """
-    from scipy.signal import lfilter  # slow to import, and most runs have no order
-
-    means, _ = lfilter([weight], [1, weight - 1], values, axis=0, zi=(1 - weight) * values[:1])
-    return lagged(means, 1, known_after)
+    return lagged(exponential(values, weight), 1, known_after)
 
 
 def fading_sums(values: np.ndarray, weight: float, known_after: int = 0) -> np.ndarray:
     """Sum of the known rows before each row; a row loses the share ``weight`` with each newer row."""
-    from scipy.signal import lfilter  # slow to import, and most runs have no order
-
-    return lagged(lfilter([1.0], [1, weight - 1], values, axis=0), 1, known_after)
+    return lagged(running(1.0 * values, 1 - weight), 1, known_after)
 
 
 def calendar(days: np.ndarray | None, count: int, season: bool = True) -> np.ndarray:

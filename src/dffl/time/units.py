@@ -6,6 +6,7 @@ drift; if both are constant they change little.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -70,9 +71,7 @@ def recent(costs: np.ndarray, known_after: int = 0) -> Units:
 
 
 def _before(values: np.ndarray, weight: float, known_after: int) -> np.ndarray:
-    from scipy.signal import lfilter  # slow to import, and most runs have no order
-
-    means, _ = lfilter([weight], [1, weight - 1], values, axis=0, zi=(1 - weight) * values[:1])
+    means = exponential(values, weight)
     shift, out = known_after + 1, np.zeros_like(values)
     if shift < len(values):
         out[shift:] = means[:-shift]
@@ -110,3 +109,21 @@ def for_training(
         return cut(costs, base - level, units) / units.spread, centred.scaled(base), centred
     plain = Units(nothing, units.spread)
     return plain.scaled(cut(costs, base, units)), plain.scaled(base), plain
+
+
+def exponential(values: np.ndarray, weight: float) -> np.ndarray:
+    """The exponential average of the rows up to each row, with this weight for the newest. It starts at the first row."""
+    parts = weight * values
+    parts[:1] += (1 - weight) * values[:1]
+    return running(parts, 1 - weight)
+
+
+def running(parts: np.ndarray, keeps: float) -> np.ndarray:
+    """Sum of the rows up to each row, of which each newer row keeps the share ``keeps``.
+
+    `scipy.signal.lfilter` gives the same bits, but its import takes longer than all else in the first decision of a process.
+    """
+    sums = parts + 0.0  # a copy, without negative zeros
+    for before, row in pairwise(sums):
+        row += keeps * before
+    return sums

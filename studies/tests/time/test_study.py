@@ -62,12 +62,13 @@ def test_changes_are_of_ratios_of_sums(rows: pd.DataFrame) -> None:
 
 
 def test_tables_compare_with_what_users_have(rows: pd.DataFrame) -> None:
-    main, rules = all_tables(rows)
+    main, rules, advice = all_tables(rows)
     numbers = {cell.column: cell.ours.mean for cell in main.cells if cell.row == ("BE and FR, dnn", "second half")}
     losses = relative(rows)
     assert numbers["against forecast"] == pytest.approx(100 * (losses["chosen"] / losses["forecast"] - 1))
     assert 50 <= numbers["held, %"] <= 100
     assert {cell.row[0] for cell in rules.cells} >= {"mix", "forecast", "chosen"}
+    assert {cell.row[0] for cell in advice.cells} == {"BE and FR, dnn", "all"}
 
 
 def test_days_of_other_lengths(tmp_path: Path) -> None:
