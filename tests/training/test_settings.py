@@ -35,7 +35,7 @@ from tests.federations import client
         ),
         ({"method": "interp-spo", "lambda_step": 0.0}, r"lambda_step must be in \[0.0001, 1\], found 0.0"),
         ({"dtype": "float16"}, "dtype must be one of float32, float64, found 'float16'"),
-        ({"engine": "warp"}, "engine must be one of vector, loop, found 'warp'"),
+        ({"engine": "warp"}, "engine must be one of vector, loop, ray, found 'warp'"),
         ({"engine": "processes"}, "engine 'processes' was removed; engine='loop' gives the same numbers, and `dffl federation"),
         ({"round": 5}, r"unknown setting or option 'round'; did you mean 'rounds'\?"),
         ({"method": "fedavgg"}, "unknown method 'fedavgg'; did you mean 'fedavg'?"),

@@ -139,7 +139,7 @@ def require_same_unit(client: str, known: TimedRows, rows: TimedRows, clock: Clo
     factor = max(usual, found) / min(usual, found)
     if factor > OTHER_UNIT:
         size = "large" if found > usual else "small"
-        what = f"the costs from {clock.shown(rows.times[0])} on are about {factor:.2g} times as {size}"
+        what = f"the costs from {clock.shown(rows.times[0])} on are about {float(f'{factor:.2g}'):,.0f} times as {size}"
         fix = "bring them to the unit of the model, or fit again with rows of the new unit"
         raise ValueError(f"client {client!r}: {what} as those that the model knows, as in another unit; {fix}")
 
