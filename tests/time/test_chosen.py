@@ -295,7 +295,7 @@ def test_a_forecast_that_loses_almost_nothing_is_questioned() -> None:
     assert question not in said(evidence(why="simple"), {"a": "forecast"})
     rounded = [dffl.Client(one.name, one.x, one.c, one.set, times=one.times, forecast=np.round(one.c)) for one in federation()]
     verdict = dffl.backtest(dffl.Federation(rounded), ["ridge"], refit=40, window=40).verdict()
-    assert verdict.endswith("But it loses almost nothing: is it known before the decision?")
+    assert verdict.endswith("Keep using your forecast. It loses almost nothing: is it known before the decision?")
 
 
 def test_why_no_interval_is_given_counts_the_rows_of_that_interval(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,8 +36,9 @@ def gain(outcome: Backtest, against: str, confidence: float = CONFIDENCE, rule: 
 
 def independent(outcome: Backtest, against: str) -> float:
     """The number of independent moments among those of `gain`."""
-    tables = (outcome.by_moment(rule, range(len(outcome.clients))) for rule in (CHOSEN, against))
-    return sureness(_linear(*tables, outcome.best_by_moment(range(len(outcome.clients))))[0]).independent
+    places = range(len(outcome.clients))
+    mine, theirs = outcome.by_moment(CHOSEN, places), outcome.by_moment(against, places)
+    return sureness(_linear(mine, theirs, outcome.best_by_moment(places))[0]).independent
 
 
 def saved(mine: np.ndarray, theirs: np.ndarray, best: np.ndarray, confidence: float = CONFIDENCE) -> Gain:

@@ -206,7 +206,7 @@ class Backtest:
             ]:
                 keep = f"But at {', '.join(known)} it equals the costs themselves: is it known before the decision?"
             elif too_good(means):
-                keep = "But it loses almost nothing: is it known before the decision?"
+                keep += " It loses almost nothing: is it known before the decision?"
         change = means[CHOSEN] / mine - 1 if mine > 0 else 0.0
         if best == self.base or change > -SAME:
             return f"{text} The choice made at each refit loses {100 * means[CHOSEN]:.2f} %, {_more(change, versus)}. {keep}"
