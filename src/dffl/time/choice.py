@@ -166,7 +166,7 @@ def _or_alone(picked: Sequence[str], rules: Sequence[str], scaled: np.ndarray, t
         best = np.where(clear, scores, np.inf).argmin(axis=0)
         for client in np.flatnonzero(clear.any(axis=0)):
             if picked[client] == rule:
-                found[client] = names[best[client]]
+                found[client] = names[int(best[client])]
     return found
 
 
