@@ -164,7 +164,7 @@ def _or_alone(picked: Sequence[str], rules: Sequence[str], scaled: np.ndarray, t
         scores = record.scores(how, STRENGTH)
         clear = scores + NOISE_OF_ALONE * record.noise(0, how, STRENGTH) < scores[0]
         best = np.where(clear, scores, np.inf).argmin(axis=0)
-        for client in np.flatnonzero(clear.any(axis=0)):
+        for client in np.flatnonzero(clear.any(axis=0)).tolist():
             if picked[client] == rule:
                 found[client] = names[int(best[client])]
     return found
