@@ -6,11 +6,15 @@ XLA runs a small program on one core, so different programs run in parallel thre
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 
 def core_count() -> int:
@@ -20,6 +24,42 @@ def core_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+class _Limit:
+    """The limit of BLAS threads that is in force, and how many calls rely on it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.users = 0
+        self.limiter: Any = None
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS uses one thread inside, in the whole process.
+
+    Where each core has work of its own, threads of BLAS wait for each other in busy loops.
+    """
+    with _LIMIT.lock:
+        if _LIMIT.users == 0:
+            _LIMIT.limiter = _blas().limit(limits=1, user_api="blas")
+        _LIMIT.users += 1
+    try:
+        yield
+    finally:
+        with _LIMIT.lock:
+            _LIMIT.users -= 1
+            if _LIMIT.users == 0:
+                _LIMIT.limiter.restore_original_limits()
 
 
 S = TypeVar("S")

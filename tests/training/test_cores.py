@@ -6,8 +6,9 @@ import threading
 import time
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from dffl.cores import side_by_side
+from dffl.cores import one_blas_thread, side_by_side
 
 
 def nothing() -> None:
@@ -88,3 +89,17 @@ def test_waiting_is_used_and_a_failure_stops_the_others() -> None:
     with pytest.raises(ValueError, match="client 'b': something is wrong"):
         list(side_by_side(fails, range(2), 2, lambda: looks.append(1), nothing))
     assert looks, "while it waits it looks at what is under way"
+
+
+def test_blas_has_one_thread_inside_and_its_own_number_afterwards() -> None:
+    def threads() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    with threadpool_limits(2, "blas"):
+        before = threads()
+        assert 2 in before
+        with one_blas_thread():
+            with one_blas_thread():
+                assert set(threads()) == {1}
+            assert set(threads()) == {1}  # the outer call still relies on it
+        assert threads() == before

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dffl.cores import core_count, side_by_side
+from dffl.cores import core_count, one_blas_thread, side_by_side
 from dffl.federation import Client
 from dffl.progress import Progress
 from dffl.time.bases import FORECAST, MEANS, STEADY, SteadyAverage, plain_mean
@@ -143,4 +143,5 @@ def _in_order(ground: Ground, todo: Sequence[Training], jobs: int) -> Iterator[l
             raise _Ended
         return ground.predicted(training)
 
-    return side_by_side(work, todo, min(jobs, max(len(todo), 1)), lambda: None, ended.set)
+    with one_blas_thread():
+        yield from side_by_side(work, todo, min(jobs, max(len(todo), 1)), lambda: None, ended.set)
