@@ -234,8 +234,7 @@ class Fit:
 
         It needs no sample of another client, and nothing leaves the newcomer. The shared networks are trained further with
         the settings of the fit, each without one of ``folds`` folds, and stop at each of ``epochs``. The mean of all
-        networks decides. The other members and the shared model do not change. Rows that a member has too are not held out:
-        the shared networks have seen them. Arguments:
+        networks decides. No other model changes. Held-out regrets are too small if a member has the same rows. Arguments:
 
         - ``judge``: the loss on held-out samples that chooses the stop; epoch 0 is the shared network itself
         - ``folds``: a newcomer with fewer samples has fewer folds; with one sample it uses the shared model, with a warning
