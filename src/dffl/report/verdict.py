@@ -118,7 +118,7 @@ def _harm(data: ReportData, clients: list[Standing], judged: bool) -> str:
 
 
 def _by_chance(data: ReportData, clients: list[Standing]) -> str:
-    """That as few clear verdicts among so many clients may be chance."""
+    """A warning if the number of clear verdicts is no larger than chance would give."""
     clear, judged = len(_named(clients, GAINS, HARMED, WORSE)), len([one for one in clients if one.word != UNJUDGED])
     expected = (1 - data.confidence) * judged
     if not 0 < clear <= 2 * expected:

@@ -6,8 +6,8 @@ together (``fleet``), or for each client with its own record shrunk towards that
 The rule that was best lately was often lucky. So where models are trained, the average of all of them and of the base is the
 usual rule. Another rule replaces it if it was better by more than the noise; the base does if it was better at all. A forecast
 that clients bring is the usual rule itself: an average with it, or a naive rule, replaces it if it was clearly better in all
-rows so far; a light correction, which is less of a risk, if it was better by more than the noise in all of them. One of several
-methods replaces what was chosen so if it was better by far more than the noise in all rows.
+rows so far. A light correction, which risks less, replaces it if it was better by more than the noise in all of them. Finally,
+one method alone replaces the rule that these steps chose, if it was better by far more than the noise in all rows.
 
 Clients whose rows stay apart (`dffl.time.fleet`) choose by the same record, of which each sends one number per rule.
 """
